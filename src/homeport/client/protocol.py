@@ -1,0 +1,194 @@
+"""The one interface to a Kubernetes API. LocalClient (in process) and HttpClient (over the wire) both are a Client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+
+from homeport.api.meta import Object, Resource, Unstructured
+
+O = TypeVar("O", bound=Object)
+T_co = TypeVar("T_co", covariant=True)
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """Namespace and name: what a queue carries. Cluster-wide objects have namespace ''."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T_co]):
+    """A change. A BOOKMARK's object carries only a resourceVersion (and, at the end of initial events, an annotation)."""
+
+    type: EventType
+    object: T_co
+    resource_version: str
+    initial_events_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T_co]):
+    items: Sequence[T_co]
+    resource_version: str
+    continue_: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPatch:
+    operations: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategicPatch:
+    """Built-in kinds only."""
+
+    body: Mapping[str, Any]
+
+
+Patch = MergePatch | JsonPatch | StrategicPatch
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Options of every write."""
+
+    field_manager: str = ""
+    dry_run: bool = False
+    field_validation: Literal["", "Strict", "Warn", "Ignore"] = ""
+
+
+DEFAULT_WRITE = Write()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Options of list and watch. namespace '' means all namespaces."""
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    resource_version: str = ""
+    match: Literal["", "Exact", "NotOlderThan"] = ""
+    limit: int = 0
+    continue_: str = ""
+
+
+ALL = Query()
+
+
+class Client(Protocol):
+    """`kind` is a type of ours (the result has that type) or a Resource (the result is Unstructured).
+
+    Every method raises an ApiError of client/errors.py. There is no typed PUT: decoding drops undeclared fields, so
+    typed objects are written by patch or apply; `replace` takes Unstructured alone.
+    """
+
+    @overload
+    async def get(self, kind: type[O], key: Key, *, subresource: str = "", resource_version: str = "") -> O: ...
+    @overload
+    async def get(
+        self, kind: Resource, key: Key, *, subresource: str = "", resource_version: str = ""
+    ) -> Unstructured: ...
+
+    @overload
+    async def list(self, kind: type[O], query: Query = ALL) -> Page[O]: ...
+    @overload
+    async def list(self, kind: Resource, query: Query = ALL) -> Page[Unstructured]: ...
+
+    @overload
+    def watch(
+        self, kind: type[O], query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Event[O]]]: ...
+    @overload
+    def watch(
+        self, kind: Resource, query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Event[Unstructured]]]:
+        """Changes after `query.resource_version`, bookmarks included. Ends when the server's timeout does or raises
+        Expired; resumption after a lost connection is done inside (from the last seen resourceVersion)."""
+
+    @overload
+    async def create(self, obj: O, options: Write = DEFAULT_WRITE) -> O: ...
+    @overload
+    async def create(
+        self,
+        obj: Mapping[str, Any],
+        options: Write = DEFAULT_WRITE,
+        *,
+        kind: Resource,
+        key: Key | None = None,
+        subresource: str = "",
+    ) -> Unstructured:
+        """With `key` and `subresource`: POST to a subresource (token, eviction, ...)."""
+
+    async def replace(
+        self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
+    ) -> Unstructured: ...
+
+    @overload
+    async def patch(
+        self, kind: type[O], key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> O: ...
+    @overload
+    async def patch(
+        self, kind: Resource, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> Unstructured: ...
+
+    @overload
+    async def apply(self, obj: O, options: Write, *, force: bool = False, subresource: str = "") -> O: ...
+    @overload
+    async def apply(
+        self, obj: Mapping[str, Any], options: Write, *, kind: Resource, force: bool = False, subresource: str = ""
+    ) -> Unstructured:
+        """Server-side apply. `options.field_manager` is required."""
+
+    async def delete(
+        self,
+        kind: type[Object] | Resource,
+        key: Key,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> Unstructured:
+        """The answer is a Status when the object is gone, or the object while finalizers hold it."""
+
+    async def delete_all(
+        self,
+        kind: type[Object] | Resource,
+        query: Query,
+        *,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> Unstructured: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Warnings:
+    """Warning headers of the answers, oldest first, each text once. Both clients have one as `.warnings`."""
+
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        if text not in self.texts:
+            self.texts.append(text)
