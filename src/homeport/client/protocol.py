@@ -29,7 +29,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[T_co]):
-    """A change. A BOOKMARK's object carries only a resourceVersion (and, at the end of initial events, an annotation)."""
+    """A change. A BOOKMARK carries only a resourceVersion (and, after the initial events, the mark of their end)."""
 
     type: EventType
     object: T_co
