@@ -29,8 +29,8 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 REF = "#/components/schemas/"
 
-type Json = dict[str, Any]
-type Get = Callable[[str, str], Json]
+Json = dict[str, Any]
+Get = Callable[[str, str], Json]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "v1": (
