@@ -1,0 +1,156 @@
+"""X.509: making a CA and the certificates it signs. EC P-256 throughout. No files here."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CA_DAYS = 3650
+LEAF_DAYS = 365
+# Certificates are valid from a little before they were made, for clients whose clocks are behind.
+SKEW = datetime.timedelta(hours=1)
+
+EcKey = ec.EllipticCurvePrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A certificate and its key, PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    @property
+    def pem(self) -> bytes:
+        """Both in one text, as `ssl.SSLContext.load_cert_chain` reads it from one file."""
+        return self.key + self.certificate
+
+
+def make_key() -> EcKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def key_pem(key: EcKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def certificate_pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def load_key(pem: bytes) -> EcKey:
+    key = serialization.load_pem_private_key(pem, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError("not an EC P-256 key")
+    return key
+
+
+def same_key(key: EcKey, certificate: x509.Certificate) -> bool:
+    return key.public_key() == certificate.public_key()
+
+
+def sign_ca(key: EcKey, now: datetime.datetime, *, days: int = CA_DAYS) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "homeport-ca")])
+    public = key.public_key()
+    return (
+        _builder(name, name, public, now, days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """A CA that can sign."""
+
+    certificate: x509.Certificate
+    key: EcKey
+
+    def server(self, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
+        extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])
+        return self._leaf("kube-apiserver", (), ExtendedKeyUsageOID.SERVER_AUTH, now, days, extra)
+
+    def client(
+        self, name: str, organizations: Sequence[str], now: datetime.datetime, *, days: int = LEAF_DAYS
+    ) -> Identity:
+        return self._leaf(name, organizations, ExtendedKeyUsageOID.CLIENT_AUTH, now, days, None)
+
+    def _leaf(
+        self,
+        name: str,
+        organizations: Sequence[str],
+        usage: x509.ObjectIdentifier,
+        now: datetime.datetime,
+        days: int,
+        alternative: x509.SubjectAlternativeName | None,
+    ) -> Identity:
+        key = make_key()
+        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, org) for org in organizations]
+        subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        builder = (
+            _builder(subject, self.certificate.subject, key.public_key(), now, days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+        )
+        if alternative is not None:
+            builder = builder.add_extension(alternative, critical=False)
+        return Identity(certificate_pem(builder.sign(self.key, hashes.SHA256())), key_pem(key))
+
+
+def general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def host_names(certificate: x509.Certificate) -> frozenset[str]:
+    """The names and addresses a server certificate is good for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    addresses = {str(address) for address in names.get_values_for_type(x509.IPAddress)}
+    return frozenset(addresses | set(names.get_values_for_type(x509.DNSName)))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime.datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + datetime.timedelta(days=days))
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
