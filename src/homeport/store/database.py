@@ -1,0 +1,198 @@
+"""The open database. Every method runs on the committer thread (or before it, or after it)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import apsw
+
+from homeport.store import layout
+from homeport.store.cipher import Cipher
+from homeport.store.error import StoreDamaged
+from homeport.store.record import Change, Record
+from homeport.store.row import Codec, LogRow, ObjectRow, object_rows
+
+_PUT_OBJECT = "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DELETE_OBJECT = "DELETE FROM object WHERE created = ?"
+_PUT_LOG = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BACKUP_PAGES = 2048
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What a database held when it was opened. Changes are oldest first, each with its time."""
+
+    objects: dict[str, dict[str, Record]]
+    changes: list[tuple[Change, float]]
+    compacted: int
+    revision: int
+
+
+class Database:
+    def __init__(
+        self,
+        path: Path,
+        cipher: Cipher | None,
+        sealed: frozenset[str],
+        synchronous: Literal["FULL", "NORMAL"],
+    ) -> None:
+        self.path = path
+        self._codec = Codec(path, cipher, sealed)
+        if not path.exists():
+            layout.create(path)
+        self._connection = layout.connect(path, synchronous)
+        self.wal_pages = 0
+        self._connection.set_wal_hook(self._count_pages)
+
+    def load(self) -> Loaded:
+        """Read and check everything, then mark the file as in use."""
+        with layout.failures(self.path):
+            if not layout.setting(self._connection, "clean"):
+                layout.check_pages(self._connection, self.path)
+            self._check_key()
+            objects = self._load_objects()
+            changes = self._load_changes(objects)
+            compacted = layout.setting(self._connection, "compacted")
+            layout.set_setting(self._connection, "clean", 0)
+            self.checkpoint(truncate=True)
+        newest = changes[-1][0].revision if changes else 0
+        return Loaded(objects, changes, compacted, max(compacted, newest))
+
+    def write(self, changes: list[Change], at: float) -> None:
+        """One durable transaction, or none of it."""
+        codec, connection, seconds = self._codec, self._connection, int(at)
+        with layout.failures(self.path):
+            # Encoded before the transaction begins: a failing cipher leaves nothing to roll back.
+            objects = object_rows(codec, changes)
+            log = [codec.log_row(change, seconds) for change in changes]
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                put = [row for row in objects.values() if row is not None]
+                deleted = [(created,) for created, row in objects.items() if row is None]
+                if deleted:
+                    connection.executemany(_DELETE_OBJECT, deleted)
+                if put:
+                    connection.executemany(_PUT_OBJECT, put)
+                connection.executemany(_PUT_LOG, log)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def compact(self, revision: int) -> None:
+        """Forget the changes at or below a revision, for good."""
+        with layout.failures(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.execute("DELETE FROM log WHERE revision <= ?", (revision,))
+                layout.set_setting(self._connection, "compacted", revision)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def checkpoint(self, *, truncate: bool = False) -> None:
+        """Carry the write-ahead log into the file; the next commit starts the log over."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        with layout.failures(self.path):
+            self._connection.wal_checkpoint(mode=mode)
+        self.wal_pages = 0
+
+    def close(self) -> None:
+        """Leave one clean file behind."""
+        try:
+            with layout.failures(self.path):
+                layout.set_setting(self._connection, "clean", 1)
+                self.checkpoint(truncate=True)
+        finally:
+            self._connection.close()
+
+    def abandon(self) -> None:
+        """Let go without the mark of a clean close."""
+        self._connection.close()
+
+    def fill(self, records: Iterable[Record], compacted: int) -> None:
+        """Put objects into a new database at once, with no history."""
+        with layout.failures(self.path), self._connection:
+            self._connection.executemany(_PUT_OBJECT, (self._codec.object_row(one) for one in records))
+            layout.set_setting(self._connection, "compacted", compacted)
+
+    def backup(self, partial: Path) -> Backup:
+        return Backup(self._connection, partial)
+
+    def _check_key(self) -> None:
+        for (probe,) in self._connection.execute("SELECT value FROM setting WHERE name = 'key'"):
+            self._codec.check_probe(cast(bytes, probe))
+            return
+        new = self._codec.probe()
+        if new is not None:
+            layout.set_setting(self._connection, "key", new)
+
+    def _load_objects(self) -> dict[str, dict[str, Record]]:
+        objects: dict[str, dict[str, Record]] = {}
+        record_of = self._codec.record
+        for row in self._connection.execute("SELECT * FROM object"):
+            record = record_of(cast(ObjectRow, row))
+            bucket = objects.get(record.bucket)
+            if bucket is None:
+                bucket = objects[record.bucket] = {}
+            elif record.name in bucket:
+                raise StoreDamaged(self.path, f"{record.bucket} {record.name!r} is in it twice")
+            bucket[record.name] = record
+        return objects
+
+    def _load_changes(self, objects: dict[str, dict[str, Record]]) -> list[tuple[Change, float]]:
+        """Walk back from the current objects: each row says what its object was before."""
+        changes: list[tuple[Change, float]] = []
+        earlier: dict[tuple[str, str], Record | None] = {}
+        for raw in self._connection.execute("SELECT * FROM log ORDER BY revision DESC"):
+            row = cast(LogRow, raw)
+            key = (row[1], row[2])
+            after = earlier[key] if key in earlier else objects.get(key[0], {}).get(key[1])
+            change = self._codec.change(row, after)
+            earlier[key] = change.previous
+            changes.append((change, float(row[5])))
+        changes.reverse()
+        return changes
+
+    def _roll_back(self) -> None:
+        # Some errors (a full disk among them) have already rolled back.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _count_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self.wal_pages = pages
+        return apsw.SQLITE_OK
+
+
+class Backup:
+    """A copy made in steps between commits; SQLite carries pages changed meanwhile into it."""
+
+    def __init__(self, source: apsw.Connection, partial: Path) -> None:
+        self._partial = partial
+        layout.make_private(partial)
+        self._target = apsw.Connection(str(partial))
+        with layout.failures(partial):
+            self._copy = self._target.backup("main", source, "main")
+
+    def step(self) -> bool:
+        """Copy some pages; true when all are there."""
+        with layout.failures(self._partial):
+            return self._copy.step(_BACKUP_PAGES)
+
+    def finish(self, path: Path) -> None:
+        """Make it one self-contained file under its final name."""
+        with layout.failures(self._partial):
+            self._copy.finish()
+            self._target.execute("PRAGMA journal_mode = DELETE")
+            layout.set_setting(self._target, "clean", 1)
+            self._target.close()
+        layout.publish(self._partial, path)
+
+    def abandon(self) -> None:
+        self._copy.close(True)
+        self._target.close(True)
+        self._partial.unlink(missing_ok=True)

@@ -1,0 +1,205 @@
+"""The database file: how one is made, opened and checked before anything in it is believed.
+
+    object   one row for each current object, keyed by the revision that created it
+    log      one row for each kept change: what the object was before, and a deleted object's last bytes
+    setting  compacted, clean (whether the last holder closed it), key (a probe sealed with the key)
+
+Nothing needs a second index: lookups by name happen in memory, where everything is anyway. A log row
+holds the state *before* the change, because the state after it is either current or the state before
+the next change; so a creation logs no bytes at all and each compaction is one range delete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from homeport.store.error import StoreBusy, StoreDamaged, StoreTooNew, StoreUnavailable
+
+APPLICATION_ID = 0x486F6D65
+VERSION = 1
+PAGE_BYTES = 4096
+_MAGIC = b"SQLite format 3\0"
+
+_SCHEMA = """
+CREATE TABLE object (
+    created  INTEGER PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    bucket   TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    sealed   INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    value    BLOB NOT NULL
+);
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    bucket   TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    created  INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    sealed   INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    value    BLOB,
+    final    BLOB
+);
+CREATE TABLE setting (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+INSERT INTO setting VALUES ('compacted', 0), ('clean', 1);
+"""
+
+
+def wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def restoring_of(path: Path) -> Path:
+    """Where a restore prepares the file that will take the place of `path`."""
+    return path.with_name(path.name + ".restoring")
+
+
+def create(path: Path) -> None:
+    """Make an empty database; it appears under its name complete or not at all."""
+    if wal_of(path).exists() and wal_of(path).stat().st_size:
+        raise StoreDamaged(path, "the database file is gone but its write-ahead log is there")
+    if restoring_of(path).exists():
+        raise StoreDamaged(path, "a restore was interrupted", "run it again: homeport restore FILE")
+    partial = path.with_name(path.name + ".partial")
+    make_private(partial)
+    with failures(path):
+        connection = apsw.Connection(str(partial))
+        try:
+            connection.pragma("page_size", PAGE_BYTES)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", VERSION)
+            connection.execute(_SCHEMA)
+        finally:
+            connection.close()
+    publish(partial, path)
+
+
+def make_private(path: Path) -> None:
+    """An empty file that only its owner can read, before SQLite writes the first byte to it."""
+    path.unlink(missing_ok=True)
+    wal_of(path).unlink(missing_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Give a finished file its name, durably."""
+    _fsync(partial)
+    partial.replace(path)
+    _fsync(path.parent)
+
+
+def _fsync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def connect(
+    path: Path, synchronous: str = "FULL", *, require_wal: bool = True, named: Path | None = None
+) -> apsw.Connection:
+    """Open an existing database for the only user it has, after checking that it is one of ours.
+
+    `named` is the file to speak of in errors, where `path` is a copy of it.
+    """
+    named = named or path
+    _check_header(path, named)
+    path.chmod(0o600)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with failures(named):
+            # Exclusive: no other program can change rows behind the copy in memory, and no -shm file.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            wal_was_there = wal_of(path).exists()
+            _check_identity(connection, named)
+            if require_wal and not wal_was_there:
+                _check_closed(connection, named)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            # Checkpoints are run by the committer when it has nothing better to do.
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute("PRAGMA journal_size_limit = 67108864")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_header(path: Path, named: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header:
+        raise StoreDamaged(named, "the file is empty")
+    if not header.startswith(_MAGIC):
+        raise StoreDamaged(named, "the file is not a database")
+    if len(header) < 100:
+        raise StoreDamaged(named, "the file is cut short")
+
+
+def _check_identity(connection: apsw.Connection, path: Path) -> None:
+    if pragma(connection, "application_id") != APPLICATION_ID:
+        raise StoreDamaged(path, "the file is a database of another program", "name the right file")
+    version = pragma(connection, "user_version")
+    if version > VERSION:
+        raise StoreTooNew(path, version, VERSION)
+
+
+def _check_closed(connection: apsw.Connection, path: Path) -> None:
+    # The mark "not closed" reaches the file itself at each start, and the log then exists until a clean
+    # close. Without it the newest acknowledged writes are lost, however healthy the file looks.
+    if not setting(connection, "clean"):
+        raise StoreDamaged(
+            path,
+            f"it was not closed and its write-ahead log {wal_of(path).name} is gone, with the newest writes",
+            "put the log back beside it, or restore a backup with: homeport restore FILE "
+            "(this file itself may serve as FILE, without those writes)",
+        )
+
+
+def check_pages(connection: apsw.Connection, path: Path, pragma_name: str = "quick_check") -> None:
+    for (line,) in connection.execute(f"PRAGMA {pragma_name}(1)"):
+        if line != "ok":
+            raise StoreDamaged(path, f"the integrity check found: {' '.join(str(line).split())}")
+
+
+def pragma(connection: apsw.Connection, name: str) -> int:
+    value = connection.pragma(name)
+    if not isinstance(value, int):
+        raise TypeError(f"PRAGMA {name} answered {value!r}")
+    return value
+
+
+def setting(connection: apsw.Connection, name: str) -> int:
+    for (value,) in connection.execute("SELECT value FROM setting WHERE name = ?", (name,)):
+        if isinstance(value, int):
+            return value
+    return 0
+
+
+def set_setting(connection: apsw.Connection, name: str, value: int | bytes) -> None:
+    connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+
+@contextmanager
+def failures(path: Path) -> Iterator[None]:
+    """Say what SQLite met in words that lead to an answer."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreDamaged(path, f"the file is damaged ({error})") from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusy(path, None) from error
+    except apsw.FullError as error:
+        raise StoreUnavailable(f"disk full: {path}: free some space there, then write again") from error
+    except apsw.SQLError as error:
+        raise StoreDamaged(path, f"a table is not as expected ({error})") from error
+    except apsw.Error as error:
+        raise StoreUnavailable(f"cannot write {path}: {error}: check the disk and its permissions") from error

@@ -1,0 +1,70 @@
+"""What the store holds: records, the changes between them, and how many of those changes are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class Record:
+    """One object at one revision. Never modified after it was made, except for `memo`.
+
+    `memo` belongs to the layer above, which caches there what it decoded from the bytes. It is not
+    persisted, and the store empties it on superseded records once they are no longer recent.
+    """
+
+    __slots__ = ("bucket", "created", "memo", "name", "revision", "value")
+
+    def __init__(self, bucket: str, name: str, value: bytes, created: int, revision: int) -> None:
+        self.bucket = bucket
+        self.name = name
+        self.value = value
+        self.created = created
+        self.revision = revision
+        self.memo: Any = None
+
+    def __repr__(self) -> str:
+        return f"<Record {self.bucket} {self.name} @{self.revision}, {len(self.value)} bytes>"
+
+
+class Change:
+    """One committed step of one object: from `previous` to `record` (None: deleted).
+
+    `value` is set for deletions only: the final bytes, as of the deletion's revision. `memo` is for the
+    layer above (an encoded event, say); the store empties it once the change is no longer recent.
+    """
+
+    __slots__ = ("bucket", "memo", "name", "previous", "record", "revision", "value")
+
+    def __init__(
+        self,
+        revision: int,
+        bucket: str,
+        name: str,
+        record: Record | None,
+        previous: Record | None,
+        value: bytes | None = None,
+    ) -> None:
+        self.revision = revision
+        self.bucket = bucket
+        self.name = name
+        self.record = record
+        self.previous = previous
+        self.value = value
+        self.memo: Any = None
+
+    def __repr__(self) -> str:
+        step = "delete" if self.record is None else "create" if self.previous is None else "update"
+        return f"<Change {step} {self.bucket} {self.name} @{self.revision}>"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How much past is kept for watches and snapshots; what exceeds any of the three is compacted.
+
+    `bytes` counts what history alone keeps alive: superseded and deleted values, not current objects.
+    """
+
+    revisions: int = 50_000
+    bytes: int = 64 * 1024 * 1024
+    seconds: float = 3600.0

@@ -1,0 +1,441 @@
+"""The store: all objects in memory, every acknowledged change on disk.
+
+Reads see the committed state. Writers compare against the head, which includes what was accepted but is
+not durable yet, so that a chain of writes to one object need not wait for the disk between its links.
+A write is acknowledged, and shown to readers and watchers, only after its commit; all of that happens in
+revision order on the event loop's thread, which is the only one that may use a Store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Self
+
+from homeport.store import backup
+from homeport.store.cipher import Cipher
+from homeport.store.committer import Committer
+from homeport.store.database import Database, Loaded
+from homeport.store.error import (
+    Compacted,
+    FutureRevision,
+    Mismatch,
+    Missing,
+    StoreError,
+    StoreUnavailable,
+)
+from homeport.store.journal import Journal
+from homeport.store.layout import wal_of
+from homeport.store.lock import Lock
+from homeport.store.record import Change, History, Record
+from homeport.store.stats import BATCH_BOUNDS, SECONDS_BOUNDS, Histogram, Stats
+from homeport.store.table import Table
+from homeport.store.watch import Hub, Subscriber, Watch
+
+Encode = Callable[[int], bytes]
+
+_TRIM_SECONDS = 60.0
+# Compacted changes are deleted from the file some hundred at a time, not one by one.
+_TRIM_CHANGES = 512
+
+
+class _Batch:
+    """Changes accepted in one turn of the event loop, and who waits for each."""
+
+    __slots__ = ("at", "changes", "futures")
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.changes: list[Change] = []
+        self.futures: list[asyncio.Future[None]] = []
+
+
+class Store:
+    """Use `Store.open`."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        history: History,
+        lag_limit: int,
+        clock: Callable[[], float],
+        cipher: Cipher | None,
+        sealed: frozenset[str],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock
+        self._cipher, self._sealed = cipher, sealed
+        self._tables = {bucket: Table(records) for bucket, records in loaded.objects.items()}
+        self._journal = Journal(history, loaded.compacted)
+        for change, at in loaded.changes:
+            self._journal.append(change, at)
+        self._hub = Hub(loaded.revision, lag_limit)
+        self._allocated = loaded.revision
+        self._heads: dict[tuple[str, str], Change] = {}
+        self._queued: _Batch | None = None
+        self._submitted: deque[_Batch] = deque()
+        self._epoch = 0
+        self._committer: Committer | None = None
+        self._lock: Lock | None = None
+        self._path: Path | None = None
+        self._closed = False
+        self._on_disk_compacted = loaded.compacted
+        self._trimming: asyncio.Future[None] | None = None
+        self._failed_commits = 0
+        self._batch_sizes = Histogram(BATCH_BOUNDS)
+        self._commit_seconds = Histogram(SECONDS_BOUNDS)
+        self._timer = self._loop.call_later(_TRIM_SECONDS, self._tick)
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | None,
+        *,
+        cipher: Cipher | None = None,
+        sealed: frozenset[str] = frozenset(),
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        history: History = History(),  # noqa: B008 - frozen
+        lag_limit: int = 20_000,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Open or make the database at `path`; None keeps everything in memory, with the same semantics.
+
+        `sealed` names the buckets whose values are encrypted with `cipher`. `lag_limit` is how many live
+        changes a watcher may leave unread.
+        """
+        if path is None:
+            if sealed and cipher is None:
+                raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
+            return cls(Loaded({}, [], 0, 0), history, lag_limit, clock, cipher, sealed)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = Lock(path)
+        try:
+            loaded: list[Loaded] = []
+            committer = Committer(
+                lambda: _open_database(path, cipher, sealed, synchronous, loaded),
+                asyncio.get_running_loop(),
+                lambda batches, seconds: store._committed(batches, seconds),
+                lambda error: store._failed(error),
+            )
+            await committer.start()
+            store = cls(loaded[0], history, lag_limit, clock, cipher, sealed)
+        except BaseException:
+            lock.release()
+            raise
+        store._committer, store._lock, store._path = committer, lock, path
+        store._trim()
+        return store
+
+    # Reading: plain functions on memory.
+
+    @property
+    def revision(self) -> int:
+        """The newest committed revision: what reads see."""
+        return self._hub.revision
+
+    @property
+    def compacted(self) -> int:
+        """Changes at or below this revision are gone."""
+        return self._journal.compacted
+
+    def get(self, bucket: str, name: str) -> Record | None:
+        """The committed object."""
+        table = self._tables.get(bucket)
+        return None if table is None else table.get(name)
+
+    def head(self, bucket: str, name: str) -> Record | None:
+        """The object with accepted writes included that are not durable yet."""
+        if self._heads:
+            change = self._heads.get((bucket, name))
+            if change is not None:
+                return change.record
+        return self.get(bucket, name)
+
+    def range(
+        self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int | None = None
+    ) -> list[Record]:
+        """Objects in name order: those that start with `prefix`, come after `after`, `limit` of them.
+
+        With `revision` exactly as they were then; Compacted or FutureRevision if that cannot be had.
+        """
+        table = self._tables.get(bucket)
+        if revision is None or revision == self.revision:
+            return [] if table is None else table.range(prefix, after, limit)
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+        undo = self._journal.undo(bucket, revision)
+        return (table or Table()).range_before(undo, prefix, after, limit)
+
+    def count(self, bucket: str, prefix: str = "") -> int:
+        table = self._tables.get(bucket)
+        return 0 if table is None else table.count(prefix)
+
+    def buckets(self) -> list[str]:
+        """The buckets that hold something, sorted."""
+        return sorted(bucket for bucket, table in self._tables.items() if len(table))
+
+    def stats(self) -> Stats:
+        return Stats(
+            revision=self.revision,
+            compacted=self.compacted,
+            objects={bucket: len(table) for bucket, table in self._tables.items()},
+            object_bytes={bucket: table.bytes for bucket, table in self._tables.items()},
+            history_changes=len(self._journal),
+            history_bytes=self._journal.bytes,
+            watches=self._hub.watching,
+            pending_writes=len(self._queued.changes if self._queued else ())
+            + sum(len(batch.changes) for batch in self._submitted),
+            database_bytes=_file_bytes(self._path),
+            commits=self._commit_seconds.count,
+            failed_commits=self._failed_commits,
+            batch_sizes=self._batch_sizes.copy(),
+            commit_seconds=self._commit_seconds.copy(),
+        )
+
+    # Being told.
+
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+        """All committed changes of a bucket with a revision greater than `after`: the kept ones, then live.
+
+        Raises Compacted if changes after `after` are gone. The caller closes the watch.
+        """
+        self._check_open()
+        if after < self.compacted:
+            raise Compacted(after, self.compacted)
+        watch = Watch(self._hub, bucket, prefix, after, self._journal.since(bucket, after, prefix))
+        self._hub.add(watch)
+        return watch
+
+    def subscribe(self, bucket: str | None, fn: Subscriber) -> Callable[[], None]:
+        """Call `fn` with each commit's changes (of one bucket, or all) before its writers are answered.
+
+        Returns the function that ends it. What `fn` raises goes to the event loop's exception handler.
+        """
+        return self._hub.subscribe(bucket, fn)
+
+    # Writing.
+
+    async def put(self, bucket: str, name: str, encode: Encode, *, expect: int | None) -> Record:
+        """Create or replace an object; returns when it is durable and everybody was told.
+
+        `expect`: None for any state, 0 for absent, n for head revision n, else Mismatch. Comparing and
+        `encode(revision)` happen before anything is awaited. Cancelling does not undo the write.
+        """
+        head = self._expected(bucket, name, expect)
+        revision = self._allocated + 1
+        record = Record(bucket, name, _encoded(encode, revision), head.created if head else revision, revision)
+        await self._accept(Change(revision, bucket, name, record, head))
+        return record
+
+    async def delete(self, bucket: str, name: str, encode: Encode, *, expect: int | None) -> Change:
+        """Delete an object; `encode(revision)` gives its final bytes for the watchers. Missing if absent."""
+        if self.head(bucket, name) is None:
+            self._check_open()
+            raise Missing(bucket, name)
+        head = self._expected(bucket, name, expect)
+        revision = self._allocated + 1
+        change = Change(revision, bucket, name, None, head, _encoded(encode, revision))
+        await self._accept(change)
+        return change
+
+    async def flush(self) -> None:
+        """Wait until every write accepted so far is decided."""
+        self._submit()
+        if self._committer is not None:
+            await self._committer.run(lambda database: None)
+
+    # Keeping.
+
+    async def compact(self, revision: int) -> None:
+        """Forget the changes at or below `revision` now."""
+        self._check_open()
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        self._journal.compact(revision)
+        if self._committer is not None:
+            compacted = self.compacted
+            await self._committer.run(lambda database: database.compact(compacted))
+            self._on_disk_compacted = max(self._on_disk_compacted, compacted)
+
+    async def backup(self, path: Path) -> None:
+        """Write a consistent copy of everything committed, while writes go on. An existing file is replaced
+        when the copy is complete. Sealed values stay sealed: keep the key with it."""
+        self._check_open()
+        await self.flush()
+        if self._committer is None:
+            records = [record for bucket in self.buckets() for record in self.range(bucket)]
+            work = backup.write_records
+            await asyncio.to_thread(work, path, records, self.revision, self._cipher, self._sealed)
+        else:
+            await backup.copy_online(self._committer, path)
+
+    async def close(self) -> None:
+        """Make everything accepted durable, end the watches, leave a clean file. Closing twice is fine."""
+        if self._closed:
+            return
+        self._submit()
+        self._closed = True
+        self._timer.cancel()
+        try:
+            if self._committer is not None:
+                await self._committer.run(Database.close, last=True)
+        finally:
+            if self._committer is not None:
+                await asyncio.to_thread(self._committer.join)
+            if self._lock is not None:
+                self._lock.release()
+            self._hub.close()
+
+    # How a write travels: accepted, submitted, then committed or failed.
+
+    def _expected(self, bucket: str, name: str, expect: int | None) -> Record | None:
+        self._check_open()
+        head = self.head(bucket, name)
+        if expect is not None and expect != (0 if head is None else head.revision):
+            raise Mismatch(bucket, name, expect, head)
+        if not name or not bucket:
+            raise ValueError(f"an object needs a bucket and a name, not {bucket!r} and {name!r}")
+        if not name.isascii():
+            name.encode()  # refused here alone, for the transaction would fail for all in it
+        return head
+
+    def _accept(self, change: Change) -> asyncio.Future[None]:
+        self._allocated = change.revision
+        self._heads[change.bucket, change.name] = change
+        batch = self._queued
+        if batch is None:
+            # Submitted after this turn of the loop, so that writers woken together commit together.
+            batch = self._queued = _Batch()
+            self._loop.call_soon(self._submit)
+        future = self._loop.create_future()
+        batch.changes.append(change)
+        batch.futures.append(future)
+        return future
+
+    def _submit(self) -> None:
+        batch = self._queued
+        if batch is None:
+            return
+        self._queued = None
+        batch.at = self._clock()
+        self._submitted.append(batch)
+        if self._committer is None:
+            self._committed(1, 0.0)
+        else:
+            self._committer.submit(self._epoch, batch.changes, batch.at)
+
+    def _committed(self, batches: int, seconds: float) -> None:
+        done = [self._submitted.popleft() for _ in range(batches)]
+        changes = done[0].changes if batches == 1 else [one for batch in done for one in batch.changes]
+        for batch in done:
+            for change in batch.changes:
+                self._apply(change, batch.at)
+        self._batch_sizes.observe(len(changes))
+        self._commit_seconds.observe(seconds)
+        for error in self._hub.publish(changes):
+            self._loop.call_exception_handler({"message": "a store subscriber failed", "exception": error})
+        for batch in done:
+            for future in batch.futures:
+                if not future.done():
+                    future.set_result(None)
+        self._trim()
+
+    def _apply(self, change: Change, at: float) -> None:
+        table = self._tables.get(change.bucket)
+        if table is None:
+            table = self._tables[change.bucket] = Table()
+        if change.record is None:
+            table.remove(change.name)
+        else:
+            table.put(change.record)
+        self._journal.append(change, at)
+        key = (change.bucket, change.name)
+        if self._heads[key] is change:
+            del self._heads[key]
+
+    def _failed(self, error: StoreError) -> None:
+        """Nothing accepted and undecided became durable: the heads fall back to what is committed.
+
+        The revisions are not used again; they were given to `encode` and may have been seen in `head`.
+        """
+        self._epoch += 1
+        self._failed_commits += 1
+        undecided = [*self._submitted, *([self._queued] if self._queued else ())]
+        self._submitted.clear()
+        self._queued = None
+        self._heads.clear()
+        for batch in undecided:
+            for future in batch.futures:
+                if not future.done():
+                    future.set_exception(_because(error))
+
+    # Compaction in the background.
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(_TRIM_SECONDS, self._tick)
+        self._trim(at_least=1)
+
+    def _trim(self, at_least: int = _TRIM_CHANGES) -> None:
+        journal = self._journal
+        journal.trim(self._clock())
+        compacted = journal.compacted
+        if self._committer is None or self._trimming is not None or self._closed:
+            return
+        if compacted - self._on_disk_compacted >= at_least:
+            self._trimming = self._committer.run(lambda database: database.compact(compacted))
+            self._trimming.add_done_callback(lambda future: self._trimmed(future, compacted))
+
+    def _trimmed(self, future: asyncio.Future[None], compacted: int) -> None:
+        self._trimming = None
+        # A failure (the disk is full, say) is tried again with a later commit.
+        if not future.cancelled() and future.exception() is None:
+            self._on_disk_compacted = max(self._on_disk_compacted, compacted)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+
+
+def _open_database(
+    path: Path,
+    cipher: Cipher | None,
+    sealed: frozenset[str],
+    synchronous: Literal["FULL", "NORMAL"],
+    loaded: list[Loaded],
+) -> Database:
+    database = Database(path, cipher, sealed, synchronous)
+    try:
+        loaded.append(database.load())
+    except BaseException:
+        database.abandon()
+        raise
+    return database
+
+
+def _encoded(encode: Encode, revision: int) -> bytes:
+    value = encode(revision)
+    if type(value) is not bytes:
+        raise TypeError(f"encode must return bytes, not {type(value).__name__}")
+    return value
+
+
+def _because(error: StoreError) -> StoreUnavailable:
+    twin = StoreUnavailable(str(error))
+    twin.__cause__ = error.__cause__ or error
+    return twin
+
+
+def _file_bytes(path: Path | None) -> int:
+    if path is None:
+        return 0
+    total = 0
+    for file in (path, wal_of(path)):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
