@@ -5,11 +5,12 @@ Built-in kinds and kinds of CustomResourceDefinitions are the same thing from he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from homeport.api.meta import Resource
+from homeport.apiserver.name import dns_subdomain
 from homeport.client.errors import Cause
 from homeport.machinery.schema.node import Schema
 
@@ -101,12 +102,19 @@ class Served:
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # extra ones: name > (g, v, kind)
     convert: Callable[[Json, str], Json] | None = None  # (object, version) > object in that version; None: rename only
+    convert_async: Callable[[list[Json], str], Awaitable[list[Json]]] | None = None  # by webhook; wins over convert
+    stored_as: str = ""  # the bucket, where it is not plural.group (events.k8s.io shares the core group's)
+    field_names: tuple[str, ...] = ()  # what field selectors may name besides metadata and selectable fields
+    naming: Callable[[str], str | None] = dns_subdomain  # what is wrong with a name, or None
+    spec_generation: bool = True  # metadata.generation counts changes of the spec
+    create_on_update: bool = False  # PUT of an absent object creates it
+    returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     graceful: bool = False  # Pods: deletion sets a timestamp and waits for the grace period
     etag: str = ""  # changes whenever the definition does (for discovery and OpenAPI caches)
 
     @property
     def bucket(self) -> str:
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        return self.stored_as or (f"{self.plural}.{self.group}" if self.group else self.plural)
 
     def version(self, name: str) -> Version | None:
         found = self.versions.get(name)

@@ -1,0 +1,34 @@
+"""Behaviour of built-in kinds beyond their schema. A kind without special rules uses `Plain` as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.apiserver.resource import Json
+from homeport.client.errors import Cause
+
+
+class Plain:
+    """No rules of its own. Kinds with a status keep it out of reach of plain writes (the registry sees to that)."""
+
+    has_status = False
+
+    def default(self, obj: Json) -> None:
+        """Nothing to add."""
+
+    def prepare_create(self, obj: Json) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        """Nothing to carry over."""
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return []
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        return {}
+
+
+class WithStatus(Plain):
+    has_status = True

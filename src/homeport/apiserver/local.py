@@ -1,0 +1,335 @@
+"""LocalClient: the Client for code in the server's own process. No HTTP, no authorisation, the same answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar, overload
+
+import msgspec
+import orjson
+
+from homeport.api.meta import Object, Resource, Unstructured
+from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions
+from homeport.apiserver.registry import Call, Raw, Registry
+from homeport.apiserver.request import SYSTEM, Context, User
+from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.write import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from homeport.client.errors import BadRequest, MethodNotAllowed
+from homeport.client.protocol import (
+    ALL,
+    DEFAULT_WRITE,
+    Event,
+    JsonPatch,
+    Key,
+    MergePatch,
+    Page,
+    Patch,
+    Propagation,
+    Query,
+    StrategicPatch,
+    Warnings,
+    Write,
+)
+
+O = TypeVar("O", bound=Object)
+Kind = type[Object] | Resource
+
+
+def _resource(kind: Kind) -> Resource:
+    return kind if isinstance(kind, Resource) else kind.__resource__
+
+
+def _decode(kind: Kind, body: bytes) -> Any:
+    if isinstance(kind, Resource):
+        return Unstructured(orjson.loads(body))
+    return msgspec.json.decode(body, type=kind)
+
+
+def _patch(patch: Patch) -> tuple[str, Any]:
+    # The registry may keep parts of a patch in the object it makes: it gets a copy of its own.
+    match patch:
+        case MergePatch(body):
+            return MERGE_PATCH, orjson.loads(orjson.dumps(body))
+        case JsonPatch(operations):
+            return JSON_PATCH, orjson.loads(orjson.dumps(operations))
+        case StrategicPatch(body):
+            return STRATEGIC_PATCH, orjson.loads(orjson.dumps(body))
+
+
+class LocalClient:
+    """A Client. `user` is who admission and managed fields see."""
+
+    def __init__(self, registry: Registry, *, user: User = SYSTEM, field_manager: str = "homeport") -> None:
+        self._registry = registry
+        self._user = user
+        self._field_manager = field_manager
+        self.warnings = Warnings()
+
+    def _find(self, kind: Kind) -> tuple[Served, Version]:
+        resource = _resource(kind)
+        return self._registry.find(resource.group, resource.version, resource.plural)
+
+    def _context(self, options: Write) -> Context:
+        return Context(
+            self._user,
+            field_manager=options.field_manager or self._field_manager,
+            dry_run=options.dry_run,
+            field_validation=options.field_validation or "Warn",
+        )
+
+    def _done(self, ctx: Context) -> None:
+        for text in ctx.warnings:
+            self.warnings.add(text)
+
+    @overload
+    async def get(self, kind: type[O], key: Key, *, subresource: str = "", resource_version: str = "") -> O: ...
+    @overload
+    async def get(
+        self, kind: Resource, key: Key, *, subresource: str = "", resource_version: str = ""
+    ) -> Unstructured: ...
+    async def get(self, kind: Kind, key: Key, *, subresource: str = "", resource_version: str = "") -> Any:
+        served, at = self._find(kind)
+        body = await self._registry.get(
+            served, at, key.namespace, key.name, subresource=subresource, resource_version=resource_version
+        )
+        return _decode(kind, body)
+
+    @overload
+    async def list(self, kind: type[O], query: Query = ALL) -> Page[O]: ...
+    @overload
+    async def list(self, kind: Resource, query: Query = ALL) -> Page[Unstructured]: ...
+    async def list(self, kind: Kind, query: Query = ALL) -> Page[Any]:
+        served, at = self._find(kind)
+        listing = await self._registry.list(served, at, query.namespace, _list_options(query))
+        items = [_decode(kind, item) for item in listing.items]
+        return Page(items, str(listing.revision), listing.continue_, listing.remaining)
+
+    @overload
+    def watch(
+        self, kind: type[O], query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Event[O]]]: ...
+    @overload
+    def watch(
+        self, kind: Resource, query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Event[Unstructured]]]: ...
+    def watch(
+        self, kind: Kind, query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Event[Any]]]:
+        return self._watch(kind, query, initial_events, timeout)
+
+    @asynccontextmanager
+    async def _watch(
+        self, kind: Kind, query: Query, initial_events: bool, timeout: float | None
+    ) -> AsyncIterator[AsyncIterator[Event[Any]]]:
+        served, at = self._find(kind)
+        options = WatchOptions(
+            labels=query.labels,
+            fields=query.fields,
+            resource_version=query.resource_version,
+            match="NotOlderThan" if initial_events else "",
+            initial_events=True if initial_events else None,
+            bookmarks=True,
+        )
+        stream = self._registry.watch(served, at, query.namespace, options)
+        try:
+            yield _events(kind, stream, timeout)
+        finally:
+            stream.close()
+
+    @overload
+    async def create(self, obj: O, options: Write = DEFAULT_WRITE) -> O: ...
+    @overload
+    async def create(
+        self,
+        obj: Mapping[str, Any],
+        options: Write = DEFAULT_WRITE,
+        *,
+        kind: Resource,
+        key: Key | None = None,
+        subresource: str = "",
+    ) -> Unstructured: ...
+    async def create(
+        self,
+        obj: Any,
+        options: Write = DEFAULT_WRITE,
+        *,
+        kind: Resource | None = None,
+        key: Key | None = None,
+        subresource: str = "",
+    ) -> Any:
+        shape: Kind = kind or type(obj)
+        served, at = self._find(shape)
+        body = _plain(obj)
+        namespace = key.namespace if key else (body.get("metadata") or {}).get("namespace", "")
+        ctx = self._context(options)
+        connector = self._registry.connector(served, subresource)
+        if connector is not None:
+            call = Call(ctx, served, at, namespace, key.name if key else "", "POST", body, {})
+            answer = await connector(call)
+            if isinstance(answer, Raw):
+                raise BadRequest(f"{served.plural}/{subresource} does not answer with an object")
+            self._done(ctx)
+            return Unstructured(answer)
+        if subresource:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        try:
+            return _decode(shape, await self._registry.create(ctx, served, at, namespace, body))
+        finally:
+            self._done(ctx)
+
+    async def replace(
+        self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
+    ) -> Unstructured:
+        served, at = self._find(kind)
+        body = _plain(obj)
+        meta = body.get("metadata") or {}
+        ctx = self._context(options)
+        try:
+            written, _ = await self._registry.update(
+                ctx, served, at, meta.get("namespace", ""), meta.get("name", ""), body, subresource=subresource
+            )
+        finally:
+            self._done(ctx)
+        return Unstructured(orjson.loads(written))
+
+    @overload
+    async def patch(
+        self, kind: type[O], key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> O: ...
+    @overload
+    async def patch(
+        self, kind: Resource, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> Unstructured: ...
+    async def patch(
+        self, kind: Kind, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
+    ) -> Any:
+        served, at = self._find(kind)
+        patch_type, body = _patch(patch)
+        ctx = self._context(options)
+        try:
+            written, _ = await self._registry.patch(
+                ctx, served, at, key.namespace, key.name, patch_type, body, subresource=subresource
+            )
+        finally:
+            self._done(ctx)
+        return _decode(kind, written)
+
+    @overload
+    async def apply(self, obj: O, options: Write, *, force: bool = False, subresource: str = "") -> O: ...
+    @overload
+    async def apply(
+        self, obj: Mapping[str, Any], options: Write, *, kind: Resource, force: bool = False, subresource: str = ""
+    ) -> Unstructured: ...
+    async def apply(
+        self,
+        obj: Any,
+        options: Write,
+        *,
+        kind: Resource | None = None,
+        force: bool = False,
+        subresource: str = "",
+    ) -> Any:
+        shape: Kind = kind or type(obj)
+        served, at = self._find(shape)
+        body = _plain(obj)
+        meta = body.get("metadata") or {}
+        ctx = self._context(options)
+        ctx.field_manager = options.field_manager
+        try:
+            written, _ = await self._registry.patch(
+                ctx,
+                served,
+                at,
+                meta.get("namespace", ""),
+                meta.get("name", ""),
+                APPLY_PATCH,
+                body,
+                subresource=subresource,
+                force=force,
+            )
+        finally:
+            self._done(ctx)
+        return _decode(shape, written)
+
+    async def delete(
+        self,
+        kind: Kind,
+        key: Key,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> Unstructured:
+        served, at = self._find(kind)
+        options = DeleteOptions(uid, resource_version, propagation or "", grace_seconds)
+        ctx = self._context(Write(dry_run=dry_run))
+        body, _ = await self._registry.delete(ctx, served, at, key.namespace, key.name, options)
+        return Unstructured(orjson.loads(body))
+
+    async def delete_all(
+        self,
+        kind: Kind,
+        query: Query,
+        *,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> Unstructured:
+        served, at = self._find(kind)
+        ctx = self._context(Write(dry_run=dry_run))
+        listing = await self._registry.delete_collection(
+            ctx, served, at, query.namespace, _list_options(query), DeleteOptions(propagation=propagation or "")
+        )
+        return Unstructured(
+            kind=served.list_kind or f"{served.kind}List",
+            apiVersion=at.resource.api_version,
+            metadata={"resourceVersion": str(listing.revision)},
+            items=[orjson.loads(item) for item in listing.items],
+        )
+
+    async def close(self) -> None:
+        """Nothing to close: the registry belongs to the server."""
+
+
+def _plain(obj: Any) -> dict[str, Any]:
+    """A dict of our own: the registry may change it."""
+    if isinstance(obj, Object):
+        body: dict[str, Any] = orjson.loads(msgspec.json.encode(obj))
+        resource = type(obj).__resource__
+        body["apiVersion"], body["kind"] = resource.api_version, resource.kind
+        return body
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(obj))
+    return plain
+
+
+def _list_options(query: Query) -> ListOptions:
+    return ListOptions(
+        labels=query.labels,
+        fields=query.fields,
+        limit=query.limit,
+        continue_=query.continue_,
+        resource_version=query.resource_version,
+        match=query.match,
+    )
+
+
+async def _events(kind: Kind, stream: Any, timeout: float | None) -> AsyncIterator[Event[Any]]:
+    initial = stream.initial_end
+    try:
+        async with asyncio.timeout(timeout):
+            async for batch in stream:
+                for event in batch:
+                    yield Event(event.type, _decode(kind, event.object), str(event.revision))
+                if initial:
+                    initial = False
+                    yield _bookmark(kind, stream, initial_end=True)
+    except TimeoutError:
+        yield _bookmark(kind, stream)
+
+
+def _bookmark(kind: Kind, stream: Any, *, initial_end: bool = False) -> Event[Any]:
+    body = orjson.dumps(orjson.loads(stream.bookmark(initial_end=initial_end))["object"])
+    return Event("BOOKMARK", _decode(kind, body), str(stream.revision), initial_end)

@@ -1,0 +1,187 @@
+"""Rules of metadata: what a writer may set, what the server sets, what never changes."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from homeport.apiserver.name import dns_label, dns_subdomain, label_key, label_value
+from homeport.apiserver.resource import Json, Served
+from homeport.client.errors import BadRequest, Cause
+
+# Consonants and digits that form no words and are not mistaken for each other, as Kubernetes picks them.
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+_ANNOTATIONS_LIMIT = 256 * 1024
+_SET_BY_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "selfLink")
+_SET_BY_SERVER_TOO = ("deletionGracePeriodSeconds",)
+_SPECIAL_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
+
+
+def metadata_of(obj: Json) -> Json:
+    """The metadata map of a client's object; made when absent, refused when it is something else."""
+    meta = obj.get("metadata")
+    if meta is None:
+        meta = obj["metadata"] = {}
+    if not isinstance(meta, dict):
+        raise BadRequest(f"metadata: expected a map, got {type(meta).__name__}")
+    for field in ("name", "generateName", "namespace", "resourceVersion", "uid"):
+        value = meta.get(field)
+        if value is None:
+            meta.pop(field, None)
+        elif not isinstance(value, str):
+            raise BadRequest(f"metadata.{field}: expected a string, got {type(value).__name__}")
+    return meta
+
+
+def stamp_create(meta: Json, now: str) -> None:
+    """A new object's identity. Whatever the client said about it is overruled."""
+    for field in _SET_BY_SERVER + _SET_BY_SERVER_TOO:
+        meta.pop(field, None)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = generated_name(meta["generateName"])
+    meta["uid"] = str(uuid.uuid4())
+    meta["creationTimestamp"] = now
+
+
+def generated_name(stem: str) -> str:
+    return stem[:58] + "".join(secrets.choice(_SUFFIX) for _ in range(5))
+
+
+def carry_over(meta: Json, old: Json) -> None:
+    """On update the server's fields stay as they were."""
+    for field in ("name", "namespace", *_SET_BY_SERVER, *_SET_BY_SERVER_TOO):
+        if field in old:
+            meta[field] = old[field]
+        else:
+            meta.pop(field, None)
+    if "generateName" in old:
+        meta["generateName"] = old["generateName"]
+
+
+def check_metadata(meta: Json, old: Json | None, served: Served) -> list[Cause]:
+    causes: list[Cause] = []
+    if old is None:
+        causes += _check_name(meta, served)
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        value = meta.get(field)
+        if value is None:
+            meta.pop(field, None)
+        elif old is None or value != old.get(field):
+            causes += _CHECKS[field](value)
+    if old is not None and old.get("deletionTimestamp"):
+        causes += _check_new_finalizers(meta.get("finalizers") or (), old.get("finalizers") or ())
+    return causes
+
+
+def _check_name(meta: Json, served: Served) -> Iterable[Cause]:
+    name = meta.get("name", "")
+    if not name:
+        yield Cause("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")
+    elif wrong := served.naming(name):
+        yield _bad("metadata.name", name, wrong)
+    namespace = meta.get("namespace", "")
+    if served.namespaced and (wrong := dns_label(namespace)):
+        yield _bad("metadata.namespace", namespace, wrong)
+
+
+def _bad(field: str, value: Any, wrong: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {_quoted(value)}: {wrong}", field)
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _strings(value: Any, field: str) -> Iterable[Cause]:
+    if not isinstance(value, dict):
+        yield Cause("FieldValueTypeInvalid", f"Invalid value: must be a map of strings, got {value!r:.60}", field)
+        return
+    for key, item in value.items():
+        if not isinstance(item, str):
+            yield Cause(
+                "FieldValueTypeInvalid",
+                f"Invalid value: {item!r:.60}: must be a string: quote it",
+                f"{field}[{key}]",
+            )
+
+
+def _check_labels(value: Any) -> list[Cause]:
+    causes = list(_strings(value, "metadata.labels"))
+    if causes:
+        return causes
+    for key, item in value.items():
+        if wrong := label_key(key):
+            causes.append(_bad("metadata.labels", key, wrong))
+        if wrong := label_value(item):
+            causes.append(_bad("metadata.labels", item, wrong))
+    return causes
+
+
+def _check_annotations(value: Any) -> list[Cause]:
+    causes = list(_strings(value, "metadata.annotations"))
+    if causes:
+        return causes
+    for key in value:
+        if wrong := label_key(key.lower()):
+            causes.append(_bad("metadata.annotations", key, wrong))
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in value.items())
+    if size > _ANNOTATIONS_LIMIT:
+        message = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
+        causes.append(Cause("FieldValueTooLong", message, "metadata.annotations"))
+    return causes
+
+
+def _check_owners(value: Any) -> list[Cause]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        return [Cause("FieldValueTypeInvalid", "Invalid value: must be a list of maps", "metadata.ownerReferences")]
+    causes: list[Cause] = []
+    controllers = 0
+    for i, owner in enumerate(value):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                where = f"metadata.ownerReferences[{i}].{field}"
+                text = {"apiVersion": "version", "uid": "uid"}.get(field, field)
+                causes.append(Cause("FieldValueInvalid", f'Invalid value: "": {text} must not be empty', where))
+        controllers += bool(owner.get("controller"))
+    if controllers > 1:
+        message = "Invalid value: Only one reference can have Controller set to true"
+        causes.append(Cause("FieldValueInvalid", message, "metadata.ownerReferences"))
+    return causes
+
+
+def _check_finalizers(value: Any) -> list[Cause]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return [Cause("FieldValueTypeInvalid", "Invalid value: must be a list of strings", "metadata.finalizers")]
+    causes: list[Cause] = []
+    for finalizer in value:
+        if wrong := label_key(finalizer):
+            causes.append(_bad("metadata.finalizers", finalizer, wrong))
+        elif "/" not in finalizer and finalizer not in _SPECIAL_FINALIZERS and dns_subdomain(finalizer):
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(_bad("metadata.finalizers", finalizer, text))
+    if {"orphan", "foregroundDeletion"} <= set(value):
+        text = "finalizer orphan and foregroundDeletion cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f"Invalid value: {value}: {text}", "metadata.finalizers"))
+    return causes
+
+
+def _check_new_finalizers(new: Iterable[str], old: Iterable[str]) -> list[Cause]:
+    added = sorted(set(new) - set(old))
+    if not added:
+        return []
+    listed = ", ".join(f'"{item}"' for item in added)
+    message = (
+        "Forbidden: no new finalizers can be added if the object is being deleted, "
+        f"found new finalizers []string{{{listed}}}"
+    )
+    return [Cause("FieldValueForbidden", message, "metadata.finalizers")]
+
+
+_CHECKS = {
+    "labels": _check_labels,
+    "annotations": _check_annotations,
+    "ownerReferences": _check_owners,
+    "finalizers": _check_finalizers,
+}

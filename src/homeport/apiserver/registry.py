@@ -1,0 +1,201 @@
+"""The verbs of the API over the store. HTTP handlers and LocalClient both call these, and nothing else writes objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from homeport.apiserver.admission import Admission
+from homeport.apiserver.deletion import Remover
+from homeport.apiserver.listing import list_objects, parse_revision, too_large
+from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
+from homeport.apiserver.request import Context
+from homeport.apiserver.resource import Catalog, Json, Served, Version
+from homeport.apiserver.scale import scale_of
+from homeport.apiserver.view import view
+from homeport.apiserver.watch import WatchStream, open_watch
+from homeport.apiserver.write import Target, Writer
+from homeport.client.errors import MethodNotAllowed, NotFound, Unavailable
+from homeport.store import Store, StoreUnavailable
+
+# Subresources that are windows on the stored object, as opposed to connectors.
+_WINDOWS = ("status", "scale", "finalize", "approval", "ephemeralcontainers", "resize")
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An answer that is not one JSON object: a log, say."""
+
+    body: bytes | AsyncIterator[bytes]
+    content_type: str = "text/plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a connector is asked."""
+
+    ctx: Context
+    served: Served
+    at: Version
+    namespace: str
+    name: str
+    method: str
+    body: Json | None
+    query: Mapping[str, str]
+
+
+Connector = Callable[[Call], Awaitable[Json | Raw]]
+
+
+class Registry:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        admission: Admission,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.admission = admission
+        self.clock = clock
+        # Answers for what is not stored, by (group, plural, subresource): reviews, tokens, logs, evictions.
+        self.connectors: dict[tuple[str, str, str], Connector] = {}
+        self._writer = Writer(store, admission, self.now)
+        self._remover = Remover(store, admission, clock)
+
+    def now(self) -> str:
+        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def find(self, group: str, version: str, plural: str) -> tuple[Served, Version]:
+        found = self.catalog.find(group, version, plural)
+        if found is None:
+            raise NotFound("the server could not find the requested resource")
+        return found
+
+    def connector(self, served: Served, subresource: str = "") -> Connector | None:
+        return self.connectors.get((served.group, served.plural, subresource))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def get(
+        self,
+        served: Served,
+        at: Version,
+        namespace: str,
+        name: str,
+        *,
+        subresource: str = "",
+        resource_version: str = "",
+    ) -> bytes:
+        if subresource:
+            self._check_window(served, at, subresource)
+        if resource_version and (wanted := parse_revision(resource_version)) > self.store.revision:
+            raise too_large(wanted, self.store.revision)
+        target = Target(served, at, namespace, name, subresource)
+        record = self.store.get(served.bucket, target.key)
+        if record is None:
+            raise target.not_found()
+        value = await view(record, served, at)
+        if subresource == "scale" and at.scale is not None:
+            return orjson.dumps(scale_of(orjson.loads(value), at.scale, served))
+        return value
+
+    async def list(self, served: Served, at: Version, namespace: str, options: ListOptions) -> Listing:
+        self._check_verb(served, "list")
+        return await list_objects(self.store, served, at, namespace, options)
+
+    def watch(self, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+        self._check_verb(served, "watch")
+        return open_watch(self.store, served, at, namespace, options)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def create(self, ctx: Context, served: Served, at: Version, namespace: str, body: Json) -> bytes:
+        self._check_verb(served, "create")
+        with _durability():
+            return await self._writer.create(ctx, Target(served, at, namespace, ""), body)
+
+    async def update(
+        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, body: Json, *, subresource: str = ""
+    ) -> tuple[bytes, bool]:
+        """The object, and whether the write created it."""
+        self._check_write(served, at, "update", subresource)
+        with _durability():
+            return await self._writer.update(ctx, Target(served, at, namespace, name, subresource), body)
+
+    async def patch(
+        self,
+        ctx: Context,
+        served: Served,
+        at: Version,
+        namespace: str,
+        name: str,
+        patch_type: str,
+        patch: Any,
+        *,
+        subresource: str = "",
+        force: bool = False,
+    ) -> tuple[bytes, bool]:
+        self._check_write(served, at, "patch", subresource)
+        target = Target(served, at, namespace, name, subresource)
+        with _durability():
+            return await self._writer.patch(ctx, target, patch_type, patch, force=force)
+
+    async def delete(
+        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, options: DeleteOptions
+    ) -> tuple[bytes, bool]:
+        """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
+        self._check_verb(served, "delete")
+        with _durability():
+            return await self._remover.delete(ctx, Target(served, at, namespace, name), options)
+
+    async def delete_collection(
+        self, ctx: Context, served: Served, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
+    ) -> Listing:
+        """Deletes what the selectors choose; the listing shows the objects as they were."""
+        self._check_verb(served, "deletecollection")
+        listing = await list_objects(self.store, served, at, namespace, chosen)
+        for item in listing.items:
+            meta = orjson.loads(item)["metadata"]
+            try:
+                await self.delete(ctx, served, at, meta.get("namespace", ""), meta["name"], options)
+            except NotFound:
+                continue  # somebody else was faster
+        return listing
+
+    # -- checks ------------------------------------------------------------------------------------------------
+
+    def _check_verb(self, served: Served, verb: str) -> None:
+        if verb not in served.verbs:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+
+    def _check_write(self, served: Served, at: Version, verb: str, subresource: str) -> None:
+        if subresource:
+            self._check_window(served, at, subresource)
+        else:
+            self._check_verb(served, verb)
+
+    def _check_window(self, served: Served, at: Version, subresource: str) -> None:
+        exists = {"status": at.status, "scale": at.scale is not None}.get(subresource, subresource in served.subresources)
+        if not exists or subresource not in _WINDOWS:
+            raise NotFound("the server could not find the requested resource")
+
+
+class _durability:
+    """A store that can't write is a 503 with its own words, not an internal error."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StoreUnavailable):
+            raise Unavailable(f"the write was not stored: {error}", retry_after=1) from error

@@ -1,0 +1,68 @@
+"""The scale subresource: autoscaling/v1 Scale as a window on an object's replica count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.apiserver.resource import Json, Scale, Served
+from homeport.client.errors import BadRequest, Cause, invalid
+from homeport.machinery.selector import format_label_selector
+
+
+def read_path(obj: Json, path: str) -> Any:
+    value: Any = obj
+    for part in path.strip(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def write_path(obj: Json, path: str, value: Any) -> None:
+    *parents, last = path.strip(".").split(".")
+    for part in parents:
+        obj = obj.setdefault(part, {})
+    obj[last] = value
+
+
+def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
+    meta = obj["metadata"]
+    shown = {k: meta[k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in meta}
+    status: Json = {"replicas": _count(read_path(obj, scale.status_replicas), served, meta, scale.status_replicas)}
+    selector = read_path(obj, scale.selector) if scale.selector else None
+    if isinstance(selector, dict):  # built-in kinds keep a LabelSelector, custom ones a string
+        selector = format_label_selector(selector)
+    if selector:
+        status["selector"] = selector
+    replicas = _count(read_path(obj, scale.spec_replicas), served, meta, scale.spec_replicas)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": shown,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def apply_scale(obj: Json, scale: Scale, wanted: Json) -> None:
+    """Writes the wanted replica count into the object."""
+    spec = wanted.get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        raise BadRequest("spec: expected a map")
+    replicas = (spec or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise BadRequest(f"spec.replicas: expected an integer, got {type(replicas).__name__}")
+    if replicas < 0:
+        cause = Cause(
+            "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
+        )
+        raise invalid("autoscaling", "Scale", obj["metadata"].get("name", ""), [cause])
+    write_path(obj, scale.spec_replicas, replicas)
+
+
+def _count(value: Any, served: Served, meta: Json, path: str) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int):
+        raise BadRequest(f'{served.kind} "{meta.get("name")}": {path} must be an integer to be scaled, it is {value!r:.40}')
+    return value

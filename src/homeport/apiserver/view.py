@@ -1,0 +1,173 @@
+"""Stored bytes as a reader sees them: in the asked version, with labels and selectable fields at hand.
+
+Most reads give the stored bytes verbatim. What had to be decoded or converted once is kept in the record's memo, which
+lives and dies with that revision of the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+import orjson
+
+from homeport.apiserver.resource import Json, Served, Version
+from homeport.client.errors import BadRequest
+from homeport.machinery.jsonpath import compile_path
+from homeport.machinery.selector import FieldSelector, LabelSelector, SelectorError, parse_fields, parse_labels
+from homeport.store import Record
+
+
+class _Meta(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Peek(msgspec.Struct):
+    metadata: _Meta
+
+
+_PEEK = msgspec.json.Decoder(_Peek)
+_NONE: Mapping[str, str] = {}
+
+
+class Memo:
+    __slots__ = ("fields", "labels", "views")
+
+    def __init__(self) -> None:
+        self.labels: Mapping[str, str] | None = None
+        self.fields: Mapping[str, str] | None = None
+        # By version name: the Version (a redefinition makes a new one) and the bytes in it.
+        self.views: dict[str, tuple[Version, bytes]] = {}
+
+
+def memo_of(record: Record) -> Memo:
+    if record.memo is None:
+        record.memo = Memo()
+    return cast(Memo, record.memo)
+
+
+def labels_of(record: Record) -> Mapping[str, str]:
+    memo = memo_of(record)
+    if memo.labels is None:
+        memo.labels = _PEEK.decode(record.value).metadata.labels or _NONE
+    return memo.labels
+
+
+def fields_of(record: Record, served: Served) -> Mapping[str, str]:
+    memo = memo_of(record)
+    if memo.fields is None:
+        memo.fields = selectable_fields(orjson.loads(record.value), served)
+    return memo.fields
+
+
+def selectable_fields(obj: Json, served: Served) -> Mapping[str, str]:
+    meta = obj["metadata"]
+    fields = {"metadata.name": meta.get("name", ""), "metadata.namespace": meta.get("namespace", "")}
+    fields.update(served.strategy.fields(obj))
+    for path in _storage_version(served).selectable:
+        found = compile_path(path)(obj)
+        fields[path.removeprefix(".")] = _text(found[0]) if found else ""
+    return fields
+
+
+def _storage_version(served: Served) -> Version:
+    return served.versions.get(served.storage) or next(iter(served.versions.values()))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+class Selection:
+    """A label and a field selector, parsed and checked for one kind. `all` when neither restricts anything."""
+
+    __slots__ = ("_fields", "_labels", "_served", "all", "name")
+
+    def __init__(self, served: Served, at: Version, labels: str, fields: str) -> None:
+        self._served = served
+        try:
+            self._labels: LabelSelector | None = parse_labels(labels) if labels else None
+            self._fields: FieldSelector | None = parse_fields(fields) if fields else None
+        except SelectorError as error:
+            raise BadRequest(str(error)) from error
+        if self._labels is not None and self._labels.empty:
+            self._labels = None
+        self.name: str | None = None
+        if self._fields is not None:
+            self._check_fields(at, labels, fields)
+        self.all = self._labels is None and self._fields is None
+
+    def _check_fields(self, at: Version, labels: str, fields: str) -> None:
+        assert self._fields is not None
+        names = self._fields.names()
+        known = {"metadata.name", "metadata.namespace"} | {p.removeprefix(".") for p in at.selectable}
+        unknown = names - known - set(self._served.field_names)
+        if unknown:
+            resource = at.resource
+            raise BadRequest(
+                f'Unable to find "{resource.api_version}, Resource={resource.plural}" that match label selector '
+                f'"{labels}", field selector "{fields}": field label not supported: {sorted(unknown)[0]}'
+            )
+        self.name = self._fields.require("metadata.name")
+
+    def matches(self, record: Record) -> bool:
+        if self._labels is not None and not self._labels.matches(labels_of(record)):
+            return False
+        if self._fields is None:
+            return True
+        return self._fields.matches(fields_of(record, self._served))
+
+
+async def view(record: Record, served: Served, at: Version) -> bytes:
+    """The object's bytes in version `at`."""
+    known = peek_view(record, served, at)
+    return known if known is not None else (await views([record], served, at))[0]
+
+
+def peek_view(record: Record, served: Served, at: Version) -> bytes | None:
+    """The bytes if they are at hand without work."""
+    if not served.custom and at.resource.version == served.storage:
+        return record.value
+    memo = memo_of(record)
+    known = memo.views.get(at.resource.version)
+    return known[1] if known is not None and known[0] is at else None
+
+
+async def views(records: Sequence[Record], served: Served, at: Version) -> list[bytes]:
+    """Many at once: a conversion webhook is asked once for all."""
+    result: list[bytes | None] = [peek_view(record, served, at) for record in records]
+    todo = [i for i, known in enumerate(result) if known is None]
+    if todo:
+        objects = [orjson.loads(records[i].value) for i in todo]
+        for i, obj in zip(todo, await convert(objects, served, at), strict=True):
+            value = orjson.dumps(obj)
+            memo_of(records[i]).views[at.resource.version] = (at, value)
+            result[i] = value
+    return cast(list[bytes], result)
+
+
+async def convert(objects: list[Json], served: Served, at: Version) -> list[Json]:
+    """Stored objects in version `at`, pruned and defaulted by its schema as a decode does."""
+    target = at.resource.version
+    if any(obj.get("apiVersion") != at.resource.api_version for obj in objects):
+        objects = await to_version(objects, served, target, at.resource.api_version)
+    if served.custom:
+        for obj in objects:
+            at.checker.prune(obj)
+            at.checker.default(obj)
+    return objects
+
+
+async def to_version(objects: list[Json], served: Served, version: str, api_version: str) -> list[Json]:
+    if served.convert_async is not None:
+        return await served.convert_async(objects, version)
+    if served.convert is not None:
+        return [served.convert(obj, version) for obj in objects]
+    for obj in objects:
+        obj["apiVersion"] = api_version
+    return objects

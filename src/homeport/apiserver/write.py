@@ -1,0 +1,540 @@
+"""create, update, patch: from a client's body to a stored object.
+
+One way through for every writer: identity, pruning, defaults, mutating admission, managed fields, validation,
+validating admission, then the store. Everything between reading the object and handing it to the store happens
+without an await unless an admission webhook or a conversion webhook is asked, so conflicts are rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from homeport.apiserver.admission import Admission, Attributes
+from homeport.apiserver.metadata import carry_over, check_metadata, generated_name, metadata_of, stamp_create
+from homeport.apiserver.request import Context
+from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.scale import apply_scale, scale_of
+from homeport.apiserver.view import convert, memo_of, to_version, view
+from homeport.client.errors import (
+    ApiError,
+    BadRequest,
+    Cause,
+    Conflict,
+    Invalid,
+    UnsupportedMediaType,
+    already_exists,
+    conflict,
+    invalid,
+    not_found,
+)
+from homeport.machinery.apply import managed
+from homeport.machinery.patch import PatchError, json_patch, merge_patch
+from homeport.machinery.strategic import strategic_merge
+from homeport.store import Mismatch, Missing, Record, Store
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+_ATTEMPTS = 5
+_NAME_ATTEMPTS = 8
+
+
+class Target:
+    """The address of one write, and what messages call it."""
+
+    __slots__ = ("at", "key", "name", "namespace", "served", "subresource")
+
+    def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
+        self.served = served
+        self.at = at
+        self.namespace = namespace if served.namespaced else ""
+        self.name = name
+        self.subresource = subresource
+        self.key = f"{self.namespace}/{name}" if served.namespaced else name
+
+    def not_found(self) -> ApiError:
+        return not_found(self.served.group, self.served.plural, self.name)
+
+    def conflict(self, why: str) -> Conflict:
+        return conflict(self.served.group, self.served.plural, self.name, why)
+
+    def invalid(self, causes: list[Cause]) -> Invalid:
+        return invalid(self.served.group, self.served.kind, self.name, causes)
+
+
+class Writer:
+    def __init__(self, store: Store, admission: Admission, now: Callable[[], str]) -> None:
+        self._store = store
+        self._admission = admission
+        self._now = now
+
+    # -- create ------------------------------------------------------------------------------------------------
+
+    async def create(self, ctx: Context, target: Target, body: Json) -> bytes:
+        meta = self._address(ctx, target, body)
+        if meta.get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        stem = "" if meta.get("name") else meta.get("generateName", "")
+        for attempt in range(_NAME_ATTEMPTS):
+            try:
+                return await self._create(ctx, target, orjson.loads(orjson.dumps(body)) if stem else body)
+            except Mismatch as error:
+                if not stem or attempt + 1 == _NAME_ATTEMPTS:
+                    raise already_exists(target.served.group, target.served.plural, target.name) from error
+        raise AssertionError("unreachable")
+
+    async def _create(self, ctx: Context, target: Target, obj: Json, applied: bool = False) -> bytes:
+        served, at = target.served, target.at
+        if not applied:
+            self._prune(ctx, at, obj)
+        now = self._now()
+        meta = obj["metadata"]
+        given = meta.get("managedFields")
+        stamp_create(meta, now)
+        target.name = meta.get("name", "")
+        target.key = f"{target.namespace}/{target.name}" if served.namespaced else target.name
+        if served.custom:
+            if at.status:
+                obj.pop("status", None)
+        if served.spec_generation:
+            meta["generation"] = 1
+        served.strategy.prepare_create(obj)
+        self._default(served, at, obj)
+        obj = await self._mutate(ctx, target, "CREATE", obj, None)
+        if not applied:
+            if given is None:
+                obj["metadata"].pop("managedFields", None)
+            managed.update(
+                None, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=now,
+                subresource="",
+            )  # fmt: skip
+        self._validate(target, obj, None)
+        await self._admit(ctx, target, "CREATE", obj, None)
+        if ctx.dry_run:
+            if self._store.head(served.bucket, target.key) is not None:
+                raise already_exists(served.group, served.plural, target.name)
+            return orjson.dumps(obj)
+        return await self._put(target, obj, expect=0)
+
+    def _address(self, ctx: Context, target: Target, body: Json) -> Json:
+        """Checks that the body belongs where it was sent, and gives its metadata."""
+        if not isinstance(body, dict):
+            raise BadRequest(f"the body must be one object, got {type(body).__name__}")
+        self._check_type(target, body)
+        meta = metadata_of(body)
+        served = target.served
+        if served.namespaced:
+            if not target.namespace:
+                raise BadRequest(f"an empty namespace may not be set during creation of a {served.kind}")
+            if meta.setdefault("namespace", target.namespace) != target.namespace:
+                if meta["namespace"]:
+                    raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+                meta["namespace"] = target.namespace
+        elif meta.pop("namespace", ""):
+            raise BadRequest("namespace must not be set on an object that is not namespaced")
+        if target.name:
+            if meta.setdefault("name", target.name) != target.name:
+                raise BadRequest(
+                    f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
+                )
+        return meta
+
+    def _check_type(self, target: Target, body: Json) -> None:
+        resource = target.at.resource
+        kind, api_version = body.get("kind"), body.get("apiVersion")
+        if target.served.custom:
+            if not kind:
+                raise BadRequest("Object 'Kind' is missing in the request body")
+            if not api_version:
+                raise BadRequest("Object 'apiVersion' is missing in the request body")
+        if kind and kind != resource.kind:
+            raise BadRequest(
+                f"{kind} in version \"{api_version}\" cannot be handled as a {resource.kind}: "
+                f"no kind \"{kind}\" is served at this path"
+            )
+        if api_version and api_version != resource.api_version:
+            raise BadRequest(
+                f"the API version in the data ({api_version}) does not match the expected API version "
+                f"({resource.api_version})"
+            )
+        body["kind"], body["apiVersion"] = resource.kind, resource.api_version
+
+    # -- update ------------------------------------------------------------------------------------------------
+
+    async def update(self, ctx: Context, target: Target, body: Json) -> tuple[bytes, bool]:
+        if target.subresource == "scale":
+            return await self._update_scale(ctx, target, body), False
+        meta = self._address(ctx, target, body)
+        wanted = meta.get("resourceVersion", "")
+        self._prune(ctx, target.at, body)
+        again = orjson.dumps(body)  # an attempt changes the body; a second one starts afresh
+        for attempt in range(_ATTEMPTS):
+            record = self._store.head(target.served.bucket, target.key)
+            if record is None:
+                return await self._create_by_update(ctx, target, body), True
+            self._check_identity(target, meta, wanted, record)
+            try:
+                return await self._replace(ctx, target, record, body if attempt == 0 else orjson.loads(again)), False
+            except Mismatch as error:
+                if wanted and wanted != "0":
+                    raise target.conflict(_MODIFIED) from error
+        raise target.conflict(_MODIFIED)
+
+    async def _create_by_update(self, ctx: Context, target: Target, body: Json) -> bytes:
+        if not target.served.create_on_update or target.subresource:
+            raise target.not_found()
+        body["metadata"].pop("resourceVersion", None)
+        try:
+            return await self._create(ctx, target, body)
+        except Mismatch as error:
+            raise target.conflict(_MODIFIED) from error
+
+    def _check_identity(self, target: Target, meta: Json, wanted: str, record: Record) -> None:
+        if wanted and wanted != "0" and wanted != str(record.revision):
+            raise target.conflict(_MODIFIED)
+        if target.served.custom and (not wanted or wanted == "0"):
+            cause = Cause(
+                "FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
+                "metadata.resourceVersion",
+            )
+            raise target.invalid([cause])
+        uid = meta.get("uid")
+        if uid:
+            current = orjson.loads(record.value)["metadata"].get("uid")
+            if uid != current:
+                raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
+
+    async def _update_scale(self, ctx: Context, target: Target, body: Json) -> bytes:
+        scale = target.at.scale
+        assert scale is not None
+        meta = metadata_of(body)
+        wanted = meta.get("resourceVersion", "")
+        for _ in range(_ATTEMPTS):
+            record, _, obj = await self._load(target)
+            if wanted and wanted != str(record.revision):
+                raise target.conflict(_MODIFIED)
+            apply_scale(obj, scale, body)
+            try:
+                written = await self._replace(ctx, target, record, obj)
+            except Mismatch:
+                continue
+            return orjson.dumps(scale_of(orjson.loads(written), scale, target.served))
+        raise target.conflict(_MODIFIED)
+
+    # -- patch -------------------------------------------------------------------------------------------------
+
+    async def patch(
+        self, ctx: Context, target: Target, patch_type: str, patch: Any, *, force: bool = False
+    ) -> tuple[bytes, bool]:
+        if patch_type == APPLY_PATCH:
+            return await self._apply(ctx, target, patch, force)
+        for _ in range(_ATTEMPTS):
+            record, old, base = await self._load(target)
+            if target.subresource == "scale":
+                return await self._patch_scale(ctx, target, patch_type, patch, old), False
+            body = self._patched(target, patch_type, patch, base)
+            meta = self._address(ctx, target, body)
+            self._check_patched_identity(target, meta, record, old)
+            self._prune(ctx, target.at, body)
+            try:
+                return await self._replace(ctx, target, record, body, old), False
+            except Mismatch:
+                continue
+        raise target.conflict(_MODIFIED)
+
+    def _check_patched_identity(self, target: Target, meta: Json, record: Record, old: Json) -> None:
+        wanted = meta.get("resourceVersion", "")
+        if wanted and wanted != str(record.revision):
+            raise target.conflict(_MODIFIED)
+        if (uid := meta.get("uid")) and uid != old["metadata"].get("uid"):
+            current = old["metadata"].get("uid")
+            raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
+
+    async def _patch_scale(self, ctx: Context, target: Target, patch_type: str, patch: Any, old: Json) -> bytes:
+        scale = target.at.scale
+        assert scale is not None
+        return await self._update_scale(
+            ctx, target, self._patched(target, patch_type, patch, scale_of(old, scale, target.served))
+        )
+
+    def _patched(self, target: Target, patch_type: str, patch: Any, base: Json) -> Json:
+        try:
+            if patch_type == JSON_PATCH:
+                result = json_patch(base, patch)
+            elif patch_type == MERGE_PATCH:
+                if not isinstance(patch, dict):
+                    raise BadRequest("a merge patch must be an object")
+                result = merge_patch(base, patch)
+            elif patch_type == STRATEGIC_PATCH and not target.served.custom and target.at.schema is not None:
+                if not isinstance(patch, dict):
+                    raise BadRequest("a strategic merge patch must be an object")
+                result = strategic_merge(base, patch, target.at.schema)
+            else:
+                raise UnsupportedMediaType(_unsupported_patch(patch_type, target.served.custom))
+        except PatchError as error:
+            if patch_type == JSON_PATCH and error.unprocessable:
+                raise target.invalid([Cause("FieldValueInvalid", str(error), "patch")]) from error
+            raise BadRequest(str(error)) from error
+        if not isinstance(result, dict):
+            raise BadRequest("the patch leaves no object")
+        return result
+
+    async def _apply(self, ctx: Context, target: Target, applied: Any, force: bool) -> tuple[bytes, bool]:
+        if not isinstance(applied, dict):
+            raise BadRequest("an applied configuration must be one object")
+        if not ctx.field_manager:
+            cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+            raise invalid("meta.k8s.io", "PatchOptions", "", [cause])
+        for _ in range(_ATTEMPTS):
+            record = self._store.head(target.served.bucket, target.key)
+            body = orjson.loads(orjson.dumps(applied))
+            self._check_applied(target, body)
+            meta = self._address(ctx, target, body)
+            self._prune(ctx, target.at, body)
+            try:
+                if record is None:
+                    return await self._apply_new(ctx, target, body, force), True
+                if (uid := meta.get("uid")) and uid != (current := orjson.loads(record.value)["metadata"]["uid"]):
+                    raise target.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found with it (it is {current})")
+                if (wanted := meta.get("resourceVersion")) and wanted != str(record.revision):
+                    raise target.conflict(_MODIFIED)
+                return await self._apply_live(ctx, target, record, body, force), False
+            except Mismatch:
+                continue
+        raise target.conflict(_MODIFIED)
+
+    def _check_applied(self, target: Target, body: Json) -> None:
+        """An applied configuration says of itself what it is, unlike the body of a PUT."""
+        for field in ("apiVersion", "kind"):
+            if not body.get(field):
+                raise BadRequest(f"Object '{field[0].upper() + field[1:] if field == 'kind' else field}' is missing in the applied configuration")
+        if (body.get("metadata") or {}).get("managedFields"):
+            raise BadRequest("metadata.managedFields must be nil")
+
+    async def _apply_new(self, ctx: Context, target: Target, body: Json, force: bool) -> bytes:
+        if target.subresource:
+            raise target.not_found()
+        meta = body["metadata"]
+        if (uid := meta.get("uid")) :
+            raise target.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        meta.pop("resourceVersion", None)
+        obj = self._merge(ctx, target, None, body, force)
+        return await self._create(ctx, target, obj, applied=True)
+
+    async def _apply_live(self, ctx: Context, target: Target, record: Record, body: Json, force: bool) -> bytes:
+        old = await self._decode(target, record)
+        live = await self._decode(target, record)
+        if target.subresource == "scale":
+            raise UnsupportedMediaType("apply is not served for the scale subresource: patch it instead")
+        obj = self._merge(ctx, target, live, body, force)
+        return await self._replace(ctx, target, record, obj, old, applied=True)
+
+    def _merge(self, ctx: Context, target: Target, live: Json | None, body: Json, force: bool) -> Json:
+        try:
+            return managed.apply(
+                live,
+                body,
+                schema=target.at.schema,
+                api_version=target.at.resource.api_version,
+                manager=ctx.field_manager,
+                time=self._now(),
+                force=force,
+                subresource=target.subresource,
+            )
+        except managed.ApplyConflict as error:
+            causes = [Cause("FieldManagerConflict", text, field) for text, field in error.causes]
+            raise Conflict(str(error), causes=causes) from error
+        except managed.ApplyError as error:
+            raise BadRequest(str(error)) from error
+
+    # -- the common way of everything that changes an existing object -------------------------------------------
+
+    async def _load(self, target: Target) -> tuple[Record, Json, Json]:
+        """The newest state, twice: one to compare with, one to change."""
+        record = self._store.head(target.served.bucket, target.key)
+        if record is None:
+            raise target.not_found()
+        return record, await self._decode(target, record), await self._decode(target, record)
+
+    async def _decode(self, target: Target, record: Record) -> Json:
+        obj: Json = orjson.loads(record.value)
+        if target.served.custom or target.at.resource.version != target.served.storage:
+            obj = (await convert([obj], target.served, target.at))[0]
+        return obj
+
+    async def _replace(
+        self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, applied: bool = False
+    ) -> bytes:
+        served, at = target.served, target.at
+        if old is None:
+            old = await self._decode(target, record)
+        meta, old_meta = obj["metadata"], old["metadata"]
+        given = meta.get("managedFields")
+        carry_over(meta, old_meta)
+        self._hold_subresource(target, obj, old)
+        meta = obj["metadata"]
+        if target.subresource not in ("status", "finalize"):
+            served.strategy.prepare_update(obj, old)
+        self._default(served, at, obj)
+        if served.spec_generation and _content_changed(obj, old, at.status or not served.custom):
+            meta["generation"] = old_meta.get("generation", 0) + 1
+        obj = await self._mutate(ctx, target, "UPDATE", obj, old)
+        if not applied:
+            if given is not None:
+                obj["metadata"]["managedFields"] = given
+            managed.update(
+                old, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=self._now(),
+                subresource=target.subresource,
+            )  # fmt: skip
+        self._validate(target, obj, old)
+        await self._admit(ctx, target, "UPDATE", obj, old)
+        if _finished(obj):
+            return await self._remove(ctx, target, record, obj)
+        if obj == old or ctx.dry_run:
+            return orjson.dumps(obj)
+        return await self._put(target, obj, expect=record.revision)
+
+    def _hold_subresource(self, target: Target, obj: Json, old: Json) -> None:
+        """A write to the object leaves its status alone, a write to the status everything else."""
+        if target.subresource == "status":
+            for field in [f for f in obj if f not in ("status", "metadata")]:
+                del obj[field]
+            for field, value in old.items():
+                if field not in ("status", "metadata"):
+                    obj[field] = value
+            kept = obj["metadata"].get("managedFields")
+            fields = ("finalizers", "ownerReferences", "labels", "annotations")
+            for field in fields if target.served.custom else fields[:2]:
+                if field in old["metadata"]:
+                    obj["metadata"][field] = old["metadata"][field]
+                else:
+                    obj["metadata"].pop(field, None)
+            if kept is not None:
+                obj["metadata"]["managedFields"] = kept
+        elif target.at.status:
+            if "status" in old:
+                obj["status"] = old["status"]
+            else:
+                obj.pop("status", None)
+
+    async def _remove(self, ctx: Context, target: Target, record: Record, obj: Json) -> bytes:
+        """The last finalizer went: the update is a deletion."""
+        if ctx.dry_run:
+            return orjson.dumps(obj)
+        stored = await self._to_storage(target, obj)
+        try:
+            change = await self._store.delete(
+                target.served.bucket, target.key, encoder(stored), expect=record.revision
+            )
+        except Missing as error:
+            raise target.not_found() from error
+        assert change.value is not None
+        return await view(
+            Record(change.bucket, change.name, change.value, 0, change.revision), target.served, target.at
+        )
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    def _prune(self, ctx: Context, at: Version, obj: Json) -> None:
+        unknown = at.checker.prune(obj)
+        if unknown and ctx.field_validation != "Ignore":
+            texts = [f'unknown field "{path}"' for path in unknown]
+            if ctx.field_validation == "Strict":
+                raise BadRequest(f"{at.resource.kind} in version \"{at.resource.version}\" cannot be handled as a {at.resource.kind}: strict decoding error: {', '.join(texts)}")
+            for text in texts:
+                ctx.warn(text)
+
+    def _default(self, served: Served, at: Version, obj: Json) -> None:
+        at.checker.default(obj)
+        served.strategy.default(obj)
+
+    async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:
+        if not self._admission.mutates(target.served, operation, target.subresource):
+            return obj
+        changed = await self._admission.mutate(self._attributes(ctx, target, operation, obj, old))
+        if changed is not obj:
+            target.at.checker.prune(changed)
+            self._default(target.served, target.at, changed)
+        return changed
+
+    async def _admit(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> None:
+        if self._admission.validates(target.served, operation, target.subresource):
+            await self._admission.validate(self._attributes(ctx, target, operation, obj, old))
+
+    def _attributes(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Attributes:
+        return Attributes(
+            ctx=ctx,
+            served=target.served,
+            at=target.at,
+            namespace=target.namespace,
+            name=target.name,
+            operation=operation,
+            subresource=target.subresource,
+            object=obj,
+            old=old,
+        )
+
+    def _validate(self, target: Target, obj: Json, old: Json | None) -> None:
+        served = target.served
+        causes = check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
+        causes += [Cause(*violation) for violation in target.at.checker.validate(obj, old)]
+        if not causes:  # per-kind rules may rely on a well-formed object
+            causes += served.strategy.validate(obj, old)
+        if causes:
+            raise target.invalid(causes)
+
+    async def _to_storage(self, target: Target, obj: Json) -> Json:
+        served = target.served
+        if target.at.resource.version == served.storage:
+            return obj
+        api_version = f"{served.group}/{served.storage}" if served.group else served.storage
+        copy = orjson.loads(orjson.dumps(obj))
+        return (await to_version([copy], served, served.storage, api_version))[0]
+
+    async def _put(self, target: Target, obj: Json, *, expect: int) -> bytes:
+        served, at = target.served, target.at
+        stored = await self._to_storage(target, obj)
+        record = await self._store.put(served.bucket, target.key, encoder(stored), expect=expect)
+        if served.custom and stored is obj:
+            memo_of(record).views[at.resource.version] = (at, record.value)  # normal already: it was just checked
+        return await view(record, served, at)
+
+
+def encoder(obj: Json) -> Callable[[int], bytes]:
+    def encode(revision: int) -> bytes:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return orjson.dumps(obj)
+
+    return encode
+
+
+def _content_changed(obj: Json, old: Json, status_apart: bool) -> bool:
+    """Anything but metadata (and the status, where it is a world of its own) differs."""
+    apart = ("metadata", "status") if status_apart else ("metadata",)
+    for field in obj.keys() | old.keys():
+        if field not in apart and obj.get(field) != old.get(field):
+            return True
+    return False
+
+
+def _finished(obj: Json) -> bool:
+    """Deletion was asked for and nothing holds the object any more."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
+        return False
+    return not (obj["kind"] == "Namespace" and obj["apiVersion"] == "v1" and (obj.get("spec") or {}).get("finalizers"))
+
+
+def _unsupported_patch(patch_type: str, custom: bool) -> str:
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+    return (
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        + (f" (got {patch_type})" if patch_type else "")
+    )
