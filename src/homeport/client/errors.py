@@ -37,10 +37,8 @@ class Cause:
     field: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        raw = {"reason": self.reason, "message": self.message}
-        if self.field:
-            raw["field"] = self.field
-        return raw
+        raw = {"reason": self.reason, "message": self.message, "field": self.field}
+        return {name: text for name, text in raw.items() if text}
 
 
 class ApiError(Exception):
@@ -66,6 +64,7 @@ class ApiError(Exception):
         self.retry_after = retry_after
         self._code = code or self.code
         self._reason = reason or self.reason
+        self._received: Mapping[str, Any] | None = None
         self._details: dict[str, Any] = {}
         for field, value in (("name", name), ("group", group), ("kind", kind), ("uid", uid)):
             if value:
@@ -81,6 +80,8 @@ class ApiError(Exception):
 
     @property
     def status(self) -> dict[str, Any]:
+        if self._received is not None:
+            return dict(self._received)
         raw: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -190,7 +191,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
 _BY_CODE: dict[int, type[ApiError]] = {
     400: BadRequest, 401: Unauthorized, 403: Forbidden, 404: NotFound, 405: MethodNotAllowed, 406: NotAcceptable,
     409: Conflict, 410: Expired, 413: TooLarge, 415: UnsupportedMediaType, 422: Invalid, 429: TooManyRequests,
-    500: Internal, 503: Unavailable, 504: Timeout,
+    500: Internal, 502: Unavailable, 503: Unavailable, 504: Timeout,
 }  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: int = 
     code = int(status.get("code") or code or 500)
     reason = status.get("reason") or ""
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
-    return cls(
+    error = cls(
         status.get("message") or reason or f"the server answered {code}",
         group=details.get("group", ""),
         kind=details.get("kind", ""),
@@ -213,6 +214,8 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: int = 
         code=code,
         reason=reason,
     )
+    error._received = status
+    return error
 
 
 def not_found(group: str, plural: str, name: str) -> NotFound:

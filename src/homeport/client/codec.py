@@ -1,0 +1,172 @@
+"""Objects to JSON and back: typed (msgspec, straight into the struct) and Unstructured (orjson)."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+import orjson
+
+from homeport.api.meta import Model, Object, Resource, Unstructured
+from homeport.client.errors import BadRequest, Internal, from_status
+from homeport.client.protocol import Event, EventType, Page
+
+T = TypeVar("T")
+# Decoding a long list makes so many containers that the cycle collector runs for nothing, again and again.
+BIG_BYTES = 256 * 1024
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class _ListMeta(Model):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Annotated(Model):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Annotated
+
+
+class Codec(Generic[T]):
+    """How to read one kind."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        one: Callable[[bytes], T],
+        page: Callable[[bytes], Page[T]],
+        version: Callable[[T], str],
+    ) -> None:
+        self.resource = resource
+        self._one = one
+        self._page = page
+        self._version = version
+
+    def one(self, body: bytes) -> T:
+        try:
+            return self._one(body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise self._unfit(error) from None
+
+    def page(self, body: bytes) -> Page[T]:
+        quiet = len(body) > BIG_BYTES and gc.isenabled()
+        if quiet:
+            gc.disable()
+        try:
+            return self._page(body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise self._unfit(error) from None
+        finally:
+            if quiet:
+                gc.enable()
+
+    def event(self, line: bytes) -> Event[T]:
+        """Raises what an ERROR event says."""
+        try:
+            kind, raw = _split(line)
+            if kind == "ERROR":
+                raise from_status(orjson.loads(raw))
+            obj = self._one(raw)
+            ended = kind == "BOOKMARK" and _marks_end(raw)
+            return Event(cast("EventType", kind), obj, self._version(obj), ended)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise self._unfit(error) from None
+
+    def _unfit(self, error: Exception) -> Internal:
+        return Internal(f"{self.resource.qualified}: the server's answer can't be read: {error}")
+
+
+_split_line = msgspec.json.Decoder(_Line)
+_bookmark = msgspec.json.Decoder(_Bookmark)
+
+
+def _split(line: bytes) -> tuple[str, bytes]:
+    parts = _split_line.decode(line)
+    return parts.type, bytes(parts.object)
+
+
+def _marks_end(raw: bytes) -> bool:
+    return (_bookmark.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+
+
+def _typed(cls: type[Object]) -> Codec[Any]:
+    resource = cls.__resource__
+    one = msgspec.json.Decoder(cls).decode
+    whole = msgspec.json.Decoder(
+        msgspec.defstruct(f"{cls.__name__}List", [("items", list[cls] | None), ("metadata", _ListMeta)])  # type: ignore[valid-type]
+    )
+
+    def named(obj: Object) -> Object:
+        # Lists of built-in kinds leave these out of their items.
+        if not obj.kind:
+            obj.api_version, obj.kind = resource.api_version, resource.kind
+        return obj
+
+    def page(body: bytes) -> Page[Object]:
+        found: Any = whole.decode(body)
+        meta = found.metadata
+        items = [named(item) for item in found.items or ()]
+        return Page(items, meta.resource_version, meta.continue_, meta.remaining_item_count)
+
+    return Codec(resource, one, page, lambda obj: obj.metadata.resource_version)
+
+
+def _unstructured(resource: Resource) -> Codec[Unstructured]:
+    api_version, kind = resource.api_version, resource.kind
+
+    def one(body: bytes) -> Unstructured:
+        return Unstructured(orjson.loads(body))
+
+    def named(raw: dict[str, Any]) -> Unstructured:
+        if "kind" in raw:
+            return Unstructured(raw)
+        return Unstructured({"apiVersion": api_version, "kind": kind, **raw})
+
+    def page(body: bytes) -> Page[Unstructured]:
+        found = orjson.loads(body)
+        meta = found.get("metadata") or {}
+        return Page(
+            [named(item) for item in found.get("items") or ()],
+            meta.get("resourceVersion", ""),
+            meta.get("continue", ""),
+            meta.get("remainingItemCount"),
+        )
+
+    return Codec(resource, one, page, lambda obj: obj.resource_version)
+
+
+_codecs: dict[type[Object] | Resource, Codec[Any]] = {}
+
+
+def codec(kind: type[Object] | Resource) -> Codec[Any]:
+    found = _codecs.get(kind)
+    if found is None:
+        found = _unstructured(kind) if isinstance(kind, Resource) else _typed(kind)
+        _codecs[kind] = found
+    return found
+
+
+def encode(obj: Object | Mapping[str, Any], resource: Resource | None) -> bytes:
+    """With `resource`, apiVersion and kind are added where the object leaves them out."""
+    try:
+        if isinstance(obj, Object):
+            if resource is not None and not (obj.kind and obj.api_version):
+                obj = msgspec.structs.replace(obj, api_version=resource.api_version, kind=resource.kind)
+            return msgspec.json.encode(obj)
+        if resource is not None and not ("kind" in obj and "apiVersion" in obj):
+            obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return orjson.dumps(obj)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise BadRequest(f"the object can't be written as JSON: {error}") from None

@@ -1,0 +1,303 @@
+"""HttpClient: any Kubernetes API server, over the wire. The only module of the clients that knows aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+import urllib.request
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from homeport import __version__
+from homeport.client import tls
+from homeport.client.address import DEFAULT_MANAGER
+from homeport.client.config import USER_AGENT_NAME, Config
+from homeport.client.credential import Certificate
+from homeport.client.errors import ApiError, Timeout, Unavailable
+from homeport.client.protocol import Warnings
+from homeport.client.rest import JSON, Answer, RestClient
+from homeport.client.retry import REFUSED, Retry, retry_after
+from homeport.client.warning import parse_warnings
+
+CONNECTIONS = 100  # for requests; every watch and log has a connection of its own besides
+_READS = frozenset({"GET", "HEAD"})
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
+_UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ConnectionTimeoutError)
+
+R = TypeVar("R", bound="Answer | Body")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. `request` bounds one attempt, its answer included."""
+
+    connect: float = 10.0
+    request: float = 60.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+DEFAULT_RETRY = Retry()
+
+
+class _NotSent(Exception):
+    """No connection: the server has seen nothing of the request."""
+
+
+class _Lost(Exception):
+    """The connection broke, or the time passed, after the request may have been sent."""
+
+
+class Body:
+    """An answer that comes bit by bit."""
+
+    def __init__(self, response: aiohttp.ClientResponse, what: str) -> None:
+        self._response = response
+        self._what = what
+        self.status = response.status
+        self.headers = response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except _BROKEN as error:
+            raise Unavailable(f"{self._what}: the connection was lost: {_reason(error)}") from error
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class HttpTransport:
+    """Connections to one server, its credential, and the rules for repeating a request."""
+
+    def __init__(self, config: Config, timeouts: Timeouts, retry: Retry) -> None:
+        self.config = config
+        self.timeouts = timeouts
+        self.retry = retry
+        self.warnings = Warnings()
+        self._host = urlsplit(config.server).netloc.rpartition("@")[2]  # without a password, for messages
+        self._proxy = config.proxy or _system_proxy(config.server)
+        self._requests: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+        self._tls: ssl.SSLContext | bool | None = None
+        self._tls_for: Certificate | None = None
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        for session in (self._requests, self._streams):
+            if session is not None:
+                await session.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = JSON,
+        accept: str = JSON,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        sent = {"Accept": accept, **(headers or {})}
+        if body is not None:
+            sent["Content-Type"] = content_type
+        if self._requests is None:
+            self._requests = self._session(CONNECTIONS)
+        session = self._requests
+
+        async def once() -> Answer:
+            return await self._read(await self._open(session, method, path, body, sent))
+
+        return await self._persist(method, path, once)
+
+    async def stream(self, path: str, *, accept: str = JSON, seconds: float | None = None) -> Body:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect, sock_read=seconds)
+        if self._streams is None:
+            self._streams = self._session(0)
+        session = self._streams
+        what = f"GET {path.partition('?')[0]} on {self._host}"
+
+        async def once() -> Answer | Body:
+            response = await self._open(session, "GET", path, None, {"Accept": accept}, timeout=timeout)
+            if response.status != 200:
+                return await self._read(response)
+            self._note(response)
+            return Body(response, what)
+
+        answer = await self._persist("GET", path, once)
+        if isinstance(answer, Answer):
+            raise answer.error(what)
+        return answer
+
+    async def _persist(self, method: str, path: str, once: Callable[[], Awaitable[R]]) -> R:
+        attempt, waited, renewed = 1, 0.0, False
+        while True:
+            last = attempt >= self.retry.attempts
+            pause = self.retry.pause(attempt)
+            try:
+                answer = await once()
+            except _NotSent as error:
+                if last:
+                    raise Unavailable(f"no connection to {self._address()}: {error}") from error.__cause__
+            except _Lost as error:
+                if last or method not in _READS:
+                    raise self._lost(method, path, error) from error.__cause__
+            else:
+                if answer.status == 401 and not renewed and self.config.credential.renew():
+                    renewed = True
+                    continue
+                if answer.status not in REFUSED or "Retry-After" not in answer.headers or last:
+                    return answer
+                pause = max(pause, retry_after(answer.headers))
+                if waited + pause > self.retry.patience_seconds:
+                    return answer
+            attempt += 1
+            waited += pause
+            await asyncio.sleep(pause)
+
+    async def _open(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        **more: Any,
+    ) -> aiohttp.ClientResponse:
+        """One attempt, up to the answer's headers."""
+        authorization = await self.config.credential.header()
+        if authorization:
+            headers["Authorization"] = authorization
+        try:
+            return await session.request(
+                method,
+                URL(self.config.server + path, encoded=True),
+                data=body,
+                headers=headers,
+                ssl=self._context(),
+                server_hostname=self.config.server_name or None,
+                proxy=self._proxy or None,
+                allow_redirects=False,  # the credential is for this server alone
+                **more,
+            )
+        except aiohttp.ClientSSLError as error:
+            raise Unavailable(f"TLS with {self._address()} failed: {_tls_reason(error)}") from error
+        except _UNREACHED as error:
+            raise _NotSent(_reason(error)) from error
+        except _BROKEN as error:
+            raise _Lost(_reason(error)) from error
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+        try:
+            content = await response.read()
+        except _BROKEN as error:
+            raise _Lost(_reason(error)) from error
+        finally:
+            response.release()
+        self._note(response)
+        return Answer(response.status, response.headers, content)
+
+    def _note(self, response: aiohttp.ClientResponse) -> None:
+        if "Warning" in response.headers:
+            for text in parse_warnings(response.headers.getall("Warning")):
+                self.warnings.add(text)
+
+    def _session(self, limit: int) -> aiohttp.ClientSession:
+        if self._closed:
+            raise Unavailable(f"the client for {self._address()} is closed")
+        headers = CIMultiDict({"User-Agent": f"{USER_AGENT_NAME}/{__version__}", "Accept-Encoding": "identity"})
+        for name, value in self.config.impersonate.headers():
+            headers.add(name, value)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60.0, socket_factory=_keepalive_socket),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=self.timeouts.request, sock_connect=self.timeouts.connect),
+        )
+
+    def _context(self) -> ssl.SSLContext | bool:
+        certificate = self.config.credential.certificate()
+        if self._tls is None or certificate is not self._tls_for:
+            self._tls = tls.context(self.config, certificate) if self.config.server.startswith("https://") else True
+            self._tls_for = certificate
+        return self._tls
+
+    def _address(self) -> str:
+        return f"{urlsplit(self.config.server).scheme}://{self._host}"
+
+    def _lost(self, method: str, path: str, error: Exception) -> ApiError:
+        what = f"{method} {path.partition('?')[0]} on {self._host}: {error}"
+        if method not in _READS:
+            return Unavailable(
+                f"{what} after the request was sent; it may have been carried out, look before repeating"
+            )
+        return Timeout(what) if isinstance(error.__cause__, TimeoutError) else Unavailable(what)
+
+
+class HttpClient(RestClient):
+    """A protocol.Client over HTTP. Use as `async with`, or close it."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        retry: Retry = DEFAULT_RETRY,
+        field_manager: str = DEFAULT_MANAGER,
+    ) -> None:
+        super().__init__(HttpTransport(config, timeouts, retry), field_manager=field_manager)
+        self.config = config
+
+
+def _keepalive_socket(info: Any) -> socket.socket:
+    """A peer that vanished without a word is noticed after about a minute, also on a silent watch."""
+    made = socket.socket(info[0], info[1], info[2])
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+def _system_proxy(server: str) -> str:
+    """As Go does it: HTTPS_PROXY and NO_PROXY count, loopback never goes through a proxy."""
+    parts = urlsplit(server)
+    host = parts.hostname or ""
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if loopback or urllib.request.proxy_bypass(host):
+        return ""
+    return urllib.request.getproxies().get(parts.scheme, "")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "connecting took too long"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the host name can't be resolved: {error.os_error.strerror or error.os_error}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return error.os_error.strerror or str(error.os_error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def _tls_reason(error: aiohttp.ClientSSLError) -> str:
+    inner = getattr(error, "certificate_error", None) or error.os_error
+    return getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or str(inner)

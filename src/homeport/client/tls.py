@@ -1,0 +1,55 @@
+"""TLS towards an API server: its certificate is verified, ours is shown."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from homeport.client.config import Config, ConfigError
+from homeport.client.credential import Certificate
+
+
+def context(config: Config, certificate: Certificate | None) -> ssl.SSLContext:
+    made = ssl.create_default_context()
+    made.set_alpn_protocols(["http/1.1"])
+    if config.insecure:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    elif config.ca is not None:
+        made = _trusting_only(config)
+    if certificate is not None:
+        _load(made, certificate, config.server)
+    return made
+
+
+def _trusting_only(config: Config) -> ssl.SSLContext:
+    """A named authority replaces those of the system."""
+    assert config.ca is not None
+    try:
+        made = ssl.create_default_context(cadata=config.ca.decode("ascii"))
+    except (ssl.SSLError, UnicodeDecodeError, ValueError):
+        raise ConfigError(f"the certificate authority for {config.server} is not a PEM certificate") from None
+    # Own authorities are often made without the key-identifier extensions that the strict mode asks for.
+    made.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
+    made.set_alpn_protocols(["http/1.1"])
+    return made
+
+
+def _load(made: ssl.SSLContext, certificate: Certificate, server: str) -> None:
+    """OpenSSL reads a chain from a file alone: one that only we can read, and gone at once."""
+    with tempfile.TemporaryDirectory(prefix="homeport-") as folder:
+        file = Path(folder) / "client.pem"
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as out:
+            out.write(certificate.cert.rstrip() + b"\n" + certificate.key)
+        try:
+            made.load_cert_chain(file, password=_no_password)
+        except (ssl.SSLError, ConfigError) as error:
+            why = getattr(error, "reason", None) or str(error)
+            raise ConfigError(f"the client certificate or key for {server} can't be used: {why}") from None
+
+
+def _no_password() -> str:
+    raise ConfigError("the key is encrypted; remove its passphrase")

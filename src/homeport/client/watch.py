@@ -1,0 +1,126 @@
+"""A watch that outlives its connection: it resumes from the last resourceVersion it has seen."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Generic, Protocol, TypeVar
+
+from homeport.client.codec import Codec
+from homeport.client.errors import ApiError, Unavailable
+from homeport.client.protocol import Event
+from homeport.client.retry import TRANSIENT, Retry
+
+T = TypeVar("T")
+# Servers end a watch now and then; asking for different times keeps many watches from ending together.
+ENDLESS_SECONDS = (300, 600)
+# A server's timer and ours are not the same to the millisecond.
+SLACK_SECONDS = 0.5
+
+
+class Chunks(Protocol):
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Raises Unavailable when the connection is lost."""
+
+    def close(self) -> None: ...
+
+
+class LineStream:
+    """The body of a watch answer, cut into lines: as many at a time as have come."""
+
+    def __init__(self, source: Chunks) -> None:
+        self._source = source
+
+    async def lines(self) -> AsyncIterator[list[bytes]]:
+        rest: list[bytes] = []  # pieces of a line that is not whole yet; joined once, however many they are
+        async for chunk in self._source.chunks():
+            first, newline, tail = chunk.partition(b"\n")
+            rest.append(first)
+            if not newline:
+                continue
+            *whole, end = tail.split(b"\n")
+            yield [line for line in (b"".join(rest), *whole) if line]
+            rest = [end] if end else []
+
+    def close(self) -> None:
+        self._source.close()
+
+
+Open = Callable[[str, bool, int], Awaitable[LineStream]]
+"""(resourceVersion, initial events, seconds) > the server's answer."""
+
+
+class Watch(Generic[T]):
+    """One watch. `async for` gives events until the timeout has passed, or raises (Expired: list again)."""
+
+    def __init__(
+        self, open_: Open, codec: Codec[T], start: str, *, initial_events: bool, timeout: float | None, retry: Retry
+    ) -> None:
+        self._open = open_
+        self._codec = codec
+        self._start = start
+        self._initial = initial_events
+        self._retry = retry
+        self._clock = asyncio.get_running_loop().time
+        self._deadline = None if timeout is None else self._clock() + timeout
+        # The first events of these come in order of names, so their versions say nothing about what was missed.
+        self._resume = "" if initial_events or start in ("", "0") else start
+        self._stream: LineStream | None = None
+
+    async def begin(self) -> None:
+        self._stream = await self._open(self._start, self._initial, self._seconds())
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    async def events(self) -> AsyncIterator[Event[T]]:
+        failures = 0
+        while True:
+            lost: ApiError | None = None
+            try:
+                if self._stream is None:
+                    self._stream = await self._open(self._resume, False, self._seconds())
+                async for lines in self._stream.lines():
+                    for line in lines:
+                        event = self._codec.event(line)
+                        failures = 0
+                        self._note(event)
+                        yield event
+            except TRANSIENT as error:
+                lost = error
+            self.close()
+            if self._over():
+                return
+            if lost is not None:
+                failures += 1
+                await self._pause(failures, lost)
+            elif not self._resume:
+                return  # the server ended it in order, and only the caller can start over
+
+    def _note(self, event: Event[T]) -> None:
+        if not event.resource_version:
+            return
+        burst_over = event.initial_events_end if self._initial else event.type != "ADDED"
+        if self._resume or burst_over:
+            self._resume = event.resource_version
+
+    def _seconds(self) -> int:
+        if self._deadline is None:
+            return random.randint(*ENDLESS_SECONDS)  # noqa: S311 - not for secrets
+        return max(1, math.ceil(self._deadline - self._clock()))
+
+    def _over(self) -> bool:
+        return self._deadline is not None and self._clock() >= self._deadline - SLACK_SECONDS
+
+    async def _pause(self, failures: int, lost: ApiError) -> None:
+        if not self._resume:
+            raise Unavailable(
+                f"{self._codec.resource.qualified}: the watch was lost before it could be resumed: {lost.message}"
+            ) from lost
+        if failures >= self._retry.attempts:
+            raise lost
+        await asyncio.sleep(max(lost.retry_after, self._retry.pause(failures)))
