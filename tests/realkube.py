@@ -216,11 +216,21 @@ class RealKube:
                 return error.code, error.read()
 
     def compact(self, revision: int) -> None:
-        """Compact etcd, so that reads and watches from older revisions get 410 Gone."""
+        """Compact etcd; reads of older revisions get 410 Gone once the server's watch cache has lost them too.
+
+        `restart_apiserver` empties that cache; extra_args=["--watch-cache=false"] does without it.
+        """
         body = json.dumps({"revision": str(revision), "physical": True}).encode()
         request = urllib.request.Request(f"{self.etcd_url}/v3/kv/compaction", data=body, method="POST")
         with urllib.request.urlopen(request, timeout=30) as answer:
             answer.read()
+
+    def restart_apiserver(self) -> None:
+        """Kill kube-apiserver and start it on the same port and the same data."""
+        process = self.processes.pop("kube-apiserver")
+        process.kill()
+        process.wait()
+        self._start_apiserver(self.port)
 
     def log(self, program: str) -> str:
         return (self.dir / f"{program}.log").read_text(errors="replace")
@@ -230,7 +240,7 @@ class RealKube:
         for attempt in range(1, START_ATTEMPTS + 1):
             try:
                 self._start_etcd(attempt)
-                self._start_apiserver()
+                self._start_apiserver(free_port())
                 return
             except RuntimeError:
                 for process in self.processes.values():
@@ -241,7 +251,7 @@ class RealKube:
                     raise
 
     def _spawn(self, program: str, args: Sequence[str]) -> None:
-        with open(self.dir / f"{program}.log", "wb") as log:
+        with open(self.dir / f"{program}.log", "ab") as log:
             self.processes[program] = subprocess.Popen(
                 [str(self.binaries[program]), *args], cwd=self.dir, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
@@ -267,8 +277,8 @@ class RealKube:
         self._await("etcd", f"{self.etcd_url}/readyz", None)
         self.etcd_ready_seconds = time.monotonic() - began
 
-    def _start_apiserver(self) -> None:
-        port = free_port()
+    def _start_apiserver(self, port: int) -> None:
+        self.port = port
         self.url = f"https://127.0.0.1:{port}"
         began = time.monotonic()
         self._spawn(
