@@ -112,6 +112,14 @@ class Schema:
         """The schema of field `name`, declared or by additionalProperties; None where it is unknown."""
         return self.properties.get(name) or self.additional
 
+    def beside(self, raw: Mapping[str, Any]) -> Schema:
+        """A node for another schema of the same document (an alternative in anyOf, say)."""
+        return Schema(raw, self._definitions)
+
+    @property
+    def definitions(self) -> Mapping[str, Any] | None:
+        return self._definitions
+
     @property
     def is_map(self) -> bool:
         return self.additional is not None and not self.properties

@@ -1,0 +1,150 @@
+"""Everything that a schema does to objects of one version, behind one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+from homeport.machinery.schema import violation as v
+from homeport.machinery.schema.explain import UNRELATED, Explainer
+from homeport.machinery.schema.fast import compile_fast
+from homeport.machinery.schema.invariant import compile_invariants, embedded_violations, list_violations
+from homeport.machinery.schema.metadata import OBJECT_META, OBJECT_META_SCHEMA
+from homeport.machinery.schema.node import Schema
+from homeport.machinery.schema.shape import Shaper
+from homeport.machinery.schema.violation import Violation
+
+Json = dict[str, Any]
+
+# After one of these a rule could meet values of types that it was not compiled for.
+_BLOCKING: Final = frozenset((v.NOT_SUPPORTED, v.REQUIRED, v.TOO_LONG, v.TOO_MANY, v.TYPE_INVALID))
+_UNCHECKED: Final = v.invalid(
+    v.NOWHERE,
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+class Rules(Protocol):
+    """The CEL rules of a schema, compiled (see homeport.machinery.cel)."""
+
+    def validate(self, obj: Any, old: Any) -> Iterable[Any]:
+        """Broken rules, each with path, message and reason."""
+
+
+class SchemaChecker:
+    """Compiled on first use, part by part: a kind that nobody touches costs nothing but this object."""
+
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        *,
+        definitions: Mapping[str, Any] | None = None,
+        rules: Rules | Callable[[], Rules | None] | None = None,
+    ) -> None:
+        self._raw = raw
+        self._definitions = definitions
+        self._builtin = definitions is not None
+        self._given_rules = rules
+
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self._raw, self._definitions)
+
+    # -- shape
+
+    def prune(self, obj: Json) -> list[str]:
+        """Drops undeclared fields in place; gives their paths, sorted."""
+        return self._pruner(obj)
+
+    def default(self, obj: Json) -> None:
+        """Drops nulls that mean nothing and fills in defaults, in place."""
+        self._defaulter(obj)
+
+    def settle(self, obj: Json) -> list[str]:
+        """`prune` and `default` in one walk."""
+        return self._settler(obj)
+
+    def _shaper(self, *, prune: bool, default: bool) -> Shaper:
+        meta = None if self._builtin else OBJECT_META_SCHEMA
+        return Shaper(self.schema, prune=prune, default=default, builtin=self._builtin, meta=meta)
+
+    @cached_property
+    def _pruner(self) -> Shaper:
+        return self._shaper(prune=True, default=False)
+
+    @cached_property
+    def _defaulter(self) -> Shaper:
+        return self._shaper(prune=False, default=True)
+
+    @cached_property
+    def _settler(self) -> Shaper:
+        return self._shaper(prune=True, default=True)
+
+    # -- validation
+
+    def validate(self, obj: Json, old: Json | None = None) -> list[Violation]:
+        """All that is wrong, except what was wrong in `old` and is left as it was."""
+        if self._accepts(obj):
+            found: list[Violation] = []
+        else:
+            before = UNRELATED if old is None else old
+            found = Explainer(self.schema, builtin=self._builtin).explain(obj, before)
+            if not self._builtin:
+                found += _explain_metadata(obj, old)
+        return self._beyond_schema(obj, old, found)
+
+    def validate_status(self, obj: Json, old: Json) -> list[Violation]:
+        """As `validate`, for a write to the status subresource: of the schema, only its status part is looked at."""
+        found: list[Violation] = []
+        status = self.schema.properties.get("status")
+        if status is not None and "status" in obj and not self._accepts(obj):
+            found = Explainer(status, builtin=self._builtin, within="status").explain(obj["status"], old.get("status"))
+        return self._beyond_schema(obj, old, found)
+
+    def _beyond_schema(self, obj: Json, old: Json | None, found: list[Violation]) -> list[Violation]:
+        if self._sound is not None and not self._sound(obj):
+            found += embedded_violations(self.schema, obj)
+            # A list that already held duplicates may keep them until somebody mends it.
+            if old is None or next(list_violations(self.schema, old), None) is None:
+                found += list_violations(self.schema, obj)
+        rules = self._rules
+        if rules is not None:
+            if any(each.reason in _BLOCKING for each in found):
+                found.append(_UNCHECKED)
+            else:
+                found += [Violation(b.reason, b.message, b.path) for b in rules.validate(obj, old)]
+        return found
+
+    @cached_property
+    def _accepts(self) -> Callable[[Any], bool]:
+        meta = None if self._builtin else OBJECT_META
+        return compile_fast(self._raw, definitions=self._definitions, builtin=self._builtin, meta=meta)
+
+    @cached_property
+    def _sound(self) -> Callable[[Any], bool] | None:
+        return None if self._builtin else compile_invariants(self.schema)
+
+    @cached_property
+    def _rules(self) -> Rules | None:
+        given = self._given_rules
+        return given() if callable(given) else given
+
+
+def _explain_metadata(obj: Json, old: Json | None) -> list[Violation]:
+    before = UNRELATED if old is None else old.get("metadata", UNRELATED)
+    return Explainer(OBJECT_META_SCHEMA, within="metadata").explain(obj.get("metadata", {}), before)
+
+
+def compile_checker(
+    raw: Mapping[str, Any],
+    *,
+    definitions: Mapping[str, Any] | None = None,
+    rules: Rules | Callable[[], Rules | None] | None = None,
+) -> SchemaChecker:
+    """A checker for a CRD's schema, or (with definitions) for a built-in kind's. `rules` may be a function that
+    compiles them when they are first needed.
+    """
+    return SchemaChecker(raw, definitions=definitions, rules=rules)
