@@ -1,0 +1,59 @@
+# Every verb works from a clean clone with Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check gen verify bench conformance docs clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(RUN) ## make .venv with the package (idempotent)
+
+$(RUN): requirements/run.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Homeport into $(VENV) (about half a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUN) requirements/dev.txt
+	@echo "installing the tools of development into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+run: setup ## start the management plane in the foreground (Ctrl-C stops it)
+	@$(BIN)/homeport up
+
+test: check ## lint, types, layers, then every test that this machine can run
+	@tools/kube/build || test $$? -eq 3
+	@$(BIN)/python -m pytest -n 2
+
+check: $(DEV) ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+gen: $(DEV) ## write the generated files anew (needs Go)
+	@$(BIN)/python tools/gen_builtin.py
+
+verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
+	@$(BIN)/python tools/gen_builtin.py --check
+
+bench: $(DEV) ## measure side by side with a real kube-apiserver and etcd (needs Go)
+	@tools/kube/build
+	@$(BIN)/python bench/apiserver.py
+
+conformance: $(DEV) ## one client suite on three servers, a real kube-apiserver among them (needs Go)
+	@tools/kube/build
+	@$(BIN)/python -m pytest -n 2 tests/conformance
+
+docs: $(DEV) ## run the commands of the documentation
+	@$(BIN)/python -m pytest tests/docs
+
+clean: ## remove .venv and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,5 @@
+"""`python -m homeport` is `homeport`."""
+
+from homeport.cli.main import main
+
+main()

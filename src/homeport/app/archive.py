@@ -1,0 +1,108 @@
+"""A backup as one file: the database and the keys without which its Secrets can't be read.
+
+The archive is a plain tar: `state.db`, `pki/*` and a `homeport.json` that says what it is. Whoever has it has the
+plane, so it is written with mode 0600.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from homeport.apiserver.auth.file import write_private
+from homeport.store import Restored, restore
+
+_FORMAT = 1
+_LEAF_FILES = ("server.pem", "admin.pem")  # issued anew for whichever host it is restored on
+
+
+class ArchiveError(Exception):
+    """The file is no backup of ours, or a broken one."""
+
+
+class Manifest(msgspec.Struct, rename="camel"):
+    format: int
+    version: str
+    created: float
+
+
+def write_archive(database: Path, pki: Path, target: Path, *, version: str) -> None:
+    """Packs a copied database with the keys. Appears under its name only when complete."""
+    partial = target.with_name(target.name + ".partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w") as tar:
+                manifest = msgspec.json.encode(Manifest(_FORMAT, version, time.time()))
+                info = tarfile.TarInfo("homeport.json")
+                info.size, info.mode = len(manifest), 0o600
+                tar.addfile(info, io.BytesIO(manifest))
+                tar.add(database, "state.db", filter=_anonymous)
+                for path in sorted(pki.iterdir()):
+                    if path.is_file() and path.name not in _LEAF_FILES:
+                        tar.add(path, f"pki/{path.name}", filter=_anonymous)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mode = 0o600
+    return info
+
+
+def restore_archive(archive: Path, database: Path, pki: Path) -> Restored:
+    """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error."""
+    with tempfile.TemporaryDirectory(prefix="homeport-restore-") as folder:
+        unpacked = Path(folder)
+        _unpack(archive, unpacked)
+        restored = restore(unpacked / "state.db", database)
+        _replace_keys(unpacked / "pki", pki)
+        return restored
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except FileNotFoundError as error:
+        raise ArchiveError(f"{archive}: there is no such file") from error
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup', or a truncated one ({error})") from error
+    try:
+        manifest = msgspec.json.decode((folder / "homeport.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup': homeport.json is missing") from error
+    if manifest.format > _FORMAT:
+        raise ArchiveError(f"{archive}: written by a newer Homeport ({manifest.version}): restore it with that one")
+    for part in ("state.db", "pki"):
+        if not (folder / part).exists():
+            raise ArchiveError(f"{archive}: {part} is missing in it: the backup is incomplete, use another one")
+
+
+def _replace_keys(new: Path, pki: Path) -> None:
+    if pki.exists():
+        aside = pki.with_name(f"pki.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+        number = 1
+        while aside.exists():
+            number += 1
+            aside = aside.with_name(f"{aside.name}-{number}")
+        pki.rename(aside)
+    staged = pki.with_name("pki.restoring")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(mode=0o700, parents=True)
+    for path in new.iterdir():
+        write_private(staged / path.name, path.read_bytes())
+    staged.rename(pki)

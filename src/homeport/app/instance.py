@@ -1,0 +1,79 @@
+"""The running instance of a data directory: who it is, how to find it, how to stop it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from homeport.apiserver.auth.file import write_private
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """What `homeport up` writes down once it is ready."""
+
+    pid: int
+    url: str
+    version: str
+    started: float
+
+    def running(self, data: Path) -> bool:
+        """Alive, and still the one that holds this data: process numbers are used again."""
+        return _alive(self.pid) and _holds(data, self.pid)
+
+
+def read_instance(data: Path) -> Instance | None:
+    """The instance that runs on `data` now."""
+    try:
+        instance = msgspec.json.decode((data / "run.json").read_bytes(), type=Instance)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return instance if instance.running(data) else None
+
+
+def write_instance(data: Path, instance: Instance) -> None:
+    write_private(data / "run.json", msgspec.json.encode(instance))
+
+
+def remove_instance(data: Path) -> None:
+    (data / "run.json").unlink(missing_ok=True)
+
+
+def stop(data: Path, instance: Instance, *, seconds: float = 30.0) -> bool:
+    """Asks it to end and waits. False if it is still there after `seconds`."""
+    os.kill(instance.pid, signal.SIGTERM)
+    deadline = time.monotonic() + seconds
+    while instance.running(data):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _holds(data: Path, pid: int) -> bool:
+    """Whether the store's own lock is held, and by this process."""
+    try:
+        with (data / "state.db.lock").open("rb") as file:
+            if file.read(32).strip() != str(pid).encode():
+                return False
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    except OSError:
+        return False
+    return False

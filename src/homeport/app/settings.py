@@ -1,0 +1,59 @@
+"""Where an instance keeps its things and where it listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_DATA = Path("~/.homeport")
+DEFAULT_LISTEN = "127.0.0.1:6443"
+
+
+class SettingsError(ValueError):
+    """A setting that cannot work; the text names it and the cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 6443
+    audit: bool = False
+
+    @classmethod
+    def make(cls, data: Path | str = DEFAULT_DATA, listen: str = DEFAULT_LISTEN, *, audit: bool = False) -> Settings:
+        host, port = parse_listen(listen)
+        return cls(Path(data).expanduser().absolute(), host, port, audit)
+
+    @property
+    def database(self) -> Path:
+        return self.data / "state.db"
+
+    @property
+    def pki(self) -> Path:
+        return self.data / "pki"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data / "kubeconfig"
+
+    @property
+    def log(self) -> Path:
+        return self.data / "homeport.log"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.data / "audit.log"
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """`HOST:PORT`, `[::1]:PORT`, `:PORT` (loopback) or `HOST` (port 6443)."""
+    host, colon, port = text.rpartition(":")
+    if not colon or (text.startswith("[") and text.endswith("]")):
+        host, port = text, "6443"
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if ":" in host and not text.startswith("["):
+        raise SettingsError(f"--listen {text!r}: write an IPv6 address in brackets, such as [::1]:6443")
+    if not port.isdigit() or int(port) > 65535:
+        raise SettingsError(f"--listen {text!r}: the port must be a number from 0 to 65535, such as 127.0.0.1:6443")
+    return host, int(port)

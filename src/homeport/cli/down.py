@@ -1,0 +1,27 @@
+"""homeport down"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from homeport.app.instance import read_instance, stop
+from homeport.cli.option import data as data_option
+
+
+@click.command()
+@data_option
+def command(data: Path) -> None:
+    """Stop the plane that runs on DIR. Requests under way are finished first."""
+    data = data.expanduser().absolute()
+    instance = read_instance(data)
+    if instance is None:
+        click.echo(f"nothing runs on {data}")
+        return
+    if not stop(data, instance):
+        raise click.ClickException(
+            f"process {instance.pid} did not end within 30 s. Look at {data / 'homeport.log'}; "
+            f"'kill -9 {instance.pid}' is safe: no stored object is lost"
+        )
+    click.echo(f"stopped (process {instance.pid})")

@@ -1,0 +1,47 @@
+"""The `homeport` command. Each verb is a module beside this one, imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+_VERBS = {
+    "up": "start the management plane",
+    "down": "stop it",
+    "status": "show whether it runs and what it holds",
+    "backup": "write everything to one file, while it runs",
+    "restore": "put a backup in place",
+    "version": "print the version",
+}
+
+
+class _Lazy(click.Group):
+    """Knows the verbs without importing them: the command line stays fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"homeport.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_VERBS.items()))
+
+
+@click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+def group() -> None:
+    """Kubernetes clusters on the hypervisors you own."""
+
+
+def main(args: list[str] | None = None) -> Any:
+    return group(args=args, prog_name="homeport")
+
+
+if __name__ == "__main__":
+    main()
