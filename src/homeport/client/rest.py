@@ -22,7 +22,7 @@ from homeport.client.address import (
     write_pairs,
 )
 from homeport.client.codec import codec, encode
-from homeport.client.errors import ApiError, BadRequest, from_status
+from homeport.client.errors import ApiError, BadRequest, NotFound, from_status
 from homeport.client.protocol import (
     ALL,
     DEFAULT_WRITE,
@@ -76,6 +76,8 @@ class Answer:
         after = retry_after(self.headers)
         if isinstance(status, dict) and status.get("kind") == "Status":
             return from_status(status, code=self.status, retry_after=after)
+        if self.status == 404:  # a path that nobody serves: plain text, worded by whoever stands in front
+            return NotFound("the server could not find the requested resource")
         text = self.body[:300].decode(errors="replace").strip()
         message = f"{what}: the server answered {self.status}" + (f": {text}" if text else "")
         return from_status({"message": message}, code=self.status, retry_after=after)

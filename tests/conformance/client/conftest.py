@@ -1,0 +1,89 @@
+"""One suite, three servers. HOMEPORT_CONFORMANCE=local,http,real picks some of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from conformance.client import api as api_module
+from conformance.client.api import Api, install, normal_for, short
+from conformance.client.golden import Golden
+from conformance.client.server import Server, start
+from conformance.client.widget import widget_crd
+from homeport.api.meta import Resource
+from realkube import find_binaries
+
+HERE = Path(__file__).parent
+ALL = ("local", "http", "real")
+RECORD = os.environ.get("HOMEPORT_RECORD") == "1"
+
+
+def chosen() -> tuple[str, ...]:
+    if RECORD:
+        return ("real",)
+    return tuple(os.environ.get("HOMEPORT_CONFORMANCE", ",".join(ALL)).split(","))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.conformance)
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+            server = getattr(item, "callspec", None)
+            if server is not None and "server" in server.params:
+                # Under --dist loadgroup each server runs once, in one worker.
+                item.add_marker(pytest.mark.xdist_group(f"conformance-{server.params['server']}"))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=chosen())
+async def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    if request.param == "real":
+        found = find_binaries()
+        if isinstance(found, str):
+            pytest.skip(found)
+    async with start(request.param, tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def client(server: Server) -> AsyncIterator[Any]:
+    made = server.client()
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def widgets(client: Any) -> Resource:
+    """A CRD with a bit of everything, in a group of this module alone."""
+    return await install(client, widget_crd(f"w{short()}.example.com"))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(request: pytest.FixtureRequest, server: Server, client: Any) -> AsyncIterator[Api]:
+    ns = f"t-{short()}"
+    await client.create({"metadata": {"name": ns}}, kind=api_module.NAMESPACES)
+    client.warnings.texts.clear()
+    group = request.getfixturevalue("widgets").group if "widgets" in request.fixturenames else ""
+    module = request.path.stem.removeprefix("test_")
+    golden = Golden(module, request.node.originalname, normal_for(ns, group), record=RECORD)
+    made = Api(server, client, ns, golden)
+    yield made
+    await made.close()
+    if not request.node.stash.get(FAILED, False):
+        golden.save()
+
+
+FAILED: pytest.StashKey[bool] = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report

@@ -1,0 +1,84 @@
+"""What the real server answered, kept beside the tests; every server must answer the same.
+
+Names that differ from run to run (namespaces, groups of CRDs, uids, versions, times) are replaced before comparing.
+HOMEPORT_RECORD=1 writes the files anew from the real server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from homeport.client.errors import ApiError
+
+FOLDER = Path(__file__).parent / "golden"
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+class Normal:
+    """Replaces what differs from run to run. The same value gets the same name, so identity stays visible."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        self.words = words  # text > placeholder
+        self._numbers: dict[tuple[str, str], str] = {}
+
+    def _number(self, kind: str, value: str) -> str:
+        same_kind = sum(1 for known, _ in self._numbers if known == kind)
+        return self._numbers.setdefault((kind, value), f"{kind}-{same_kind + 1}")
+
+    def text(self, value: str) -> str:
+        for word, placeholder in self.words.items():
+            value = value.replace(word, placeholder)
+        value = _TIME.sub("TIME", value)
+        return _UID.sub(lambda found: self._number("UID", found[0]), value)
+
+    def __call__(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, ApiError):
+            return self(value.status)
+        if isinstance(value, dict):
+            if "generateName" in value and "name" in value:
+                value = {**value, "name": value["generateName"] + "SUFFIX"}
+            return {self.text(name): self(inner, name) for name, inner in sorted(value.items())}
+        if key == "managedFields":
+            value = sorted(value, key=_manager)
+        if isinstance(value, (list, tuple)):
+            return [self(inner) for inner in value]
+        if key == "resourceVersion" and value:
+            return self._number("RV", value)
+        return self.text(value) if isinstance(value, str) else value
+
+
+def _manager(entry: dict[str, Any]) -> tuple[str, ...]:
+    # Servers sort by time, to the second: writes around a full second would come in another order.
+    return tuple(str(entry.get(name, "")) for name in ("operation", "manager", "subresource", "apiVersion", "fieldsV1"))
+
+
+class Golden:
+    """The answers of one test. `check(label, value)` compares; when recording, it collects."""
+
+    def __init__(self, module: str, test: str, normal: Normal, *, record: bool) -> None:
+        self._file = FOLDER / f"{module}.json"
+        self._test = test
+        self._record = record
+        self.normal = normal
+        self._seen: dict[str, Any] = {}
+        self._known: dict[str, Any] = {} if record else self._load().get(test, {})
+
+    def _load(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {}
+        return loaded
+
+    def check(self, label: str, value: Any) -> None:
+        assert label not in self._seen, f"label {label!r} used twice"
+        value = self._seen[label] = self.normal(value)
+        if not self._record:
+            assert label in self._known, f"{self._test}: no recorded answer {label!r}; record it from the real server"
+            assert value == self._known[label], label
+
+    def save(self) -> None:
+        if self._record and self._seen:
+            whole = {**self._load(), self._test: self._seen}
+            self._file.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n")

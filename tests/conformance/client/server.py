@@ -1,0 +1,54 @@
+"""The three servers of the client suite: ours in process, ours over HTTP, and a real kube-apiserver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from homeport.client.http import HttpClient
+from homeport.client.kubeconfig import load
+from realkube import RealKube
+
+
+class Server(Protocol):
+    name: str
+
+    def client(self) -> Any:
+        """A client with all rights."""
+
+    def as_user(self, user: str, groups: Sequence[str] = ()) -> HttpClient:
+        """A client that RBAC applies to."""
+
+    def compact(self) -> None:
+        """Forget the history up to now, so that older revisions are gone."""
+
+
+class Real:
+    name = "real"
+
+    def __init__(self, kube: RealKube) -> None:
+        self._kube = kube
+
+    def client(self) -> HttpClient:
+        return HttpClient(load(self._kube.kubeconfig))
+
+    def as_user(self, user: str, groups: Sequence[str] = ()) -> HttpClient:
+        path = self._kube.write_kubeconfig(user.replace(":", "-"), self._kube.issue(user, groups))
+        return HttpClient(load(path))
+
+    def compact(self) -> None:
+        code, body = self._kube.request("/api/v1/namespaces?limit=1")
+        assert code == 200, body
+        self._kube.compact(int(json.loads(body)["metadata"]["resourceVersion"]))
+
+
+@asynccontextmanager
+async def start(name: str, folder: Path) -> AsyncIterator[Server]:
+    if name == "real":
+        with RealKube() as kube:
+            yield Real(kube)
+        return
+    raise ValueError(f"no such server: {name}")

@@ -1,0 +1,10 @@
+"""Markers of the whole test tree."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "conformance: one client suite on several API servers, a real one among them")
+    config.addinivalue_line("markers", "e2e: drives Homeport with programs that others wrote")
