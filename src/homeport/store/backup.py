@@ -56,8 +56,10 @@ async def copy_online(committer: Committer, path: Path) -> None:
 
 
 def _discard(committer: Committer, copy: Backup) -> None:
-    # Not awaited: this may run while being cancelled, and nothing depends on its end.
-    committer.run(lambda database: copy.abandon())
+    # Not awaited: this may run while being cancelled. A closed store has let go of the copy already.
+    committer.run(lambda database: copy.abandon()).add_done_callback(
+        lambda done: None if done.cancelled() else done.exception()
+    )
 
 
 def write_records(

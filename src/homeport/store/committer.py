@@ -11,6 +11,7 @@ when it hears of the failure.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,10 +26,14 @@ from homeport.store.record import Change
 T = TypeVar("T")
 
 # Checkpoint at 4 MiB of log as soon as nobody writes, at 32 MiB even if somebody does.
-_IDLE_PAGES = 1024
-_FULL_PAGES = 8192
+_IDLE_BYTES = 4 * 1024 * 1024
+_FULL_BYTES = 32 * 1024 * 1024
 _IDLE_SECONDS = 0.05
 _RETRY_SECONDS = 5.0
+# The thread gets the interpreter lock from an event loop that gives it away many times per millisecond and
+# takes it back at once. Every such moment restarts the wait after which CPython forces a hand-over (5 ms), so
+# behind a busy loop a commit was seen to wait for seconds. A wait shorter than a loop turn cannot be starved.
+_SWITCH_SECONDS = 0.0001
 
 
 @dataclass(slots=True)
@@ -65,6 +70,7 @@ class Committer:
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._failed_epoch = -1
         self._checkpoint_failed = False
+        self._ending = False
         # A daemon: a process that forgets to close must still end, and a kill is survived anyway.
         self._thread = threading.Thread(target=self._main, name="store-committer", daemon=True)
 
@@ -72,6 +78,7 @@ class Committer:
         """Open the database on the thread; after a failure the thread has ended."""
         opened: asyncio.Future[Database] = self._loop.create_future()
         self._opened = opened
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
         self._thread.start()
         return opened
 
@@ -81,6 +88,10 @@ class Committer:
     def run(self, work: Callable[[Database], T], *, last: bool = False) -> asyncio.Future[T]:
         """Run a job after everything submitted so far; `last` ends the thread after it."""
         future: asyncio.Future[T] = self._loop.create_future()
+        if self._ending:
+            future.set_exception(StoreUnavailable("the store is closed"))
+            return future
+        self._ending = last
         self._queue.put(_Job(work, future, last))
         return future
 
@@ -106,7 +117,7 @@ class Committer:
                 item = self._write(database, item)
 
     def _next(self, database: Database) -> _Item | None:
-        if database.wal_pages < _IDLE_PAGES:
+        if database.wal_bytes < _IDLE_BYTES:
             return self._queue.get()
         try:
             return self._queue.get(timeout=_RETRY_SECONDS if self._checkpoint_failed else _IDLE_SECONDS)
@@ -145,7 +156,7 @@ class Committer:
             self._tell(self._failed, _as_unavailable(error))
             return
         self._tell(self._committed, len(batches), time.perf_counter() - begun)
-        if database.wal_pages >= _FULL_PAGES and not self._checkpoint_failed:
+        if database.wal_bytes >= _FULL_BYTES and not self._checkpoint_failed:
             self._checkpoint(database)
 
     def _checkpoint(self, database: Database) -> None:

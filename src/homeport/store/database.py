@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal, cast
 
@@ -15,10 +16,20 @@ from homeport.store.error import StoreDamaged
 from homeport.store.record import Change, Record
 from homeport.store.row import Codec, LogRow, ObjectRow, object_rows
 
-_PUT_OBJECT = "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?, ?, ?)"
-_DELETE_OBJECT = "DELETE FROM object WHERE created = ?"
-_PUT_LOG = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# Each statement gives the interpreter lock away and must win it back from a busy event loop, so rows are
+# written many to a statement. Sizes are powers of two to keep the number of prepared statements small.
+_ROWS_PER_STATEMENT = 64
 _BACKUP_PAGES = 2048
+
+
+def _statements(head: str, columns: int) -> dict[int, str]:
+    row = f"({', '.join('?' * columns)})"
+    return {1 << n: f"{head} VALUES {', '.join([row] * (1 << n))}" for n in range(7)}
+
+
+_PUT_OBJECT = _statements("INSERT OR REPLACE INTO object", 7)
+_PUT_LOG = _statements("INSERT INTO log", 10)
+_DELETE_OBJECT = "DELETE FROM object WHERE created = ?"
 
 
 @dataclass(slots=True)
@@ -44,8 +55,8 @@ class Database:
         if not path.exists():
             layout.create(path)
         self._connection = layout.connect(path, synchronous)
-        self.wal_pages = 0
-        self._connection.set_wal_hook(self._count_pages)
+        # About how much the write-ahead log holds. Estimated: asking SQLite takes a callback in each commit.
+        self.wal_bytes = 0
 
     def load(self) -> Loaded:
         """Read and check everything, then mark the file as in use."""
@@ -70,17 +81,27 @@ class Database:
             log = [codec.log_row(change, seconds) for change in changes]
             connection.execute("BEGIN IMMEDIATE")
             try:
-                put = [row for row in objects.values() if row is not None]
                 deleted = [(created,) for created, row in objects.items() if row is None]
                 if deleted:
                     connection.executemany(_DELETE_OBJECT, deleted)
-                if put:
-                    connection.executemany(_PUT_OBJECT, put)
-                connection.executemany(_PUT_LOG, log)
+                self._insert(_PUT_OBJECT, [row for row in objects.values() if row is not None])
+                self._insert(_PUT_LOG, log)
                 connection.execute("COMMIT")
             except BaseException:
                 self._roll_back()
                 raise
+        written = 2 * layout.PAGE_BYTES  # each commit rewrites the last page of the log and of the objects
+        written += sum(_page_bytes(row[-1]) for row in objects.values() if row is not None)
+        self.wal_bytes += written + sum(_page_bytes(row[-1]) + _page_bytes(row[-2]) for row in log)
+
+    def _insert(self, statements: dict[int, str], rows: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
+        first, left = 0, len(rows)
+        while left:
+            size = _ROWS_PER_STATEMENT if left >= _ROWS_PER_STATEMENT else 1 << (left.bit_length() - 1)
+            values = tuple(chain.from_iterable(rows[first : first + size]))
+            self._connection.execute(statements[size], values)
+            first += size
+            left -= size
 
     def compact(self, revision: int) -> None:
         """Forget the changes at or below a revision, for good."""
@@ -90,6 +111,7 @@ class Database:
                 self._connection.execute("DELETE FROM log WHERE revision <= ?", (revision,))
                 layout.set_setting(self._connection, "compacted", revision)
                 self._connection.execute("COMMIT")
+                self.wal_bytes += layout.PAGE_BYTES * 4
             except BaseException:
                 self._roll_back()
                 raise
@@ -99,7 +121,7 @@ class Database:
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with layout.failures(self.path):
             self._connection.wal_checkpoint(mode=mode)
-        self.wal_pages = 0
+        self.wal_bytes = 0
 
     def close(self) -> None:
         """Leave one clean file behind."""
@@ -107,6 +129,7 @@ class Database:
             with layout.failures(self.path):
                 layout.set_setting(self._connection, "clean", 1)
                 self.checkpoint(truncate=True)
+                layout.remove_wal_on_close(self._connection)
         finally:
             self._connection.close()
 
@@ -117,7 +140,7 @@ class Database:
     def fill(self, records: Iterable[Record], compacted: int) -> None:
         """Put objects into a new database at once, with no history."""
         with layout.failures(self.path), self._connection:
-            self._connection.executemany(_PUT_OBJECT, (self._codec.object_row(one) for one in records))
+            self._connection.executemany(_PUT_OBJECT[1], (self._codec.object_row(one) for one in records))
             layout.set_setting(self._connection, "compacted", compacted)
 
     def backup(self, partial: Path) -> Backup:
@@ -163,9 +186,10 @@ class Database:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
-    def _count_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self.wal_pages = pages
-        return apsw.SQLITE_OK
+
+def _page_bytes(value: bytes | None) -> int:
+    """About what writing a row costs in pages."""
+    return 0 if value is None else (len(value) // layout.PAGE_BYTES + 1) * layout.PAGE_BYTES
 
 
 class Backup:

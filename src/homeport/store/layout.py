@@ -22,7 +22,8 @@ from homeport.store.error import StoreBusy, StoreDamaged, StoreTooNew, StoreUnav
 
 APPLICATION_ID = 0x486F6D65
 VERSION = 1
-PAGE_BYTES = 4096
+# Three typical objects to a page instead of one: a third less on disk and less to checksum.
+PAGE_BYTES = 8192
 _MAGIC = b"SQLite format 3\0"
 
 _SCHEMA = """
@@ -116,6 +117,9 @@ def connect(
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         with failures(named):
+            # By default the last one to close folds the log into the file and removes it, which would look
+            # like a lost log where the file is not marked as closed, and would alter a damaged file.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             # Exclusive: no other program can change rows behind the copy in memory, and no -shm file.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             wal_was_there = wal_of(path).exists()
@@ -186,6 +190,10 @@ def setting(connection: apsw.Connection, name: str) -> int:
 
 def set_setting(connection: apsw.Connection, name: str, value: int | bytes) -> None:
     connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+
+def remove_wal_on_close(connection: apsw.Connection) -> None:
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 @contextmanager

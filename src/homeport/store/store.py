@@ -83,6 +83,7 @@ class Store:
         self._lock: Lock | None = None
         self._path: Path | None = None
         self._closed = False
+        self._backing_up = asyncio.Lock()
         self._on_disk_compacted = loaded.compacted
         self._trimming: asyncio.Future[None] | None = None
         self._failed_commits = 0
@@ -111,19 +112,20 @@ class Store:
             if sealed and cipher is None:
                 raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
             return cls(Loaded({}, [], 0, 0), history, lag_limit, clock, cipher, sealed)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = Lock(path)
+        lock = _take_lock(path)
+        loaded: list[Loaded] = []
+        committer = Committer(
+            lambda: _open_database(path, cipher, sealed, synchronous, loaded),
+            asyncio.get_running_loop(),
+            lambda batches, seconds: store._committed(batches, seconds),
+            lambda error: store._failed(error),
+        )
         try:
-            loaded: list[Loaded] = []
-            committer = Committer(
-                lambda: _open_database(path, cipher, sealed, synchronous, loaded),
-                asyncio.get_running_loop(),
-                lambda batches, seconds: store._committed(batches, seconds),
-                lambda error: store._failed(error),
-            )
             await committer.start()
             store = cls(loaded[0], history, lag_limit, clock, cipher, sealed)
         except BaseException:
+            # If it was cancelled the thread may still succeed in opening: it then lets go at once.
+            committer.run(Database.abandon, last=True)
             lock.release()
             raise
         store._committer, store._lock, store._path = committer, lock, path
@@ -247,7 +249,7 @@ class Store:
     async def flush(self) -> None:
         """Wait until every write accepted so far is decided."""
         self._submit()
-        if self._committer is not None:
+        if self._committer is not None and not self._closed:
             await self._committer.run(lambda database: None)
 
     # Keeping.
@@ -267,13 +269,15 @@ class Store:
         """Write a consistent copy of everything committed, while writes go on. An existing file is replaced
         when the copy is complete. Sealed values stay sealed: keep the key with it."""
         self._check_open()
-        await self.flush()
-        if self._committer is None:
+        _check_apart(path, self._path)
+        async with self._backing_up:
+            await self.flush()
+            if self._committer is not None:
+                await backup.copy_online(self._committer, path)
+                return
             records = [record for bucket in self.buckets() for record in self.range(bucket)]
             work = backup.write_records
             await asyncio.to_thread(work, path, records, self.revision, self._cipher, self._sealed)
-        else:
-            await backup.copy_online(self._committer, path)
 
     async def close(self) -> None:
         """Make everything accepted durable, end the watches, leave a clean file. Closing twice is fine."""
@@ -402,6 +406,14 @@ class Store:
             raise StoreUnavailable("the store is closed")
 
 
+def _take_lock(path: Path) -> Lock:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Lock(path)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot open {path}: {error}") from error
+
+
 def _open_database(
     path: Path,
     cipher: Cipher | None,
@@ -409,13 +421,21 @@ def _open_database(
     synchronous: Literal["FULL", "NORMAL"],
     loaded: list[Loaded],
 ) -> Database:
-    database = Database(path, cipher, sealed, synchronous)
+    try:
+        database = Database(path, cipher, sealed, synchronous)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot open {path}: {error}") from error
     try:
         loaded.append(database.load())
     except BaseException:
         database.abandon()
         raise
     return database
+
+
+def _check_apart(target: Path, database: Path | None) -> None:
+    if database is not None and target.resolve() == database.resolve():
+        raise ValueError(f"{target} is the database itself: name another file for the backup")
 
 
 def _encoded(encode: Encode, revision: int) -> bytes:
