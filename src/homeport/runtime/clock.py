@@ -1,0 +1,123 @@
+"""Time, real or virtual. Nobody else calls `time`.
+
+Virtual time is a property of the event loop: `VirtualLoop` jumps to the next timer whenever nothing is ready to run, so
+an hour of waiting takes no time, `asyncio.sleep` included, and runs in the same order every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+import time
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+# 2026-01-01T00:00:00Z: virtual worlds start on a date that certificates and tokens find plausible.
+VIRTUAL_START = 1_767_225_600.0
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never goes back."""
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class LoopClock:
+    """The time of the running event loop, counted from `start`: with a VirtualLoop it is virtual."""
+
+    def __init__(self, start: float = VIRTUAL_START) -> None:
+        self._start = start
+        self.offset = 0.0  # a wall clock may jump; monotonic time never does
+
+    def now(self) -> float:
+        return self._start + self.offset + asyncio.get_running_loop().time()
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def jump(self, seconds: float) -> None:
+        """Moves the wall clock, as an operator or NTP would."""
+        self.offset += seconds
+
+
+def rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rfc3339_micro(moment: float) -> str:
+    """As Lease times are written."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+class _Jumping(selectors.BaseSelector):
+    """Never waits for time to pass: an idle wait advances the loop's clock instead."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._real = selectors.DefaultSelector()
+        self._loop = loop
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = self._real.select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            # Nothing scheduled: only a thread or a socket can wake us, or nobody ever will.
+            return self._real.select(self._loop.patience)
+        self._loop.advance(timeout)
+        return []
+
+    def get_map(self) -> Any:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time passes only when everybody waits."""
+
+    patience = 5.0  # real seconds to wait for a thread or socket when no timer is left
+
+    def __init__(self) -> None:
+        self._virtual = 0.0
+        super().__init__(_Jumping(self))
+
+    def time(self) -> float:
+        return self._virtual
+
+    def advance(self, seconds: float) -> None:
+        self._virtual += seconds
+
+
+def run_virtual(main: Coroutine[Any, Any, T], *, seed: int = 0) -> T:
+    """Runs `main` in virtual time, with the random module seeded: the same seed gives the same run."""
+    random.seed(seed)
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main)

@@ -1,0 +1,260 @@
+"""A controller: watches turn into keys, keys into reconciles.
+
+One key is never worked on twice at the same time, nor from a cache older than its own last write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.client.errors import ApiError, Conflict, TooManyRequests
+from homeport.client.protocol import Key, Query
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.informer import Informer, Informers
+from homeport.runtime.metric import ControllerMetrics
+from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.own_write import Gate, Writes, track, untrack
+from homeport.runtime.queue import Priority, ShutDown, WorkQueue
+from homeport.runtime.reconciler import Reconciler
+
+log = structlog.get_logger(__name__)
+
+Predicate = Callable[[Any, Any], bool]  # (old, new): worth a look?
+Mapper = Callable[[Any], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    kind: Any
+    keys: Mapper
+    predicate: Predicate | None
+    query: Query | None
+
+
+class Controller:
+    def __init__(
+        self,
+        name: str,
+        kind: Any,
+        reconciler: Reconciler,
+        *,
+        workers: int = 8,
+        predicate: Predicate | None = None,
+        query: Query | None = None,
+        resync: float = 36_000.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
+        self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
+        self._reconciler = reconciler
+        self._workers = workers
+        self._resync = resync
+        self._clock = clock or SystemClock()
+        self._writes: dict[Key, Writes] = {}
+        self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
+        self._informers: list[Informer[Any]] = []
+        self._gate: Gate | None = None
+        self.metrics = ControllerMetrics(name)
+
+    # -- what wakes it -----------------------------------------------------------------------------------------
+
+    def own(self, kind: Any, *, predicate: Predicate | None = None, query: Query | None = None) -> Controller:
+        """Changes of a child wake its controlling owner of our kind."""
+        resource = _resource(self.kind)
+        return self.map(kind, lambda obj: _owner_keys(obj, resource), predicate=predicate, query=query)
+
+    def map(
+        self, kind: Any, keys: Mapper, *, predicate: Predicate | None = None, query: Query | None = None
+    ) -> Controller:
+        """Changes of `kind` wake the keys that `keys` gives for the object."""
+        self._watches.append(_Watch(kind, keys, predicate, query))
+        return self
+
+    def connect(self, informers: Informers) -> None:
+        """Attaches to the shared informers. Called once, by the manager."""
+        self._gate = Gate(informers)
+        for watch in self._watches:
+            informer = informers.get(watch.kind, watch.query)
+            self._informers.append(informer)
+            informer.on_change(self._handler(watch))
+
+    def _handler(self, watch: _Watch) -> Callable[[Any, Any, bool], None]:
+        def changed(old: Any, new: Any, initial: bool) -> None:
+            if watch.predicate is not None and not watch.predicate(old, new):
+                return
+            priority = _priority(old, new, initial)
+            keys = dict.fromkeys(watch.keys(new)) if new is not None else {}
+            if old is not None:
+                keys |= dict.fromkeys(watch.keys(old))  # an object may have changed hands
+            for key in keys:
+                if self.mine(key):
+                    self.queue.add(key, priority=priority)
+
+        return changed
+
+    # -- working -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Works until cancelled; a reconcile under way is given the chance to end cleanly."""
+        for informer in self._informers:
+            await informer.synced.wait()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._workers):
+                    group.create_task(self._work())
+                group.create_task(self._resync_all())
+        finally:
+            self.queue.close()
+
+    async def _work(self) -> None:
+        with contextlib.suppress(ShutDown):
+            while True:
+                key = await self.queue.get()
+                try:
+                    if self.mine(key):
+                        await self._attempt(key)
+                finally:
+                    self.queue.done(key)
+                    self.metrics.depth(len(self.queue))
+
+    async def _attempt(self, key: Key) -> None:
+        with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
+            if not await self._caught_up(key):
+                self.queue.retry(key)
+                return
+            started = self._clock.monotonic()
+            outcome = await self._reconcile(key)
+            self.metrics.reconciled(outcome, self._clock.monotonic() - started)
+
+    async def _caught_up(self, key: Key) -> bool:
+        writes = self._writes.get(key)
+        if writes is None or self._gate is None:
+            return True
+        if not await self._gate.caught_up(writes):
+            return False
+        self._writes.pop(key, None)
+        return True
+
+    async def _reconcile(self, key: Key) -> str:
+        """One loop. The only place where any exception is caught: a broken object must not stop the others."""
+        writes = Writes()
+        token = track(writes)
+        try:
+            wait = await self._reconciler.reconcile(key)
+        except Terminal as stop:
+            log.error("stopped until the object changes", reason=stop.reason, message=stop.message)
+            self.queue.forget(key)
+            self._note_wait(key, Wait(stop.reason, stop.message))
+            return "terminal"
+        except (Conflict, TooManyRequests) as busy:
+            return self._again(key, busy)
+        except ApiError as error:
+            log.warning("failed", error=str(error), **self._again_in(key))
+            return "error"
+        except Exception:
+            log.exception("failed", **self._again_in(key))
+            return "error"
+        else:
+            return self._finish(key, wait)
+        finally:
+            untrack(token)
+            if writes.made:
+                self._writes[key] = writes
+
+    def _again(self, key: Key, busy: ApiError) -> str:
+        if busy.retry_after:
+            self.queue.add(key, after=float(busy.retry_after))
+            log.info("told to come back later", error=str(busy), retry_in=busy.retry_after)
+        else:
+            log.debug("lost a race, looking again", error=str(busy), **self._again_in(key))
+        return "conflict"
+
+    def _again_in(self, key: Key) -> dict[str, float]:
+        return {"retry_in": round(self.queue.retry(key), 3)}
+
+    def _finish(self, key: Key, wait: Wait | None) -> str:
+        self.queue.forget(key)
+        self._note_wait(key, wait)
+        if wait is None:
+            return "done"
+        if wait.after is not None:
+            self.queue.add(key, after=wait.after)
+        return "wait"
+
+    def _note_wait(self, key: Key, wait: Wait | None) -> None:
+        if wait is None:
+            if self.waits.pop(key, None) is not None:
+                log.info("no longer waiting")
+            return
+        if self.waits.get(key) != wait:
+            log.info("waiting", reason=wait.reason, message=wait.message, look_again_in=wait.after)
+        self.waits[key] = wait
+
+    async def _resync_all(self) -> None:
+        """A safety net: everything is looked at again now and then, after whatever is urgent."""
+        while True:
+            await asyncio.sleep(self._resync)
+            for obj in self._informers[0].cache:
+                key = key_of(obj)
+                if self.mine(key):
+                    self.queue.add(key, priority=Priority.RESYNC)
+
+    def take_over(self) -> None:
+        """Keys may have become ours: look at all of them."""
+        for obj in self._informers[0].cache if self._informers else ():
+            key = key_of(obj)
+            if self.mine(key):
+                self.queue.add(key)
+
+    def let_go(self) -> None:
+        """Keys may have become somebody else's."""
+        self.queue.drop(lambda key: not self.mine(key))
+        for key in [k for k in self.waits if not self.mine(k)]:
+            del self.waits[key]
+
+
+def _priority(old: Any, new: Any, initial: bool) -> Priority:
+    if initial:
+        return Priority.RESYNC
+    if old is None or new is None or _generation(old) != _generation(new):
+        return Priority.USER
+    return Priority.NORMAL
+
+
+def _generation(obj: Any) -> int:
+    if isinstance(obj, Unstructured):
+        return int(obj.metadata.get("generation") or 0)
+    return int(obj.metadata.generation)
+
+
+def _owner_keys(obj: Any, resource: Resource) -> Iterable[Key]:
+    namespace = key_of(obj).namespace if resource.namespaced else ""
+    for owner in _owners(obj):
+        group = owner["apiVersion"].rpartition("/")[0]
+        if owner.get("controller") and owner["kind"] == resource.kind and group == resource.group:
+            yield Key(namespace, owner["name"])
+
+
+def _owners(obj: Any) -> Iterable[dict[str, Any]]:
+    if isinstance(obj, Unstructured):
+        return list(obj.metadata.get("ownerReferences") or ())
+    return [
+        {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "controller": o.controller}
+        for o in obj.metadata.owner_references
+    ]
+
+
+def _resource(kind: Any) -> Resource:
+    found: Resource = kind if isinstance(kind, Resource) else kind.__resource__
+    return found

@@ -1,0 +1,201 @@
+"""The work queue of a controller.
+
+A key waits at most once, is worked on by at most one worker, and when it is added while being worked on it is worked on
+again afterwards. Keys of higher priority go first; within one priority the oldest goes first, so none starves. A failed
+key comes back after a growing, jittered pause; an explicit `after` never delays a key that is due earlier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Priority(IntEnum):
+    """Lower is more urgent: what a user just did goes before what a resync brings up."""
+
+    USER = 0
+    NORMAL = 1
+    RESYNC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    first: float = 0.005
+    factor: float = 2.0
+    limit: float = 300.0
+    jitter: float = 0.1
+
+    def delay(self, failures: int) -> float:
+        plain = min(self.limit, self.first * self.factor ** min(failures - 1, 63))
+        return plain * (1 + self.jitter * random.random())  # noqa: S311  (spreading load, not guarding secrets)
+
+
+@dataclass(slots=True)
+class QueueStats:
+    adds: int = 0
+    retries: int = 0
+    depth: int = 0
+    waited_seconds: float = 0.0
+    taken: int = 0
+
+
+class ShutDown(Exception):
+    """The queue was closed while a worker waited."""
+
+
+class WorkQueue(Generic[K]):
+    def __init__(self, *, backoff: Backoff | None = None, fairness: int = 10) -> None:
+        self._backoff = backoff or Backoff()
+        self._fairness = fairness  # at least every n-th key taken is the oldest of the least urgent ones
+        self._lanes: dict[Priority, deque[K]] = {p: deque() for p in Priority}
+        self._waiting: dict[K, tuple[Priority, float]] = {}  # ready keys > (lane, since when)
+        self._working: dict[K, Priority | None] = {}  # being worked on > added meanwhile, and how urgently
+        self._timers: dict[K, tuple[float, asyncio.TimerHandle, Priority]] = {}
+        self._failures: dict[K, int] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+        self._turn = itertools.count(1)
+        self.stats = QueueStats()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def delayed(self) -> int:
+        return len(self._timers)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing ready, nothing in work; keys may still be waiting for their time."""
+        return not self._waiting and not self._working
+
+    def add(self, key: K, *, priority: Priority = Priority.NORMAL, after: float = 0.0) -> None:
+        if self._closed:
+            return
+        if after > 0:
+            self._later(key, after, priority)
+            return
+        self.stats.adds += 1
+        self._cancel_timer(key)
+        if key in self._working:
+            again = self._working[key]
+            self._working[key] = priority if again is None else min(again, priority)
+            return
+        held = self._waiting.get(key)
+        if held is not None:
+            if priority < held[0]:  # moves up; its old place is skipped when its turn comes
+                self._waiting[key] = (priority, held[1])
+                self._lanes[priority].append(key)
+            return
+        self._waiting[key] = (priority, asyncio.get_running_loop().time())
+        self._lanes[priority].append(key)
+        self._wake()
+
+    def _later(self, key: K, after: float, priority: Priority) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + after
+        known = self._timers.get(key)
+        if known is not None:
+            if known[0] <= due:
+                return
+            known[1].cancel()
+        self._timers[key] = (due, loop.call_at(due, self._due, key, priority), priority)
+
+    def _due(self, key: K, priority: Priority) -> None:
+        self._timers.pop(key, None)
+        self.add(key, priority=priority)
+
+    def _cancel_timer(self, key: K) -> None:
+        known = self._timers.pop(key, None)
+        if known is not None:
+            known[1].cancel()
+
+    async def get(self) -> K:
+        """The next key; the caller must end with `done`."""
+        while True:
+            if self._closed:
+                raise ShutDown
+            key = self._take()
+            if key is not None:
+                return key
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                if getter.done() and not getter.cancelled():
+                    self._wake()  # the wake-up was ours but we leave: pass it on
+                else:
+                    self._getters.remove(getter)
+                raise
+
+    def _take(self) -> K | None:
+        if not self._waiting:
+            return None
+        urgent_last = next(self._turn) % self._fairness == 0
+        for priority in sorted(self._lanes, reverse=urgent_last):
+            lane = self._lanes[priority]
+            while lane:
+                key = lane.popleft()
+                held = self._waiting.get(key)
+                if held is None or held[0] != priority:
+                    continue  # moved to another lane, or taken from there already
+                del self._waiting[key]
+                self._working[key] = None
+                self.stats.taken += 1
+                self.stats.waited_seconds += asyncio.get_running_loop().time() - held[1]
+                return key
+        return None
+
+    def done(self, key: K) -> None:
+        """The worker has finished with the key, well or badly."""
+        again = self._working.pop(key)
+        if again is not None:
+            self.add(key, priority=again)
+
+    def retry(self, key: K, *, priority: Priority = Priority.NORMAL) -> float:
+        """It failed: once more after a pause that grows with each failure in a row. Returns the pause."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.stats.retries += 1
+        delay = self._backoff.delay(failures)
+        self.add(key, priority=priority, after=delay)
+        return delay
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """It went well: the next failure starts with the shortest pause again."""
+        self._failures.pop(key, None)
+
+    def drop(self, matches: Callable[[K], bool]) -> None:
+        """Forgets keys that are no longer ours (another shard took them over)."""
+        for key in [k for k in self._waiting if matches(k)]:
+            del self._waiting[key]
+        for key in [k for k in self._timers if matches(k)]:
+            self._cancel_timer(key)
+
+    def close(self) -> None:
+        self._closed = True
+        for _, handle, _ in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        for getter in self._getters:
+            if not getter.done():
+                getter.set_result(None)
+
+    def _wake(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
