@@ -3,8 +3,8 @@
     mutate     NamespaceLifecycle, ServiceAccount, hooks of our own kinds, mutating webhooks: in this order, one by one
     validate   RBAC escalation, hooks of our own kinds, validating webhooks
 
-Which of them concern a kind is worked out once; a kind that concerns nobody costs a dictionary lookup. ResourceQuota and
-LimitRange are not here: nothing runs Pods in a management cluster of ours.
+Which of them concern a kind is worked out once; a kind that concerns nobody costs a dictionary lookup. ResourceQuota
+and LimitRange are not here: nothing runs Pods in a management cluster of ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL = "*"
 
 @dataclass(slots=True)
 class Attributes:
-    """One request on its way. `object` and `old` are in version `at`; `object` may be changed or replaced by mutators."""
+    """One request on its way. `object` and `old` are in version `at`; mutators may change or replace `object`."""
 
     ctx: Context
     served: Served

@@ -38,7 +38,7 @@ def parse_revision(text: str, field: str = "resourceVersion") -> int:
     if not text:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 19:
-        raise _bad_option(field, f'Invalid value: "{text}": must be a non-negative integer')
+        raise BadRequest(f'{field}: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax')
     return int(text)
 
 
@@ -48,7 +48,7 @@ def _bad_option(field: str, message: str) -> Invalid:
 
 def too_large(wanted: int, current: int) -> Timeout:
     return Timeout(
-        f"Too large resource version: {wanted}, current: {current}",
+        f"Timeout: Too large resource version: {wanted}, current: {current}",
         causes=[Cause("ResourceVersionTooLarge", "Too large resource version")],
         retry_after=1,
     )

@@ -64,7 +64,8 @@ class Checker(Protocol):
 
     def default(self, obj: Json) -> None: ...
 
-    def validate(self, obj: Json, old: Json | None) -> list[Cause]: ...
+    def validate(self, obj: Json, old: Json | None) -> Iterable[tuple[str, str, str]]:
+        """(reason, message, field) of everything that is wrong."""
 
 
 @dataclass(slots=True)

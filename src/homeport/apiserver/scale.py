@@ -6,7 +6,7 @@ from typing import Any
 
 from homeport.apiserver.resource import Json, Scale, Served
 from homeport.client.errors import BadRequest, Cause, invalid
-from homeport.machinery.selector import format_label_selector
+from homeport.machinery.selector import from_label_selector
 
 
 def read_path(obj: Json, path: str) -> Any:
@@ -31,7 +31,7 @@ def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
     status: Json = {"replicas": _count(read_path(obj, scale.status_replicas), served, meta, scale.status_replicas)}
     selector = read_path(obj, scale.selector) if scale.selector else None
     if isinstance(selector, dict):  # built-in kinds keep a LabelSelector, custom ones a string
-        selector = format_label_selector(selector)
+        selector = str(from_label_selector(selector))
     if selector:
         status["selector"] = selector
     replicas = _count(read_path(obj, scale.spec_replicas), served, meta, scale.spec_replicas)

@@ -57,6 +57,11 @@ class WatchStream:
         """Everything up to here has been given to the watcher (or is nothing that he asked for)."""
         return self._watch.revision
 
+    @property
+    def steady(self) -> bool:
+        """Between two batches nothing is under way, so `revision` may be told: no webhook converts the events."""
+        return self._served.convert_async is None
+
     def bookmark(self, *, initial_end: bool = False) -> bytes:
         resource = self._at.resource
         meta: dict[str, object] = {"resourceVersion": str(self.revision), "creationTimestamp": None}

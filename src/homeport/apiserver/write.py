@@ -40,6 +40,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
+_APPLY_REASON = {400: "BadRequest", 422: "Invalid", 500: "InternalError"}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _ATTEMPTS = 5
 _NAME_ATTEMPTS = 8
@@ -112,7 +113,7 @@ class Writer:
                 obj["metadata"].pop("managedFields", None)
             managed.update(
                 None, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=now,
-                subresource="",
+                subresource="", status=at.status,
             )  # fmt: skip
         self._validate(target, obj, None)
         await self._admit(ctx, target, "CREATE", obj, None)
@@ -279,8 +280,9 @@ class Writer:
             else:
                 raise UnsupportedMediaType(_unsupported_patch(patch_type, target.served.custom))
         except PatchError as error:
-            if patch_type == JSON_PATCH and error.unprocessable:
-                raise target.invalid([Cause("FieldValueInvalid", str(error), "patch")]) from error
+            if patch_type == JSON_PATCH and error.index >= 0:
+                why = f"the server rejected our request due to an error in our request: {error}"
+                raise Invalid(why, group=target.served.group, kind=target.served.plural, name=target.name) from error
             raise BadRequest(str(error)) from error
         if not isinstance(result, dict):
             raise BadRequest("the patch leaves no object")
@@ -347,12 +349,13 @@ class Writer:
                 time=self._now(),
                 force=force,
                 subresource=target.subresource,
+                status=target.at.status,
+                kind=target.at.resource.kind,
             )
         except managed.ApplyConflict as error:
-            causes = [Cause("FieldManagerConflict", text, field) for text, field in error.causes]
-            raise Conflict(str(error), causes=causes) from error
+            raise Conflict(str(error), causes=[Cause(*cause) for cause in error.causes]) from error
         except managed.ApplyError as error:
-            raise BadRequest(str(error)) from error
+            raise ApiError(str(error), code=error.code, reason=_APPLY_REASON.get(error.code, "BadRequest")) from error
 
     # -- the common way of everything that changes an existing object -------------------------------------------
 
@@ -391,7 +394,7 @@ class Writer:
                 obj["metadata"]["managedFields"] = given
             managed.update(
                 old, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=self._now(),
-                subresource=target.subresource,
+                subresource=target.subresource, status=at.status,
             )  # fmt: skip
         self._validate(target, obj, old)
         await self._admit(ctx, target, "UPDATE", obj, old)
