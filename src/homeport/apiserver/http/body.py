@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
-import yaml
-from aiohttp.web import BaseRequest
+from aiohttp import ClientPayloadError
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.web import BaseRequest, RequestPayloadError
 
 from homeport.apiserver.http.negotiate import JSON
-from homeport.client.errors import BadRequest, TooLarge
+from homeport.client.errors import BadRequest, TooLarge, UnsupportedMediaType
+from homeport.machinery.yaml import load
 
 MAX_BODY = 3 * 1024 * 1024
 _DIGITS = bytes(0x30 if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
 _LONG_NUMBER = b"0" * 19
 _SPACED_COLONS = (b'" :', b'"\n:', b'"\r:', b'"\t:')
-_SHOWN_BYTES = 16
-_MAX_DEPTH = 1024  # of YAML; JSON has the same limit inside the parser
+_SHOWN_BYTES = 30
+_SLOW_YAML = 16 * 1024
 
 
 async def read_body(request: BaseRequest) -> bytes:
     """The whole body. More than 3 MiB is refused as early as it is known."""
+    if not request.body_exists:
+        return b""
     length = request.content_length
     if length is not None and length > MAX_BODY:
         raise _too_large()
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise UnsupportedMediaType("a body with a Content-Encoding is not accepted: send it as it is")
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    try:
+        return await _read(request)
+    except (RequestPayloadError, ClientPayloadError, HttpProcessingError) as error:
+        raise BadRequest(f"the body could not be read: {error}") from error
+
+
+async def _read(request: BaseRequest) -> bytes:
     content = request.content
-    if content.is_eof() and length == 0:
-        return b""
-    first = await content.readany()
-    if len(first) == length or content.at_eof():
-        return _sized(first)
-    chunks, size = [first], len(first)
+    body = await content.readany()
+    if content.at_eof():
+        return _sized(body)
+    chunks, size = [body], len(body)
     while size <= MAX_BODY and (chunk := await content.readany()):
         chunks.append(chunk)
         size += len(chunk)
@@ -46,84 +60,128 @@ def _sized(body: bytes) -> bytes:
 
 
 def _too_large() -> TooLarge:
-    return TooLarge(f"Request entity is too large: limit is {MAX_BODY}")
+    return TooLarge(f"Request entity too large: limit is {MAX_BODY}")
 
 
 class MalformedBody(BadRequest):
     """The body is no JSON or YAML document. Verbs put what they expected in front."""
 
 
-def parse_body(body: bytes, form: str) -> Any:
-    """The document. Raises MalformedBody (400) for anything that is not one, or holds numbers no int64 can."""
-    return _parse_json(body) if form == JSON else _parse_yaml(body)
+class NumberTooLarge(MalformedBody):
+    """JSON, but with a number that no float64 can hold."""
 
 
-def _parse_json(body: bytes) -> Any:
+async def parse_body(body: bytes, form: str) -> Any:
+    """The document. Raises MalformedBody (400) for anything that is none."""
+    if form == JSON:
+        return parse_json(body)
+    if len(body) < _SLOW_YAML:
+        return _parse_yaml(body)
+    # Megabytes of YAML take seconds, in which the others want to be served.
+    return await asyncio.to_thread(_parse_yaml, body)
+
+
+def parse_json(body: bytes) -> Any:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedBody(f"json parse error: {_why(error)}") from error
-    # Beyond 64 bits the parser goes over to floats, which would change the number in silence.
+        raise _malformed(body, error) from error
+    # As in Go, an integer beyond int64 is a float. The parser does that by itself only beyond 64 bits.
     if _LONG_NUMBER in body.translate(_DIGITS):
-        _check_numbers(body)
+        parsed = _fit_numbers(parsed)
     return parsed
 
 
-def _why(error: orjson.JSONDecodeError) -> str:
-    text = str(error)
-    if text.startswith("depth limit") or "recursion limit" in text.lower():
-        return "exceeded max depth"
-    return text
+def _malformed(body: bytes, error: orjson.JSONDecodeError) -> MalformedBody:
+    text, at = error.msg, _byte_position(body, error.pos)
+    if "infinity" in text:
+        return NumberTooLarge(f"json: cannot unmarshal number {_number(body, at)} into a value of type float64")
+    if text.startswith("depth limit"):
+        return MalformedBody("json parse error: exceeded max depth")
+    if at >= len(body):
+        return MalformedBody("json parse error: unexpected end of JSON input")
+    where = "looking for beginning of value"
+    if "after document" in text:
+        where = "after top-level value"
+    elif "key" in text:
+        where = "looking for beginning of object key string"
+    return MalformedBody(f"json parse error: invalid character {_character(body[at])} {where}")
 
 
-def _check_numbers(body: bytes) -> None:
-    try:
-        json.loads(body, parse_int=_int64)
-    except RecursionError as error:
-        raise MalformedBody("json parse error: exceeded max depth") from error
+def _byte_position(body: bytes, characters: int) -> int:
+    if body.isascii():
+        return characters
+    return len(body.decode("utf-8", "replace")[:characters].encode("utf-8"))
 
 
-def _int64(text: str) -> int:
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        shown = text if len(text) <= 40 else f"{text[:40]}..."
-        raise MalformedBody(f"json parse error: cannot unmarshal number {shown} into a value of type int64")
-    return int(text)
+def _character(code: int) -> str:
+    return "'" + {0x27: "\\'", 0x5C: "\\\\"}.get(code, chr(code) if 0x20 <= code < 0x7F else f"\\x{code:02x}") + "'"
+
+
+def _number(body: bytes, at: int) -> str:
+    end = at
+    while end < len(body) and end - at < 40 and body[end] in b"+-.0123456789eE":
+        end += 1
+    return body[at:end].decode("ascii")
+
+
+def _fit_numbers(value: Any) -> Any:
+    """Integers of 64 bits that are no int64 become floats."""
+    root = [value]
+    todo: list[tuple[Any, Any]] = [(root, 0)]
+    while todo:
+        holder, key = todo.pop()
+        item = holder[key]
+        if type(item) is int:
+            if not -(2**63) <= item < 2**63:
+                holder[key] = float(item)
+        elif type(item) is dict:
+            todo.extend((item, field) for field in item)
+        elif type(item) is list:
+            todo.extend((item, index) for index in range(len(item)))
+    return root[0]
 
 
 def _parse_yaml(body: bytes) -> Any:
     if body[:1] in (b"{", b"["):  # JSON is YAML, and the usual body of an apply
         try:
-            return _parse_json(body)
+            return parse_json(body)
+        except NumberTooLarge:
+            raise
         except MalformedBody:
             pass  # a YAML flow mapping, perhaps
-    parsed = _load_yaml(body)
     try:
-        return orjson.loads(orjson.dumps(parsed))
-    except (TypeError, orjson.JSONDecodeError) as error:
-        raise MalformedBody(f"error converting YAML to JSON: {error}") from error
-
-
-def _load_yaml(body: bytes) -> Any:
-    from homeport.machinery.yaml import load
-
-    try:
-        return load(body)
+        parsed = load(body)
+        orjson.dumps(parsed)  # escapes can make strings that are no Unicode
     except RecursionError as error:
-        raise MalformedBody("error converting YAML to JSON: exceeded max depth") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise MalformedBody(f"error converting YAML to JSON: {error}") from error
+        raise MalformedBody("yaml: exceeded max depth") from error
+    except (TypeError, ValueError) as error:
+        raise MalformedBody(f"yaml: {error}") from error
+    return parsed
 
 
 def shown_bytes(body: bytes) -> str:
     """The start of a body that could not be read, as Kubernetes puts it behind the error."""
-    return body[:_SHOWN_BYTES].hex() + ("..." if len(body) > _SHOWN_BYTES else "")
+    if not body:
+        return "<empty>"
+    cut = body[:_SHOWN_BYTES]
+    shown = cut.decode("utf-8", "replace") if body[:1] == b"{" else cut.hex()
+    return f"{shown} ..." if len(body) > _SHOWN_BYTES else shown
+
+
+_GO_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
+
+
+def go_name(value: Any) -> str:
+    """What error messages call a JSON value."""
+    return _GO_NAMES.get(type(value), "null")
 
 
 def duplicate_fields(body: bytes, parsed: Any) -> list[str]:
     """Paths of fields that a JSON body gives twice. Costs a count of keys when there are none."""
-    if not any(spaced in body for spaced in _SPACED_COLONS) and body.count(b'":') == _count_keys(parsed):
+    if body.count(b'":') == _count_keys(parsed) and not any(spaced in body for spaced in _SPACED_COLONS):
         return []
-    return sorted(set(_find_duplicates(body)))
+    return list(dict.fromkeys(_find_duplicates(body)))
 
 
 def _count_keys(value: Any) -> int:
@@ -143,20 +201,25 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _find_duplicates(body: bytes) -> Iterator[str]:
+    """In the order in which a decoder meets them: what is inside a field before what follows it."""
     try:
         tree = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return  # what is no JSON was refused before; what is nested this deep has no field worth naming
-    todo: list[tuple[str, Any]] = [("", tree)]
-    while todo:
-        path, value = todo.pop()
-        if isinstance(value, _Pairs):
-            seen: set[str] = set()
-            for key, child in value:
-                at = f"{path}.{key}" if path else key
-                if key in seen:
-                    yield at
-                seen.add(key)
-                todo.append((at, child))
-        elif isinstance(value, list):
-            todo.extend((f"{path}[{index}]", child) for index, child in enumerate(value))
+    yield from _walk("", tree, 0)
+
+
+def _walk(path: str, value: Any, depth: int) -> Iterator[str]:
+    if depth > 100:
+        return
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, child in value:
+            at = f"{path}.{key}" if path else key
+            if key in seen:
+                yield at
+            seen.add(key)
+            yield from _walk(at, child, depth + 1)
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _walk(f"{path}[{index}]", child, depth + 1)

@@ -11,8 +11,8 @@ from homeport.client.errors import BadRequest, Cause, Invalid, invalid
 
 MAX_PARAMETERS = 200
 _INT64_DIGITS = 19
-_VALIDATIONS = ("Ignore", "Strict", "Warn")
-_PROPAGATIONS = ("Background", "Foreground", "Orphan")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
 
 
 class Query(Mapping[str, str]):
@@ -57,7 +57,7 @@ class Query(Mapping[str, str]):
     def flag(self, key: str) -> bool:
         """Present means true, unless it says false."""
         found = self._values.get(key)
-        return bool(found) and found[0].lower() not in ("false", "0")
+        return found is not None and found[0].lower() not in ("false", "0")
 
     def number(self, key: str) -> int | None:
         text = self.get(key)
@@ -155,7 +155,7 @@ def _dry_run(values: list[str], causes: list[Cause]) -> bool:
     given = [value for value in values if value]
     if any(value != "All" for value in given):
         shown = ", ".join(_quoted(value) for value in given)
-        causes.append(_unsupported("dryRun", f"[]string{{{shown}}}", ("All",)))
+        causes.append(_unsupported("dryRun", f"[{shown}]", ("All",)))
     return bool(given)
 
 
@@ -224,7 +224,10 @@ def _query_delete(query: Query) -> dict[str, Any]:
 def _body_delete(body: Mapping[str, Any]) -> dict[str, Any]:
     kind = body.get("kind")
     if kind not in (None, "", "DeleteOptions"):
-        raise BadRequest(f"decoded object cannot be converted to DeleteOptions: its kind is {_quoted(str(kind))}")
+        version = _quoted(str(body.get("apiVersion", "")))
+        raise BadRequest(
+            f"no kind {_quoted(str(kind))} is registered for version {version} in the scheme of DeleteOptions"
+        )
     pre = _typed(body, "preconditions", dict) or {}
     dry_run = _typed(body, "dryRun", list) or []
     if not all(isinstance(value, str) for value in dry_run):

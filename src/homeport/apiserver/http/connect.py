@@ -1,0 +1,116 @@
+"""Resources that store nothing: reviews, tokens, evictions, logs. Components answer for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+from aiohttp.web import StreamResponse
+
+from homeport.apiserver.http.body import read_body
+from homeport.apiserver.http.connection import Connection
+from homeport.apiserver.http.document import parse_options, parse_patch
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.negotiate import accepted, patch_form
+from homeport.apiserver.http.query import write_options
+from homeport.apiserver.http.respond import reply, reply_object
+from homeport.apiserver.http.watch import begin_stream
+from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.registry import Call, Connector, Raw
+from homeport.apiserver.request import Context
+from homeport.apiserver.resource import Served, Version
+
+_WITH_BODY = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+
+
+class Connectors:
+    """`close` ends the streams that are still open."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._open: set[Connection] = set()
+
+    def close(self) -> None:
+        for connection in list(self._open):
+            if connection.on_lost is not None:
+                connection.on_lost()
+
+    async def serve(
+        self, exchange: Exchange, ctx: Context, served: Served, at: Version, connector: Connector
+    ) -> StreamResponse:
+        info, method = exchange.info, exchange.request.method
+        options = write_options(exchange.query, "CreateOptions")
+        ctx.field_manager, ctx.dry_run = options.field_manager, options.dry_run
+        ctx.field_validation = options.field_validation
+        body = await self._body(exchange, ctx, method)
+        call = Call(ctx, served, at, info.namespace, info.name, method, body, exchange.query)
+        answer = await connector(call)
+        if isinstance(answer, Raw):
+            return await self._raw(exchange, answer)
+        exchange.form = accepted(exchange.header("Accept"))._replace(kind="")
+        return reply_object(exchange, orjson.dumps(answer), 201 if method == "POST" else 200)
+
+    async def _body(self, exchange: Exchange, ctx: Context, method: str) -> Any:
+        if method not in _WITH_BODY:
+            return None
+        body, content_type = await read_body(exchange.request), exchange.header("Content-Type")
+        if method == "PATCH":
+            return await parse_patch(ctx, patch_form(content_type, strategic=True), body)
+        return await parse_options(body, content_type)
+
+    async def _raw(self, exchange: Exchange, answer: Raw) -> StreamResponse:
+        if isinstance(answer.body, bytes):
+            return reply(exchange, answer.body, 200 if answer.body else 204, answer.content_type)
+        return await self._stream(exchange, answer.body, answer.content_type)
+
+    async def _stream(self, exchange: Exchange, chunks: AsyncIterator[bytes], content_type: str) -> StreamResponse:
+        """Until the source ends, or the client leaves, which ends the source."""
+        connection = exchange.request.protocol
+        assert isinstance(connection, Connection)
+        response = await begin_stream(exchange, content_type)
+        self._open.add(connection)
+        self._metrics.started(exchange.labels)
+        try:
+            await _copy(chunks, response, connection)
+        finally:
+            connection.on_lost = None
+            self._open.discard(connection)
+            self._metrics.ended(exchange.labels, 200)
+        if exchange.request.transport is not None:
+            await response.write_eof()
+        return response
+
+
+async def _copy(chunks: AsyncIterator[bytes], response: StreamResponse, connection: Connection) -> None:
+    source = aiter(chunks)
+    try:
+        while (chunk := await _next(source, connection)) is not None:
+            await response.write(chunk)
+    finally:
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _next(source: AsyncIterator[bytes], connection: Connection) -> bytes | None:
+    """The next chunk, or None at the end or when the client went away meanwhile."""
+    step = asyncio.ensure_future(anext(source, None))
+    gone = False
+
+    def leave() -> None:
+        nonlocal gone
+        gone = True
+        step.cancel()
+
+    connection.on_lost = leave
+    if connection.transport is None:
+        leave()
+    try:
+        return await step
+    except asyncio.CancelledError:
+        if gone:
+            return None
+        step.cancel()
+        raise

@@ -1,0 +1,62 @@
+"""One request while it is being answered."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping
+
+from aiohttp.web import BaseRequest
+
+from homeport.apiserver.http.negotiate import PLAIN, Form
+from homeport.apiserver.http.query import EMPTY, Query
+from homeport.apiserver.http.route import RequestInfo, parse_request, printable, split_target
+from homeport.apiserver.metrics import Labels
+from homeport.apiserver.request import ANONYMOUS, Context, User
+
+_SERIAL = itertools.count(1)
+_ORIGIN = os.urandom(10).hex()
+_ORIGIN_TEXT = f"{_ORIGIN[:8]}-{_ORIGIN[8:12]}-4{_ORIGIN[12:15]}-a{_ORIGIN[15:18]}-"
+_AUDIT_ID = re.compile(r"[!-~]{1,64}").fullmatch
+_BROWSERS = ("curl", "Wget", "Mozilla/5.0")
+
+
+class Exchange:
+    __slots__ = ("_headers", "audit_id", "ctx", "form", "info", "labels", "query", "request", "user")
+
+    def __init__(self, request: BaseRequest) -> None:
+        self.request = request
+        self._headers: Mapping[str, str] = request.headers
+        given = self._headers.get("Audit-ID")
+        self.audit_id = given if given and _AUDIT_ID(given) else f"{_ORIGIN_TEXT}{next(_SERIAL):012x}"
+        self.query: Query = EMPTY
+        self.info = RequestInfo("", "")
+        self.user: User = ANONYMOUS
+        self.ctx: Context | None = None
+        self.form: Form = PLAIN
+        self.labels = Labels(request.method)
+
+    def parse(self) -> None:
+        """Takes the target apart. Raises BadRequest for what can't be a request of ours."""
+        path, query = split_target(self.request.raw_path)
+        if query:
+            self.query = Query(query)
+        self.info = parse_request(self.request.method, path)
+        if self.info.verb == "list" and query and self.query.flag("watch"):
+            self.info = self.info._replace(verb="watch")
+
+    def header(self, name: str) -> str:
+        value = self._headers.get(name)
+        return printable(value) if value else ""
+
+    @property
+    def impersonates(self) -> bool:
+        return any(name[:12].lower() == "impersonate-" for name in self._headers)
+
+    @property
+    def pretty(self) -> bool:
+        """Indented when asked for, or when a person at a terminal or browser looks at it."""
+        if "pretty" in self.query:
+            return self.query.flag("pretty")
+        return self._headers.get("User-Agent", "").startswith(_BROWSERS)

@@ -1,0 +1,87 @@
+"""Paths outside the resources: health, metrics, version, discovery, OpenAPI, and the index of them all."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+
+import orjson
+from aiohttp.web import Response
+
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.health import Health
+from homeport.apiserver.http.respond import page_not_found, reply, reply_object
+from homeport.apiserver.http.verb import no_method, no_resource
+from homeport.apiserver.kinds.load import kubernetes_version
+from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.registry import Registry
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_READ = ("GET", "HEAD")
+
+# Answers a path, or gives None for one that it does not know.
+Mount = Callable[[Exchange], Response | None]
+
+
+class Root:
+    """`mount` adds what else answers paths: discovery and OpenAPI."""
+
+    def __init__(self, registry: Registry, health: Health, metrics: Metrics) -> None:
+        self._registry = registry
+        self._health = health
+        self._metrics = metrics
+        self._mounts: list[tuple[Mount, Callable[[], list[str]]]] = []
+        self._version = _version()
+
+    def mount(self, mount: Mount, paths: Callable[[], list[str]]) -> None:
+        self._mounts.append((mount, paths))
+
+    async def serve(self, exchange: Exchange) -> Response:
+        path = exchange.info.path
+        answer = self._health.serve(exchange) or self._known(exchange, path)
+        if answer is not None:
+            if exchange.request.method not in _READ:
+                raise no_method()
+            return answer
+        if path.startswith("/api/"):
+            raise no_resource()
+        return page_not_found(exchange)
+
+    def _known(self, exchange: Exchange, path: str) -> Response | None:
+        if path == "/":
+            return reply_object(exchange, orjson.dumps({"paths": self._paths()}))
+        if path in ("/version", "/version/"):
+            return reply_object(exchange, self._version)
+        if path == "/metrics":
+            return reply(exchange, self._metrics.render(), content_type=_METRICS_TYPE)
+        for mount, _ in self._mounts:
+            answer = mount(exchange)
+            if answer is not None:
+                return answer
+        return None
+
+    def _paths(self) -> list[str]:
+        mounted = [path for _, paths in self._mounts for path in paths()]
+        return sorted({*mounted, *self._health.paths(), "/metrics", "/version"})
+
+
+def _version() -> bytes:
+    text = kubernetes_version()
+    major, minor = text.removeprefix("v").split(".")[:2]
+    return orjson.dumps(
+        {
+            "major": major,
+            "minor": minor,
+            "gitVersion": f"{text}+homeport",
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": f"python{platform.python_version()}",
+            "compiler": platform.python_implementation().lower(),
+            "platform": f"{platform.system().lower()}/{_machine()}",
+        }
+    )
+
+
+def _machine() -> str:
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())

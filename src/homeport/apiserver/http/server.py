@@ -1,0 +1,242 @@
+"""The API server's front door: connections in, one fixed order of checks for every request, and a clean way out.
+
+Order: request id > path > authentication > audit > impersonation > in-flight limit > authorisation > verb.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from time import perf_counter
+from typing import Protocol
+
+import structlog
+from aiohttp.web import BaseRequest, StreamResponse
+
+from homeport.apiserver.auth.decision import Attributes, forbidden
+from homeport.apiserver.auth.impersonation import impersonate
+from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.http.connect import Connectors
+from homeport.apiserver.http.connection import Connection, ConnectionServer
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.health import Health
+from homeport.apiserver.http.limit import InFlight
+from homeport.apiserver.http.respond import reply_error
+from homeport.apiserver.http.root import Root
+from homeport.apiserver.http.verb import Verbs
+from homeport.apiserver.http.watch import Watches
+from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.registry import Registry
+from homeport.apiserver.request import ANONYMOUS, User
+from homeport.client.errors import ApiError, BadRequest, Internal, Timeout
+from homeport.machinery.selector import SelectorError, parse_fields
+
+log = structlog.get_logger(__name__)
+
+REQUEST_SECONDS = 60.0
+_IDLE_SECONDS = 180.0
+_HANDSHAKE_SECONDS = 10.0
+_HEADER_BYTES = 64 * 1024
+_LONG = frozenset(("log", "exec", "attach", "portforward", "proxy"))
+
+
+class Authenticate(Protocol):
+    """What auth.authn.Authenticator is to us."""
+
+    async def authenticate(self, *, peer_cert: bytes | None, authorization: str) -> User | None: ...
+
+
+class HttpServer:
+    """`rbac` None: everybody may do everything (tests of other things than access)."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        authenticator: Authenticate,
+        rbac: Rbac | None,
+        *,
+        metrics: Metrics | None = None,
+        health: Health | None = None,
+        limits: InFlight | None = None,
+        bookmark_seconds: float = 60.0,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.health = health or Health()
+        self._authenticator = authenticator
+        self._rbac = rbac
+        self._limits = limits or InFlight()
+        self.watches = Watches(registry, self.metrics, bookmark_seconds=bookmark_seconds)
+        self._connectors = Connectors(self.metrics)
+        self._verbs = Verbs(registry, self.watches, self._connectors)
+        self.root = Root(registry, self.health, self.metrics)
+        self._server: asyncio.Server | None = None
+        self._http: ConnectionServer | None = None
+        self._draining = False
+        self._idle: asyncio.Event | None = None
+        self._open = 0
+        self.metrics.gauge(
+            "apiserver_current_inflight_requests", "Requests under way.", "request_kind", self._limits.read
+        )
+        self.health.add("shutdown", lambda: "process is shutting down" if self._draining else "", live=False)
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+        """Listens; gives the port (0 chooses a free one). Raises OSError when it is taken."""
+        loop = asyncio.get_running_loop()
+        self._http = ConnectionServer(
+            self._serve,
+            access_log=None,
+            logger=_quiet_logger(),
+            keepalive_timeout=_IDLE_SECONDS,
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+            auto_decompress=False,
+            lingering_time=2.0,
+        )
+        patience = _HANDSHAKE_SECONDS if tls is not None else None
+        self._server = await loop.create_server(
+            self._http, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
+        )
+        self.watches.start()
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def drain(self, seconds: float = 10.0) -> None:
+        """No new connections, watches end, running requests finish; then everything is closed."""
+        self._draining = True
+        if self._server is not None:
+            self._server.close()
+        self.watches.close()
+        self._connectors.close()
+        if self._open:
+            self._idle = asyncio.Event()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._idle.wait()
+            except TimeoutError:
+                log.warning("requests were still running when the time to drain was over", requests=self._open)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Closes at once."""
+        self._draining = True
+        self.watches.close()
+        self._connectors.close()
+        if self._server is not None:
+            self._server.close()
+        if self._http is not None:
+            await self._http.shutdown(1.0)
+
+    # -- a request ---------------------------------------------------------------------------------------------
+
+    async def _serve(self, request: BaseRequest) -> StreamResponse:
+        exchange = Exchange(request)
+        started = perf_counter()
+        self._open += 1
+        try:
+            response = await self._answered(exchange)
+        finally:
+            self._open -= 1
+            if self._idle is not None and not self._open:
+                self._idle.set()
+        if not response.prepared:
+            self.metrics.observe(exchange.labels, response.status, perf_counter() - started)
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _answered(self, exchange: Exchange) -> StreamResponse:
+        try:
+            return await self._answer(exchange)
+        except ApiError as error:
+            return reply_error(exchange, error)
+        except RecursionError:
+            return reply_error(exchange, BadRequest("the request is nested too deeply to be processed"))
+        except ConnectionError:
+            raise  # nobody is there to hear of it
+        except Exception:
+            log.exception(
+                "request failed",
+                audit_id=exchange.audit_id,
+                method=exchange.request.method,
+                path=exchange.info.path,
+                user=exchange.user.name,
+            )
+            text = f"Internal error occurred: see the server's log under Audit-Id {exchange.audit_id}"
+            return reply_error(exchange, Internal(text))
+
+    async def _answer(self, exchange: Exchange) -> StreamResponse:
+        exchange.parse()
+        await self._authenticate(exchange)
+        info = exchange.info
+        if info.verb == "watch" or info.subresource in _LONG:
+            self._authorize(exchange)
+            return await self._verbs.serve(exchange)
+        place = self._limits.enter(info.verb, exchange.user)
+        try:
+            self._authorize(exchange)
+            if not info.resource:
+                return await self.root.serve(exchange)
+            if info.verb in ("get", "list"):
+                return await self._verbs.serve(exchange)
+            async with asyncio.timeout(REQUEST_SECONDS) as limit:
+                return await self._verbs.serve(exchange)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise Timeout("request did not complete within the allotted timeout", retry_after=1) from error
+        finally:
+            self._limits.leave(place)
+
+    async def _authenticate(self, exchange: Exchange) -> None:
+        connection = exchange.request.protocol
+        assert isinstance(connection, Connection)
+        user = await self._authenticator.authenticate(
+            peer_cert=connection.peer_certificate, authorization=exchange.header("Authorization")
+        )
+        exchange.user = user or ANONYMOUS
+        if self._rbac is not None and exchange.impersonates:
+            exchange.user = impersonate(exchange.user, exchange.request.headers.items(), self._rbac)
+
+    def _authorize(self, exchange: Exchange) -> None:
+        if self._rbac is None:
+            return
+        asked = attributes_of(exchange)
+        decision = self._rbac.authorize(asked)
+        if not decision.allowed:
+            raise forbidden(asked, decision.reason)
+
+
+def _quiet_logger() -> logging.Logger:
+    """aiohttp speaks up about clients that send nonsense; that is their business, not an event of ours."""
+    logger = logging.getLogger("homeport.apiserver.http.connection")
+    logger.setLevel(logging.CRITICAL)
+    return logger
+
+
+def attributes_of(exchange: Exchange) -> Attributes:
+    info = exchange.info
+    if not info.resource:
+        return Attributes(exchange.user, info.verb, path=info.path)
+    name = info.name or _selected_name(exchange)
+    return Attributes(
+        exchange.user,
+        info.verb,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        name,
+    )
+
+
+def _selected_name(exchange: Exchange) -> str:
+    """A list or watch of `metadata.name=x` asks for that one object alone."""
+    if exchange.info.verb not in ("list", "watch") or "fieldSelector" not in exchange.query:
+        return ""
+    try:
+        return parse_fields(exchange.query["fieldSelector"]).require("metadata.name") or ""
+    except SelectorError:
+        return ""  # said properly where the list is made

@@ -1,0 +1,235 @@
+"""The verbs on resources: from an authorised request to the registry and back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import orjson
+from aiohttp.web import Response, StreamResponse
+
+from homeport.apiserver.http.body import read_body
+from homeport.apiserver.http.connect import Connectors
+from homeport.apiserver.http.document import parse_object, parse_options, parse_patch
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.negotiate import APPLY_PATCH, accepted, patch_form
+from homeport.apiserver.http.query import check_patch, delete_options, list_options, write_options
+from homeport.apiserver.http.respond import list_bytes, list_meta, page_not_found, reply_object
+from homeport.apiserver.http.watch import Watches
+from homeport.apiserver.metrics import Labels
+from homeport.apiserver.registry import Registry
+from homeport.apiserver.request import Context
+from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.table import TableForm, partial_metadata, partial_metadata_list
+from homeport.client.errors import MethodNotAllowed, NotAcceptable, NotFound
+
+_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+_METRIC_VERBS = {"create": "POST", "update": "PUT"}
+_COLLECTION = frozenset(("list", "watch", "deletecollection"))
+
+Verb = Callable[[Exchange, Context, Served, Version], Awaitable[StreamResponse]]
+
+
+def no_method() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource")
+
+
+def no_resource() -> NotFound:
+    return NotFound("the server could not find the requested resource")
+
+
+class Verbs:
+    def __init__(self, registry: Registry, watches: Watches, connectors: Connectors) -> None:
+        self._registry = registry
+        self._watches = watches
+        self._connectors = connectors
+        self._verbs: dict[str, Verb] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def serve(self, exchange: Exchange) -> StreamResponse:
+        info = exchange.info
+        found = self._registry.catalog.find(info.group, info.version, info.resource)
+        if found is None:
+            return self._unknown(exchange)
+        served, at = found
+        exchange.labels = self._label(exchange, served, at)
+        ctx = exchange.ctx = Context(exchange.user, user_agent=exchange.header("User-Agent"))
+        if at.deprecation:
+            ctx.warn(at.deprecation)
+        connector = self._registry.connectors.get((served.group, served.plural, info.subresource))
+        if connector is not None:
+            return await self._connectors.serve(exchange, ctx, served, at, connector)
+        verb = self._verbs.get(info.verb)
+        if verb is None or exchange.request.method == "HEAD":
+            raise no_method()
+        self._check(exchange, served)
+        exchange.form = accepted(exchange.header("Accept"))
+        return await verb(exchange, ctx, served, at)
+
+    def _unknown(self, exchange: Exchange) -> Response:
+        """Groups of our own answer for their paths; everything else is nobody's."""
+        if any(not served.custom for served in self._registry.catalog.group(exchange.info.group)):
+            raise no_resource()
+        return page_not_found(exchange)
+
+    def _label(self, exchange: Exchange, served: Served, at: Version) -> Labels:
+        info = exchange.info
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        known = info.subresource in ("", "status", "scale") or info.subresource in served.subresources
+        subresource = info.subresource if known else "other"
+        key = (info.verb, scope, subresource, at.resource)
+        labels = _LABELS.get(key)
+        if labels is None:
+            verb = _METRIC_VERBS.get(info.verb, info.verb.upper())
+            labels = Labels(verb, served.group, at.resource.version, served.plural, subresource, scope)
+            _LABELS[key] = labels
+        return labels
+
+    def _check(self, exchange: Exchange, served: Served) -> None:
+        """Whether the path fits the kind: its scope, and names where names belong."""
+        info = exchange.info
+        if info.extra:
+            raise no_resource()
+        if not served.namespaced and info.namespace and info.resource != "namespaces":
+            raise no_resource()
+        if served.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+            raise no_resource() if info.name else no_method()
+        if not info.subresource and info.verb not in served.verbs:
+            raise no_method()
+        if info.verb in ("update", "patch") and not info.name:
+            raise no_method()
+        if info.verb == "create" and info.name and (info.subresource or not served.custom):
+            raise no_method()
+        if info.verb == "delete" and info.subresource:
+            raise no_method()
+        if info.verb == "watch" and exchange.request.method != "GET":
+            raise no_method()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _get(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        info = exchange.info
+        body = await self._registry.get(
+            served,
+            at,
+            info.namespace,
+            info.name,
+            subresource=info.subresource,
+            resource_version=exchange.query.get("resourceVersion") if exchange.query else "",
+        )
+        return self._reply(exchange, served, at, body)
+
+    async def _list(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        form = exchange.form
+        if form.kind == "PartialObjectMetadata":
+            kind = served.list_kind or f"{served.kind}List"
+            raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
+        exchange.query.number("timeoutSeconds")  # a list has no use for it, but a bad one is refused
+        listing = await self._registry.list(served, at, exchange.info.namespace, list_options(exchange.query))
+        if form.kind == "Table":
+            table = TableForm(served, at, exchange.query.get("includeObject"), form.version)
+            body = table.render(listing.items, list_meta(listing))
+        elif form.kind:
+            body = partial_metadata_list(listing.items, list_meta(listing), form.version)
+        else:
+            body = list_bytes(served, at, listing)
+        return reply_object(exchange, body)
+
+    async def _watch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> StreamResponse:
+        info = exchange.info
+        namespace = info.namespace if served.namespaced else ""
+        return await self._watches.serve(exchange, served, at, namespace, info.name)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _take_options(self, exchange: Exchange, ctx: Context) -> bool | None:
+        """Puts the query's options into the context; gives `force`."""
+        options = write_options(exchange.query, _OPTIONS[exchange.info.verb])
+        ctx.field_manager = options.field_manager
+        ctx.dry_run = options.dry_run
+        ctx.field_validation = options.field_validation
+        return options.force
+
+    async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        self._take_options(exchange, ctx)
+        body = await read_body(exchange.request)
+        obj = await parse_object(ctx, served, at, body, exchange.header("Content-Type"))
+        written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
+        return self._reply(exchange, served, at, written, 201)
+
+    async def _update(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        info = exchange.info
+        self._take_options(exchange, ctx)
+        body = await read_body(exchange.request)
+        if info.subresource == "scale":
+            obj = (await parse_options(body, exchange.header("Content-Type"))) or {}
+        else:
+            obj = await parse_object(ctx, served, at, body, exchange.header("Content-Type"))
+        written, created = await self._registry.update(
+            ctx, served, at, info.namespace, info.name, obj, subresource=info.subresource
+        )
+        return self._reply(exchange, served, at, written, 201 if created else 200)
+
+    async def _patch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        info = exchange.info
+        patch_type = patch_form(exchange.header("Content-Type"), strategic=not served.custom)
+        options = write_options(exchange.query, _OPTIONS["patch"])
+        check_patch(options, apply=patch_type == APPLY_PATCH)
+        force = self._take_options(exchange, ctx)
+        patch = await parse_patch(ctx, patch_type, await read_body(exchange.request))
+        written, created = await self._registry.patch(
+            ctx,
+            served,
+            at,
+            info.namespace,
+            info.name,
+            patch_type,
+            patch,
+            subresource=info.subresource,
+            force=bool(force),
+        )
+        return self._reply(exchange, served, at, written, 201 if created else 200)
+
+    async def _delete(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        info = exchange.info
+        raw = await parse_options(await read_body(exchange.request), exchange.header("Content-Type"))
+        options, ctx.dry_run = delete_options(exchange.query, raw)
+        body, gone = await self._registry.delete(ctx, served, at, info.namespace, info.name, options)
+        waits = not gone and options.orphan_dependents is False
+        return self._reply(exchange, served, at, body, 202 if waits else 200)
+
+    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+        raw = await parse_options(await read_body(exchange.request), exchange.header("Content-Type"))
+        options, ctx.dry_run = delete_options(exchange.query, raw)
+        chosen = list_options(exchange.query)
+        listing = await self._registry.delete_collection(ctx, served, at, exchange.info.namespace, chosen, options)
+        return reply_object(exchange, list_bytes(served, at, listing))
+
+    def _reply(self, exchange: Exchange, served: Served, at: Version, body: bytes, status: int = 200) -> Response:
+        """One object in the form that was asked for. A Status has no other form."""
+        form = exchange.form
+        if form.kind and not is_status(body):
+            if form.kind == "PartialObjectMetadataList":
+                raise NotAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
+            if form.kind == "Table":
+                body = TableForm(served, at, exchange.query.get("includeObject"), form.version).render_one(body)
+            else:
+                body = partial_metadata(body, form.version)
+        return reply_object(exchange, body, status)
+
+
+_LABELS: dict[tuple[str, str, str, object], Labels] = {}
+
+
+def is_status(body: bytes) -> bool:
+    if b'"Status"' not in body[:200]:
+        return False
+    parsed = orjson.loads(body)
+    return bool(parsed.get("kind") == "Status" and parsed.get("apiVersion") == "v1")
