@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import orjson
 
 from homeport.api.meta import Resource
-from homeport.apiserver.kinds.behaviour import behaviours
+from homeport.apiserver.kinds import decode
+from homeport.apiserver.kinds.behaviour import Behaviour, behaviours
+from homeport.apiserver.kinds.strategy import Plain, WithStatus
 from homeport.apiserver.resource import Json, Scale, Served, Version
-from homeport.machinery.schema import Schema, SchemaChecker, compile_checker
+from homeport.client.errors import BadRequest
+from homeport.machinery.schema import Schema
 
 _REF = "#/components/schemas/"
 _SCALE = Scale(".spec.replicas", ".status.replicas", ".spec.selector")
@@ -34,40 +36,42 @@ def kubernetes_version() -> str:
     return str(_facts()["version"])
 
 
-class _LazyChecker:
-    """Compiled when the first object of the kind comes by: most kinds are never used in a given process."""
+class _WireChecker:
+    """What decoding does: the rules of a kind, its defaults among them, are its strategy's."""
 
-    def __init__(self, definition: str) -> None:
+    def __init__(self, definition: str, version: str) -> None:
         self._definition = definition
-
-    @cached_property
-    def _checker(self) -> SchemaChecker:
-        return compile_checker({"$ref": _REF + self._definition}, definitions=definitions())
+        self._version = version
 
     def prune(self, obj: Json) -> list[str]:
-        return self._checker.prune(obj)
+        try:
+            return decode.read(self._definition, obj)
+        except decode.Mistake as mistake:
+            kind = self._definition.rsplit(".", 1)[1]
+            raise BadRequest(f'{kind} in version "{self._version}" cannot be handled as a {kind}: {mistake}') from None
 
     def default(self, obj: Json) -> None:
-        self._checker.default(obj)
+        # Not the schema's defaults: those include zero values of fields that are left out when unset.
+        decode.fill(self._definition, obj)
 
-    def validate(self, obj: Json, old: Json | None) -> Iterable[tuple[str, str, str]]:
-        return self._checker.validate(obj, old)
+    def validate(self, obj: Json, old: Json | None) -> tuple[tuple[str, str, str], ...]:
+        return ()
 
 
 def builtin_kinds() -> list[Served]:
-    """Every built-in kind, ready to serve."""
-    return [_served(facts) for facts in _facts()["resources"]]
+    """Every built-in kind, ready to serve. Strategies may keep state of one server, so each call makes new ones."""
+    known = behaviours()
+    return [_served(facts, known.get((facts["group"], facts["kind"]))) for facts in _facts()["resources"]]
 
 
-def _served(facts: Json) -> Served:
+def _served(facts: Json, behaviour: Behaviour | None) -> Served:
     group, version, kind = facts["group"], facts["version"], facts["kind"]
     subresources: dict[str, Any] = facts["subresources"]
-    behaviour = behaviours().get((group, kind))
     definition = facts["definition"]
     at = Version(
         resource=Resource(group, version, kind, facts["plural"], facts["namespaced"]),
         schema=Schema({"$ref": _REF + definition}, definitions()),
-        checker=_LazyChecker(definition),
+        checker=_WireChecker(definition, version),
         status="status" in subresources,
         scale=_SCALE if "scale" in subresources else None,
         raw_schema={"$ref": _REF + definition},
@@ -97,7 +101,5 @@ def _served(facts: Json) -> Served:
     return served
 
 
-def _default_strategy(at: Version) -> Any:
-    from homeport.apiserver.kinds.strategy import Plain, WithStatus
-
+def _default_strategy(at: Version) -> Plain:
     return WithStatus() if at.status else Plain()

@@ -18,7 +18,7 @@ class Plain:
 
     def prepare_create(self, obj: Json) -> None:
         if self.has_status:
-            obj.pop("status", None)
+            obj["status"] = {}
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         """Nothing to carry over."""

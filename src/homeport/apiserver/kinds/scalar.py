@@ -1,0 +1,181 @@
+"""Single values of built-in kinds: read, brought into their canonical form, or refused in the decoder's words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from homeport.machinery.quantity import QuantityError, parse_quantity
+
+_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+class Mistake(Exception):
+    """A value that the field's type can't hold. Structs on the way up say where."""
+
+    def __init__(self, value: Any, wanted: str, *, text: str = "", literal: bool = False) -> None:
+        super().__init__(text)
+        self._text = text
+        self._kind = _json_kind(value)
+        if literal and self._kind == "number":
+            self._kind = f"number {value}"
+        self._wanted = wanted
+        self._struct = ""
+        self._path: list[str] = []
+
+    def within(self, struct: str, field: str) -> Mistake:
+        self._struct = self._struct or struct.rsplit(".", 1)[-1]
+        self._path.append(field)
+        return self
+
+    @property
+    def field(self) -> str:
+        return ".".join(reversed(self._path))
+
+    def __str__(self) -> str:
+        if self._text:
+            return self._text
+        where = f"struct field {self._struct}.{self.field}" if self._path else "value"
+        return f"json: cannot unmarshal {self._kind} into Go {where} of type {self._wanted}"
+
+
+def _json_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    return {str: "string", list: "array", dict: "object"}.get(type(value), "null")
+
+
+def text(value: Any) -> str:
+    if type(value) is str:
+        return value
+    raise Mistake(value, "string")
+
+
+def named_text(name: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if type(value) is str:
+            return value
+        raise Mistake(value, name)
+
+    return read
+
+
+def boolean(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    raise Mistake(value, "bool")
+
+
+def integer(name: str, bits: int) -> Callable[[Any], int]:
+    limit = 1 << (bits - 1)
+
+    def read(value: Any) -> int:
+        if type(value) is int and -limit <= value < limit:
+            return value
+        raise Mistake(value, name, literal=True)
+
+    return read
+
+
+def number(value: Any) -> int | float:
+    if type(value) in (int, float):
+        return value  # type: ignore[no-any-return]
+    raise Mistake(value, "float64")
+
+
+def int_or_string(value: Any) -> int | str:
+    if type(value) is str:
+        return value
+    return _int32(value)
+
+
+_int32 = integer("int32", 32)
+
+
+def quantity(value: Any) -> str:
+    if type(value) not in (str, int, float):
+        raise Mistake(value, "", text=_QUANTITY)
+    try:
+        return str(parse_quantity(value))
+    except QuantityError:
+        raise Mistake(value, "", text=_QUANTITY) from None
+
+
+def base64_text(value: Any) -> str:
+    if type(value) is not str:
+        raise Mistake(value, "[]uint8")
+    plain = value.replace("\n", "").replace("\r", "") if "\n" in value or "\r" in value else value
+    try:
+        base64.b64decode(plain, validate=True)
+    except (binascii.Error, ValueError):
+        raise Mistake(value, "", text=f"illegal base64 data at input byte {_illegal_byte(value)}") from None
+    return plain
+
+
+_ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def _illegal_byte(value: str) -> int:
+    """The offset that Go's decoder names: of a foreign byte, or of the group of four that is not complete."""
+    group = 0
+    raw = value.encode()
+    for i, byte in enumerate(raw):
+        if byte in b"\r\n":
+            continue
+        if byte in _ALPHABET:
+            group = (group + 1) % 4
+            continue
+        if byte != ord("=") or group < 2:
+            return i
+        rest = raw[i + 1 :].translate(None, b"\r\n")
+        if group == 2 and rest[:1] != b"=":
+            return i + 1 if rest else len(raw)
+        return i + (2 if group == 2 else 1)
+    return len(raw) - group
+
+
+# Go's layouts, piece by piece: what is matched, and what a message calls it.
+_DATE = ((r"\d{4}", "2006"), ("-", "-"), (r"\d\d", "01"), ("-", "-"), (r"\d\d", "02"), ("T", "T"))
+_CLOCK = ((r"\d\d", "15"), (":", ":"), (r"\d\d", "04"), (":", ":"), (r"\d\d(?:[.,]\d+)?", "05"))
+_EXACT_CLOCK = (*_CLOCK[:-1], (r"\d\d", "05"), (r"\.\d{6}(?!\d)", ".000000"))
+_ZONE = ((r"Z|[+-]\d\d:\d\d", "Z07:00"),)
+_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
+_MICROS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z").fullmatch
+
+
+def time(value: Any) -> str:
+    parsed = _parse(value, "2006-01-02T15:04:05Z07:00", (*_DATE, *_CLOCK, *_ZONE))
+    if _SECONDS(value):
+        return str(value)
+    return parsed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def microtime(value: Any) -> str:
+    parsed = _parse(value, "2006-01-02T15:04:05.000000Z07:00", (*_DATE, *_EXACT_CLOCK, *_ZONE))
+    if _MICROS(value):
+        return str(value)
+    return parsed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _parse(value: Any, layout: str, pieces: tuple[tuple[str, str], ...]) -> datetime:
+    if type(value) is not str:
+        raise Mistake(value, "string")
+    rest = value
+    for pattern, name in pieces:
+        found = re.match(pattern, rest)
+        if found is None:
+            raise Mistake(value, "", text=f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{name}"')
+        rest = rest[found.end() :]
+    if rest:
+        raise Mistake(value, "", text=f'parsing time "{value}": extra text: "{rest}"')
+    try:
+        return datetime.fromisoformat(re.sub(r"([.,]\d{6})\d+", r"\1", value).replace("Z", "+00:00"))
+    except ValueError as error:
+        part = str(error).split(" ")[0]
+        raise Mistake(value, "", text=f'parsing time "{value}": {part} out of range') from None
