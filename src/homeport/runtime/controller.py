@@ -65,6 +65,7 @@ class Controller:
         self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._gate: Gate | None = None
+        self._busy: dict[Key, asyncio.Event] = {}  # keys in work, and their end
         self.metrics = ControllerMetrics(name)
 
     # -- what wakes it -----------------------------------------------------------------------------------------
@@ -121,10 +122,13 @@ class Controller:
         with contextlib.suppress(ShutDown):
             while True:
                 key = await self.queue.get()
+                finished = self._busy[key] = asyncio.Event()
                 try:
                     if self.mine(key):
                         await self._attempt(key)
                 finally:
+                    del self._busy[key]
+                    finished.set()
                     self.queue.done(key)
                     self.metrics.depth(len(self.queue))
 
@@ -217,11 +221,13 @@ class Controller:
             if self.mine(key):
                 self.queue.add(key)
 
-    def let_go(self) -> None:
-        """Keys may have become somebody else's."""
+    async def let_go(self) -> None:
+        """Keys may have become somebody else's: forget them, and wait for those in work to be finished."""
         self.queue.drop(lambda key: not self.mine(key))
         for key in [k for k in self.waits if not self.mine(k)]:
             del self.waits[key]
+        while busy := [key for key in self._busy if not self.mine(key)]:
+            await self._busy[busy[0]].wait()
 
 
 def _priority(old: Any, new: Any, initial: bool) -> Priority:

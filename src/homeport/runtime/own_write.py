@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,8 +58,9 @@ def untrack(token: Any) -> None:
 class OwnWrites:
     """A Client around a Client. Reads pass through; writes are noted for the reconcile that makes them."""
 
-    def __init__(self, inner: Client) -> None:
+    def __init__(self, inner: Client, *, fence: Callable[[], None] = lambda: None) -> None:
         self._inner = inner
+        self._fence = fence  # raises when this process may no longer write
         self.get = inner.get
         self.list = inner.list
         self.watch = inner.watch
@@ -84,6 +85,7 @@ class OwnWrites:
         key: Key | None = None,
         subresource: str = "",
     ) -> Any:
+        self._fence()
         if kind is None:
             return self._note(type(obj), await self._inner.create(obj, options), options)
         made = await self._inner.create(obj, options, kind=kind, key=key, subresource=subresource)
@@ -92,18 +94,21 @@ class OwnWrites:
     async def replace(
         self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
     ) -> Unstructured:
+        self._fence()
         made = await self._inner.replace(obj, options, kind=kind, subresource=subresource)
         return made if subresource == "scale" else self._note(kind, made, options)
 
     async def patch(
         self, kind: Any, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
+        self._fence()
         made = await self._inner.patch(kind, key, patch, options, subresource=subresource)
         return made if subresource == "scale" else self._note(kind, made, options)
 
     async def apply(
         self, obj: Any, options: Write, *, kind: Resource | None = None, force: bool = False, subresource: str = ""
     ) -> Any:
+        self._fence()
         if kind is None:
             made = await self._inner.apply(obj, options, force=force, subresource=subresource)
             return self._note(type(obj), made, options)
@@ -121,6 +126,7 @@ class OwnWrites:
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Unstructured:
+        self._fence()
         answer = await self._inner.delete(
             kind,
             key,
@@ -139,6 +145,7 @@ class OwnWrites:
     async def delete_all(
         self, kind: Any, query: Query, *, propagation: Propagation | None = None, dry_run: bool = False
     ) -> Unstructured:
+        self._fence()
         answer = await self._inner.delete_all(kind, query, propagation=propagation, dry_run=dry_run)
         writes = _current.get()
         if writes is not None and not dry_run:

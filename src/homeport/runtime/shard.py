@@ -1,0 +1,137 @@
+"""Several replicas share the keys of their controllers: each key belongs to one of them, by rendezvous hashing.
+
+Every member keeps a Lease of its own. Whose lease has not changed for its duration is dead. Members may learn of a
+change at different moments, so a key changes hands in two steps: the loser lets go at once, finishes what it has in work
+and then publishes the membership it acts on (an annotation of its Lease); a winner takes keys only when every live member
+has published the same membership. Nobody works on a key that another may still be working on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from homeport.api.meta import Unstructured
+from homeport.client.errors import ApiError
+from homeport.client.protocol import Client, Key, Query
+from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
+
+log = structlog.get_logger(__name__)
+
+GROUP_LABEL = "runtime.homeport.dev/shard-group"
+VIEW_ANNOTATION = "runtime.homeport.dev/shard-view"
+
+Members = tuple[str, ...]
+
+
+def owner(key: str, members: Sequence[str]) -> str:
+    """The member a key belongs to: adding or removing one moves only its own share."""
+    return max(members, key=lambda member: hashlib.blake2b(f"{member}\0{key}".encode(), digest_size=8).digest())
+
+
+class Shards:
+    """Membership of one replica. `mine(key)` decides; `lost` and `won` are called as keys go and come."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        group: str,
+        identity: str,
+        *,
+        lost: Callable[[], Awaitable[None]],
+        won: Callable[[], None],
+        timing: LeaseTiming | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._group = group
+        self._identity = identity
+        self._lost = lost
+        self._won = won
+        self._clock = clock or SystemClock()
+        self._seen: dict[str, tuple[str, float]] = {}  # lease name > resourceVersion, since when
+        self._next: Members = ()  # the membership we know of
+        self._active: Members = ()  # the one that everybody acts on
+        self.lease = Lease(
+            client,
+            Key(namespace, f"{group}-{identity}"),
+            identity,
+            timing=timing,
+            clock=clock,
+            labels={GROUP_LABEL: group},
+        )
+
+    @property
+    def members(self) -> Members:
+        return self._active
+
+    def mine(self, key: str) -> bool:
+        if not self._next or not self.lease.held or owner(key, self._next) != self._identity:
+            return False
+        return self._active == self._next or (bool(self._active) and owner(key, self._active) == self._identity)
+
+    async def run(self) -> None:
+        """Takes part until cancelled; raises LeaseLost when our own lease could not be kept."""
+        await self.lease.hold()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.lease.keep())
+                group.create_task(self._follow())
+        finally:
+            await self.lease.release()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except ApiError as error:
+                log.warning("membership unknown", group=self._group, error=str(error))
+            await asyncio.sleep(self.lease.timing.retry_period)
+
+    async def _look(self) -> None:
+        query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")
+        leases = (await self._client.list(LEASE, query)).items
+        live = [lease for lease in leases if self._alive(lease)]
+        members = tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live))
+        if self._identity not in members:
+            raise LeaseLost(f"lease {self.lease.key} is not there any more")
+        if members != self._next:
+            await self._adopt(members)
+        published = {lease["spec"]["holderIdentity"]: _view(lease) for lease in live}
+        published[self._identity] = _digest(self._next)
+        if self._active != self._next and all(view == _digest(self._next) for view in published.values()):
+            self._active = self._next
+            log.info("shards agreed", group=self._group, members=list(self._active))
+            self._won()
+
+    async def _adopt(self, members: Members) -> None:
+        log.info("membership changed", group=self._group, before=list(self._next), now=list(members))
+        self._next = members
+        await self._lost()
+        self.lease.annotations[VIEW_ANNOTATION] = _digest(members)
+        await self.lease.renew()
+
+    def _alive(self, lease: Unstructured) -> bool:
+        spec = lease.get("spec") or {}
+        if not spec.get("holderIdentity"):
+            return False
+        now = self._clock.monotonic()
+        revision, since = self._seen.get(lease.name, ("", now))
+        if revision != lease.resource_version:
+            self._seen[lease.name] = (lease.resource_version, now)
+            return True
+        return now - since <= float(spec.get("leaseDurationSeconds") or self.lease.timing.duration)
+
+
+def _digest(members: Members) -> str:
+    return hashlib.blake2b("\0".join(members).encode(), digest_size=8).hexdigest()
+
+
+def _view(lease: Unstructured) -> str:
+    return str((lease.metadata.get("annotations") or {}).get(VIEW_ANNOTATION, ""))
