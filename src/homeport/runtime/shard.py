@@ -1,9 +1,9 @@
 """Several replicas share the keys of their controllers: each key belongs to one of them, by rendezvous hashing.
 
 Every member keeps a Lease of its own. Whose lease has not changed for its duration is dead. Members may learn of a
-change at different moments, so a key changes hands in two steps: the loser lets go at once, finishes what it has in work
-and then publishes the membership it acts on (an annotation of its Lease); a winner takes keys only when every live member
-has published the same membership. Nobody works on a key that another may still be working on.
+change at different moments, so a key changes hands in two steps: the loser lets go at once, finishes what it has in
+work and then publishes the membership it acts on (an annotation of its Lease); a winner takes keys only when every
+live member has published the same membership. Nobody works on a key that another may still be working on.
 """
 
 from __future__ import annotations
