@@ -1,0 +1,151 @@
+"""How much past is kept, in memory and on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.store import Compacted, FutureRevision, History, Store
+from homeport.store.journal import Journal, cost
+from homeport.store.record import Change, Record
+
+
+def stamped(revision: int) -> bytes:
+    return b"at %d" % revision
+
+
+async def write(store: Store, times: int, size: int = 10) -> None:
+    for _ in range(times):
+        await store.put("pods", "a", lambda revision: bytes(size), expect=None)
+
+
+async def test_only_the_newest_changes_are_kept() -> None:
+    store = await Store.open(None, history=History(revisions=5))
+    await write(store, 12)
+    assert (store.revision, store.compacted) == (12, 7)
+    assert len(await anext(store.watch("pods", after=7))) == 5
+    with pytest.raises(Compacted):
+        store.watch("pods", after=6)
+    await store.close()
+
+
+async def test_history_is_bounded_in_bytes_under_churn() -> None:
+    store = await Store.open(None, history=History(bytes=1_000_000))
+    await write(store, 300, size=50_000)
+    stats = store.stats()
+    assert 900_000 < stats.history_bytes <= 1_000_000
+    assert stats.history_changes == store.revision - store.compacted == 19
+    assert stats.object_bytes == {"pods": 50_000}
+    await store.close()
+
+
+async def test_changes_older_than_the_limit_go() -> None:
+    now = 1000.0
+    store = await Store.open(None, history=History(seconds=60), clock=lambda: now)
+    await write(store, 2)
+    now = 1050.0
+    await write(store, 2)
+    assert store.compacted == 0
+    now = 1070.0
+    await write(store, 1)
+    assert store.compacted == 2
+    await store.close()
+
+
+async def test_age_counts_across_a_restart(tmp_path: Path) -> None:
+    now = 1000.0
+    store = await Store.open(tmp_path / "homeport.db", clock=lambda: now)
+    await write(store, 2)
+    now = 1050.0
+    await write(store, 2)
+    await store.close()
+    now = 1070.0
+    store = await Store.open(tmp_path / "homeport.db", history=History(seconds=60), clock=lambda: now)
+    assert (store.compacted, store.revision) == (2, 4)
+    await store.close()
+
+
+async def test_a_watch_resumes_across_a_restart_from_every_kept_revision(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "homeport.db")
+    for name in "aba":
+        await store.put("pods", name, stamped, expect=None)
+    await store.delete("pods", "a", stamped, expect=None)
+    await store.put("secrets", "a", stamped, expect=None)
+    await store.put("pods", "a", stamped, expect=0)
+    before = await anext(store.watch("pods", after=0))
+    await store.close()
+    store = await Store.open(tmp_path / "homeport.db")
+    for start in range(7):
+        expected = [facts(change) for change in before if change.revision > start]
+        watch = store.watch("pods", after=start)
+        assert expected == ([facts(change) for change in await anext(watch)] if expected else [])
+    await store.close()
+
+
+def facts(change: Change) -> tuple[object, ...]:
+    def of(record: Record | None) -> tuple[object, ...] | None:
+        return record and (record.value, record.created, record.revision)
+
+    return (change.revision, change.bucket, change.name, of(change.record), of(change.previous), change.value)
+
+
+async def test_compaction_reaches_the_disk(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "homeport.db")
+    await write(store, 9)
+    await store.compact(6)
+    await store.close()
+    store = await Store.open(tmp_path / "homeport.db")
+    assert (store.compacted, store.revision, store.stats().history_changes) == (6, 9, 3)
+    await store.compact(3)
+    assert store.compacted == 6
+    with pytest.raises(FutureRevision):
+        await store.compact(10)
+    await store.close()
+
+
+async def test_the_revision_survives_when_all_history_and_all_objects_are_gone(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "homeport.db")
+    await write(store, 4)
+    await store.delete("pods", "a", stamped, expect=None)
+    await store.compact(5)
+    await store.close()
+    store = await Store.open(tmp_path / "homeport.db")
+    assert (store.revision, store.compacted, store.buckets()) == (5, 5, [])
+    assert (await store.put("pods", "a", stamped, expect=0)).revision == 6
+    await store.close()
+
+
+async def test_the_database_does_not_grow_with_the_number_of_writes(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "homeport.db", history=History(revisions=100), synchronous="NORMAL")
+    await write(store, 2500, size=4000)
+    await store.close()
+    assert (tmp_path / "homeport.db").stat().st_size < 1000 * 4000
+    store = await Store.open(tmp_path / "homeport.db", history=History(revisions=100))
+    assert store.stats().history_changes == 100
+    await store.close()
+
+
+def test_decoded_objects_are_forgotten_with_old_changes_and_kept_with_recent_and_current_ones() -> None:
+    journal = Journal(History(), 0)
+    changes = []
+    before: Record | None = None
+    for revision in range(1, 1500):
+        record = Record("pods", "a", b"x", 1, revision)
+        record.memo = "decoded"
+        change = Change(revision, "pods", "a", record, before)
+        change.memo = "encoded"
+        journal.append(change, 0.0)
+        changes.append(change)
+        before = record
+    assert changes[0].memo is None and changes[0].record is not None and changes[0].record.memo is None
+    assert changes[-1].memo == "encoded" and before is not None and before.memo == "decoded"
+    assert sum(change.memo is not None for change in changes) == 1024
+
+
+def test_history_counts_only_the_bytes_that_it_alone_keeps() -> None:
+    first = Record("pods", "a", bytes(1000), 1, 1)
+    second = Record("pods", "a", bytes(2000), 1, 2)
+    empty = cost(Change(1, "pods", "a", first, None))
+    assert cost(Change(2, "pods", "a", second, first)) == empty + 1000
+    assert cost(Change(3, "pods", "a", None, second, bytes(500))) == empty + 2500
