@@ -85,10 +85,9 @@ def _maps(shape: Shape, old: Json, new: Json) -> _Difference:
 
 def _field(shape: Shape, name: str, before: Any, after: Any, changed: Trie, removed: Trie) -> None:
     below = shape.field(name) or DEDUCED
-    if below.zero is not MISSING:
-        before = below.zero if before is MISSING else before
-        after = below.zero if after is MISSING else after
-        if before == after:
+    if shape.typed:
+        before, after = _in_go(below, before, after)
+        if before is after or before == after:
             return
     step = "f:" + name
     if before is MISSING:
@@ -103,21 +102,36 @@ def _field(shape: Shape, name: str, before: Any, after: Any, changed: Trie, remo
             removed[step] = less
 
 
+def _in_go(shape: Shape, before: Any, after: Any) -> tuple[Any, Any]:
+    """A field of a built-in kind that is left out has its zero value if it can't be absent, or else equals null."""
+    if before is MISSING:
+        before = None if after is None else shape.zero
+    elif after is MISSING:
+        after = None if before is None else shape.zero
+    return before, after
+
+
 def _values(shape: Shape, before: Any, after: Any) -> _Difference:
     """Two values that are both there and unequal (null is a value)."""
+    if before is not None and after is not None and _kind(before) is not _kind(after):
+        return _other_kind(shape, before, after)
     kind = after if after is not None else before
     if isinstance(kind, dict):
-        if shape.is_map and not shape.map_atomic:
-            old = before if isinstance(before, dict) else {}
-            new = after if isinstance(after, dict) else {}
-            if old or new:
-                return _maps(shape, old, new)
-    elif isinstance(kind, list) and shape.is_list and not shape.list_atomic:
-        left = before if isinstance(before, list) else []
-        right = after if isinstance(after, list) else []
-        if left or right:
-            return _lists(shape, left, right)
+        if shape.is_map and not shape.map_atomic and (before or after):
+            return _maps(shape, before or {}, after or {})
+    elif isinstance(kind, list) and shape.is_list and not shape.list_atomic and (before or after):
+        return _lists(shape, before or [], after or [])
     return ({}, None) if before != after or type(before) is not type(after) else _NOTHING
+
+
+def _kind(value: Any) -> type | None:
+    return value.__class__ if value.__class__ in _DEEP else None
+
+
+def _other_kind(shape: Shape, before: Any, after: Any) -> _Difference:
+    """A value where anything is allowed became another kind: its fields go, the fields of the new one come."""
+    gone = {step: node for step, node in whole(shape, before).items() if step != SELF}
+    return whole(shape, after), gone or None
 
 
 def _lists(shape: Shape, old: list[Any], new: list[Any]) -> _Difference:

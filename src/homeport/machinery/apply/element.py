@@ -99,6 +99,7 @@ def _show_value(value: Any) -> str:
 _KINDS: Final = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
 
 
+@lru_cache(maxsize=8192)
 def order(text: str) -> tuple[Any, ...]:
     """Sorts steps as the Kubernetes API server does."""
     kind = text[0]

@@ -86,11 +86,11 @@ def update(
     """
     metadata: Json = new.setdefault("metadata", {})
     before: list[Json] = ((live or {}).get("metadata") or {}).get("managedFields") or []
-    entries = _chosen(before, metadata.get("managedFields"), subresource)
+    scope = _Scope(shape_of(schema), api_version, subresource, status, view)
+    entries = _chosen(before, metadata.get("managedFields"), scope)
     if live is not None and not entries:
         metadata.pop("managedFields", None)  # an object whose managers were reset stays untracked until an apply
         return
-    scope = _Scope(shape_of(schema), api_version, subresource, status, view)
     try:
         after = _updated(scope, entries, live or {}, new, manager or "unknown", time)
     except ShapeError:
@@ -101,12 +101,12 @@ def update(
         metadata.pop("managedFields", None)
 
 
-def _chosen(before: list[Json], given: Any, subresource: str) -> list[Json]:
+def _chosen(before: list[Json], given: Any, scope: _Scope) -> list[Json]:
     """The entries to go on from: a client may edit them, but not through a subresource and not by leaving them out."""
-    if subresource or given is None or given is before or given == before:
+    if scope.subresource or given is None or given is before or given == before:
         return before
-    if entries_of.is_reset(given):
-        return []
+    if entries_of.is_reset(given) and (given or scope.shape.typed):
+        return []  # an empty list is lost on its way into a custom object, so there only [{}] asks for it
     return entries_of.read(given) or before
 
 

@@ -140,13 +140,10 @@ def _scalar(schema: Schema) -> str:
 
 def _zero(raw: Mapping[str, Any], required: bool) -> Any:
     """What Go would find in a field that JSON leaves out and that can't be left out in Go."""
-    if raw.get("default") == {} and "$ref" in raw:
-        return {}
-    if not required:
-        return MISSING
-    if raw.get("type") in ("string", "integer", "number", "boolean"):
-        return raw.get("default", MISSING)
-    return None
+    default = raw.get("default", MISSING)
+    if default is not MISSING and not default:
+        return default
+    return None if required and default is MISSING else MISSING
 
 
 DEDUCED: Final = Shape(None)
