@@ -80,7 +80,9 @@ def _unpack(archive: Path, folder: Path) -> None:
     except FileNotFoundError as error:
         raise ArchiveError(f"{archive}: there is no such file") from error
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup', or a truncated one ({error})") from error
+        raise ArchiveError(
+            f"{archive}: not a backup made by 'homeport backup', or a truncated one ({error})"
+        ) from error
     try:
         manifest = msgspec.json.decode((folder / "homeport.json").read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:

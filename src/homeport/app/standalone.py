@@ -1,0 +1,77 @@
+"""The plane on one machine: an embedded API server on a data directory, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import structlog
+
+from homeport import __version__
+from homeport.apiserver.auth.file import make_private_dir
+from homeport.apiserver.auth.pki import PKI
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.app.instance import Instance, remove_instance, write_instance
+from homeport.app.port import holder
+from homeport.app.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_RENEWAL_CHECK_SECONDS = 6 * 3600.0
+
+
+class StartError(Exception):
+    """The plane can't start; the text says why and what to do."""
+
+
+async def run(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Starts, calls `ready(url)`, and returns after SIGTERM or SIGINT, with everything finished and closed."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    server = await start(settings)
+    try:
+        write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
+        ready(server.url)
+        async with asyncio.TaskGroup() as group:
+            renewal = group.create_task(_renew_certificates(server))
+            await stopping.wait()
+            renewal.cancel()
+        log.info("stopping")
+    finally:
+        remove_instance(settings.data)
+        await server.close()
+
+
+async def start(settings: Settings) -> EmbeddedServer:
+    make_private_dir(settings.data)
+    pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
+    server = await EmbeddedServer.open(settings.database, pki)
+    try:
+        url = await server.serve(settings.host, settings.port)
+    except OSError as error:
+        await server.close()
+        raise _listen_error(settings, error) from error
+    pki.write_kubeconfig(settings.kubeconfig, url)
+    return server
+
+
+def _listen_error(settings: Settings, error: OSError) -> StartError:
+    address = f"{settings.host}:{settings.port}"
+    if error.errno != errno.EADDRINUSE:
+        return StartError(f"can't listen on {address}: {error.strerror or error}")
+    who = holder(settings.port)
+    by = f" by {who}" if who else ""
+    return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")
+
+
+async def _renew_certificates(server: EmbeddedServer) -> None:
+    while True:
+        await asyncio.sleep(_RENEWAL_CHECK_SECONDS)
+        if server.pki.renew() and server.http is not None:
+            server.reload_certificate()
