@@ -1,0 +1,132 @@
+"""Calls to webhooks: HTTPS POSTs with the configured CA, over pooled connections, bounded in time and size."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from homeport.apiserver.webhook.call import CallFailed
+
+# (namespace, name, port) of a Service > base URL, or None to use the Service's DNS name
+Resolver = Callable[[str, str, int], str | None]
+
+POOLS = 64  # one per CA in use; the one idle longest is given up
+IDLE_SECONDS = 30.0
+CHUNK = 64 * 1024
+
+
+class _Address(NamedTuple):
+    url: URL
+    server_name: str | None  # for TLS, where it differs from the URL's host
+
+
+class WebhookCaller:
+    """Use within one event loop, and `close` it there."""
+
+    def __init__(self, resolver: Resolver | None = None) -> None:
+        self._resolver = resolver
+        self._sessions: OrderedDict[bytes, aiohttp.ClientSession] = OrderedDict()
+
+    async def close(self) -> None:
+        sessions, self._sessions = list(self._sessions.values()), OrderedDict()
+        for session in sessions:
+            await session.close()
+
+    async def call(self, client: Mapping[str, Any], body: bytes, timeout: float, limit: int) -> bytes:
+        address = self._address(client, timeout)
+        session = await self._session(client.get("caBundle") or "")
+        shown = f'Post "{address.url}"'
+        try:
+            try:
+                return await self._post(session, address, body, timeout, limit)
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                # A kept connection that the other side had closed meanwhile. Asking twice does no harm.
+                return await self._post(session, address, body, timeout, limit)
+        except TimeoutError as late:
+            raise CallFailed(f"{shown}: context deadline exceeded") from late
+        except (aiohttp.ClientError, OSError, ValueError) as failed:
+            raise CallFailed(f"{shown}: {failed or type(failed).__name__}") from failed
+
+    async def _post(
+        self, session: aiohttp.ClientSession, address: _Address, body: bytes, timeout: float, limit: int
+    ) -> bytes:
+        async with session.post(
+            address.url,
+            data=body,
+            headers={"Content-Type": "application/json", "Accept": "application/json"},
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=timeout),
+            server_hostname=address.server_name,
+        ) as response:
+            if not 200 <= response.status < 300:
+                raise CallFailed(f'Post "{address.url}": the webhook answered {response.status} {response.reason}')
+            return await _read(response, limit)
+
+    def _address(self, client: Mapping[str, Any], timeout: float) -> _Address:
+        query = {"timeout": f"{timeout:g}s"}
+        if client.get("url"):
+            url = _parse(client["url"])
+            return _Address(url.update_query(query), None)
+        service = client.get("service")
+        if not isinstance(service, dict):
+            raise CallFailed("the webhook's clientConfig has neither url nor service")
+        namespace, name = service.get("namespace", ""), service.get("name", "")
+        port = int(service.get("port") or 443)
+        dns_name = f"{name}.{namespace}.svc"
+        found = self._resolver(namespace, name, port) if self._resolver else None
+        path = "/" + str(service.get("path") or "").lstrip("/")
+        url = _parse(found or f"https://{dns_name}:{port}").with_path(path)
+        return _Address(url.update_query(query), dns_name if found else None)
+
+    async def _session(self, bundle: str) -> aiohttp.ClientSession:
+        key = hashlib.sha256(bundle.encode()).digest()
+        session = self._sessions.get(key)
+        if session is None:
+            connector = aiohttp.TCPConnector(ssl=_trust(bundle), keepalive_timeout=IDLE_SECONDS, limit_per_host=0)
+            session = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=True)
+            self._sessions[key] = session
+            if len(self._sessions) > POOLS:
+                _, oldest = self._sessions.popitem(last=False)
+                await oldest.close()
+        self._sessions.move_to_end(key)
+        return session
+
+
+def _parse(text: str) -> URL:
+    try:
+        url = URL(text)
+    except ValueError as broken:
+        raise CallFailed(f'the webhook\'s url "{text}" is not one: {broken}') from broken
+    if url.scheme != "https" or not url.host:
+        raise CallFailed(f'the webhook\'s url "{text}" must begin with https:// and name a host')
+    return url
+
+
+def _trust(bundle: str) -> ssl.SSLContext:
+    """The CAs of the bundle, or those of the system where there is none."""
+    try:
+        pem = base64.b64decode(bundle, validate=True).decode("ascii")
+        return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
+    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as broken:
+        raise CallFailed(
+            f"unable to load root certificates: the caBundle holds no PEM certificates ({broken})"
+        ) from broken
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_chunked(CHUNK):
+        size += len(part)
+        if size > limit:
+            raise CallFailed(f"the webhook's answer has more than {limit} bytes")
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,148 @@
+"""AdmissionReview: the question to a webhook, and what its answer says."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from homeport.apiserver.admission import Attributes
+from homeport.apiserver.request import User
+from homeport.apiserver.resource import Json
+from homeport.apiserver.webhook.call import CallFailed
+from homeport.client.errors import ApiError, BadRequest, from_status
+
+GROUP = "admission.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    allowed: bool
+    status: Mapping[str, Any] = field(default_factory=dict)
+    patch: list[Any] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def user_info(user: User) -> Json:
+    info: Json = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return info
+
+
+def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) -> Json:
+    """The `request` of a review; `version` is the one the webhook asked for, `obj` and `old` are in it."""
+    served = a.served
+    kind = {"group": served.group, "version": version, "kind": served.kind}
+    resource = {"group": served.group, "version": version, "resource": served.plural}
+    asked = a.at.resource.version
+    request: Json = {
+        "uid": str(uuid.uuid4()),
+        "kind": kind,
+        "resource": resource,
+        "requestKind": {**kind, "version": asked},
+        "requestResource": {**resource, "version": asked},
+        "operation": a.operation,
+        "userInfo": user_info(a.ctx.user),
+        "object": obj,
+        "oldObject": old,
+        "dryRun": a.dry_run,
+        "options": a.options or None,
+    }
+    if a.name:
+        request["name"] = a.name
+    if namespace := _namespace(a):
+        request["namespace"] = namespace
+    if a.subresource:
+        request["subResource"] = request["requestSubResource"] = a.subresource
+    return request
+
+
+def _namespace(a: Attributes) -> str:
+    # A Namespace is in itself, as far as Kubernetes' requests are concerned.
+    return a.name if (a.served.group, a.served.plural) == ("", "namespaces") else a.namespace
+
+
+def render_review(request: Json, review_version: str) -> bytes:
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{review_version}", "request": request})
+
+
+def parse_answer(body: bytes, request: Json, review_version: str, *, mutating: bool) -> Answer:
+    """Raises CallFailed for what is no answer to this request."""
+    try:
+        review = orjson.loads(body)
+    except ValueError as broken:
+        raise CallFailed(f"couldn't parse the response: {broken}") from broken
+    wanted = f"{GROUP}/{review_version}, Kind=AdmissionReview"
+    if not isinstance(review, dict):
+        raise CallFailed(f"expected webhook response of {wanted}, got something else")
+    got = f"{review.get('apiVersion')}, Kind={review.get('kind')}"
+    # The first reviews had no type; v1beta1 still lets them.
+    if got != wanted and not (review_version == "v1beta1" and not review.get("kind") and not review.get("apiVersion")):
+        raise CallFailed(f"expected webhook response of {wanted}, got {got}")
+    response = review.get("response")
+    if not isinstance(response, dict):
+        raise CallFailed("webhook response was absent")
+    if review_version == "v1" and response.get("uid") != request["uid"]:
+        raise CallFailed(f'expected response.uid="{request["uid"]}", got "{response.get("uid", "")}"')
+    return Answer(
+        allowed=response.get("allowed") is True,
+        status=_mapping(response.get("status")),
+        patch=_patch(response, review_version, mutating=mutating),
+        warnings=tuple(str(text) for text in response.get("warnings") or ()),
+        annotations={str(k): str(v) for k, v in _mapping(response.get("auditAnnotations")).items()},
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _patch(response: Json, review_version: str, *, mutating: bool) -> list[Any]:
+    raw, kind = response.get("patch"), response.get("patchType")
+    if not raw:
+        if kind and review_version == "v1":
+            raise CallFailed("webhook returned response.patchType but not response.patch")
+        return []
+    if not mutating:
+        if review_version == "v1":
+            raise CallFailed("validating webhook may not return response.patch")
+        return []
+    if kind != "JSONPatch" and (kind or review_version == "v1"):
+        raise CallFailed(f'webhook returned invalid response.patchType of "{kind or ""}"')
+    try:
+        patch = orjson.loads(base64.b64decode(raw, validate=True))
+    except (ValueError, TypeError, binascii.Error) as broken:
+        raise CallFailed(f"the patch can't be decoded: {broken}") from broken
+    if not isinstance(patch, list):
+        raise CallFailed("the patch is not a list of operations")
+    return patch
+
+
+class _Unexplained(BadRequest):
+    """A refusal for which the webhook gave no reason: Kubernetes passes on none either."""
+
+    reason = ""
+
+
+def denial(webhook: str, status: Mapping[str, Any]) -> ApiError:
+    """`admission webhook "x" denied the request: <message>`, with the webhook's own code and reason."""
+    denied = f'admission webhook "{webhook}" denied the request'
+    why = status.get("message") or status.get("reason")
+    code = status.get("code")
+    if not isinstance(code, int) or code < 400:
+        code = 400
+    message = f"{denied}: {why}" if why else f"{denied} without explanation"
+    if code == 400 and not status.get("reason") and not status.get("details"):
+        return _Unexplained(message)
+    return from_status({**status, "message": message, "code": code}, code=code)
