@@ -1,0 +1,120 @@
+"""Compiled expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeport.machinery.cel.check import check
+from homeport.machinery.cel.emit import Code
+from homeport.machinery.cel.errors import CelError, CostLimitExceeded, EvaluationError
+from homeport.machinery.cel.literals import check_literals
+from homeport.machinery.cel.operators import Emitter
+from homeport.machinery.cel.parser import parse
+from homeport.machinery.cel.price import PER_CALL_LIMIT, Meter
+from homeport.machinery.cel.runtime import explained
+from homeport.machinery.cel.schema import Declared
+from homeport.machinery.cel.syntax import Ident, Node
+from homeport.machinery.cel.types import CelType
+
+Run = Callable[..., tuple[Any, int]]
+
+
+class Program:
+    """An expression, ready to run. `type` is the type of its result."""
+
+    def __init__(
+        self,
+        expression: str,
+        variables: Mapping[str, CelType],
+        raw: Mapping[str, Declared] | None = None,
+    ) -> None:
+        """Variables named in `raw` are given as JSON that the schema describes."""
+        self.expression = expression
+        self._raw = dict(raw or {})
+        try:
+            self.root: Node = parse(expression)
+            self.type = check(expression, self.root, variables)
+            check_literals(expression, self.root)
+            self.names = tuple(variables)
+            self.used = _used(self.root) & frozenset(variables)
+            self._fast: Run = self._build(exact=False)
+        except RecursionError as error:
+            raise CelError("expression is nested too deeply") from error
+        self._exact: Run | None = None
+
+    def evaluate(self, bindings: Mapping[str, Any] | None = None) -> Any:
+        """The value for these variables. Raises CelError when there is none."""
+        given = bindings or {}
+        missing = self.used - given.keys()
+        if missing:
+            raise EvaluationError(f"no such attribute(s): {', '.join(sorted(missing))}")
+        return self.run(*(given.get(name) for name in self.names))[0]
+
+    def run(self, *values: Any) -> tuple[Any, int]:
+        """The value and what it cost, for values in the order of the declared variables."""
+        try:
+            result, cost = self._fast(*values)
+        except CostLimitExceeded:
+            raise
+        except Exception:
+            return self._run_exactly(values)
+        if cost > PER_CALL_LIMIT:
+            raise CostLimitExceeded
+        return result, cost
+
+    def _run_exactly(self, values: tuple[Any, ...]) -> tuple[Any, int]:
+        if self._exact is None:
+            self._exact = self._build(exact=True)
+        meter = Meter()
+        try:
+            result = self._exact(meter.charge, *values)
+        except CelError as error:
+            error.cost = meter.used
+            raise
+        except Exception as error:
+            wrapped = explained(error)
+            wrapped.cost = meter.used
+            raise wrapped from error
+        return result, meter.used
+
+    def _build(self, *, exact: bool) -> Run:
+        emitter = Emitter(exact=exact)
+        params = [f"p{at}" for at in range(len(self.names))]
+        for param, name in zip(params, self.names, strict=True):
+            emitter.declare(name, _variable(emitter, param, self._raw.get(name)))
+        body = emitter.value(self.root).source
+        lines = [f"def run({', '.join(['charge', *params] if exact else params)}):"]
+        lines.append(f"    charge({emitter.cost})" if exact else f"    c = {max(emitter.cost, 1)}")
+        lines += [f"    {line}" for line in emitter.prelude]
+        lines.append(f"    return {body}" if exact else f"    return {body}, c")
+        # the text holds nothing of the expression but literals in their Python spelling
+        exec("\n".join(lines), emitter.namespace)
+        run: Run = emitter.namespace["run"]
+        return run
+
+
+def _variable(emitter: Emitter, param: str, declared: Declared | None) -> Code:
+    if declared is None:
+        return Code(param)
+    if declared.kind == "scalar":
+        return Code(param if declared.plain else f"{emitter.bind(declared.convert)}({param})")
+    return Code(param, declared)
+
+
+def _used(root: Node) -> frozenset[str]:
+    found: set[str] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Ident):
+            found.add(node.name)
+        pending.extend(node.children())
+    return frozenset(found)
+
+
+def compile(expression: str, variables: Mapping[str, CelType] | None = None) -> Program:
+    """Compiles an expression over variables of the given types (`DYN` for JSON without a schema)."""
+    if variables and "authorizer" in variables:
+        raise CelError("authorizer is not supported: authorization checks can't be used in this expression")
+    return Program(expression, variables or {})
