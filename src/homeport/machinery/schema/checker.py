@@ -30,8 +30,8 @@ _UNCHECKED: Final = v.invalid(
 class Rules(Protocol):
     """The CEL rules of a schema, compiled (see homeport.machinery.cel)."""
 
-    def validate(self, obj: Any, old: Any) -> Iterable[Any]:
-        """Broken rules, each with path, message and reason."""
+    def validate(self, obj: Any, old: Any = ...) -> Iterable[Any]:
+        """Broken rules, each with path, message and reason. Without `old` the object is a new one."""
 
 
 class SchemaChecker:
@@ -43,11 +43,13 @@ class SchemaChecker:
         *,
         definitions: Mapping[str, Any] | None = None,
         rules: Rules | Callable[[], Rules | None] | None = None,
+        also: Callable[[Json], Iterable[Violation]] | None = None,
     ) -> None:
         self._raw = raw
         self._definitions = definitions
         self._builtin = definitions is not None
         self._given_rules = rules
+        self._also = also
 
     @cached_property
     def schema(self) -> Schema:
@@ -107,6 +109,8 @@ class SchemaChecker:
         return self._beyond_schema(obj, old, found)
 
     def _beyond_schema(self, obj: Json, old: Json | None, found: list[Violation]) -> list[Violation]:
+        if self._also is not None:
+            found += self._also(obj)
         if self._sound is not None and not self._sound(obj):
             found += embedded_violations(self.schema, obj)
             # A list that already held duplicates may keep them until somebody mends it.
@@ -117,7 +121,8 @@ class SchemaChecker:
             if any(each.reason in _BLOCKING for each in found):
                 found.append(_UNCHECKED)
             else:
-                found += [Violation(b.reason, b.message, b.path) for b in rules.validate(obj, old)]
+                broken = rules.validate(obj) if old is None else rules.validate(obj, old)
+                found += [Violation(each.reason, each.message, each.path) for each in broken]
         return found
 
     @cached_property
@@ -152,8 +157,9 @@ def compile_checker(
     *,
     definitions: Mapping[str, Any] | None = None,
     rules: Rules | Callable[[], Rules | None] | None = None,
+    also: Callable[[Json], Iterable[Violation]] | None = None,
 ) -> SchemaChecker:
     """A checker for a CRD's schema, or (with definitions) for a built-in kind's. `rules` may be a function that
-    compiles them when they are first needed.
+    compiles them when they are first needed. `also` finds more of what is wrong; it runs before the rules.
     """
-    return SchemaChecker(raw, definitions=definitions, rules=rules)
+    return SchemaChecker(raw, definitions=definitions, rules=rules, also=also)

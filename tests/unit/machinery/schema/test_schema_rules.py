@@ -27,7 +27,7 @@ class Broken(NamedTuple):
 class Small:
     """A rule: spec.a stays below ten and does not shrink."""
 
-    def validate(self, obj: Any, old: Any) -> list[Broken]:
+    def validate(self, obj: Any, old: Any = None) -> list[Broken]:
         a = obj["spec"]["a"]
         if a < 10 and (old is None or a >= old["spec"]["a"]):
             return []
