@@ -44,22 +44,16 @@ class Restored:
 
 async def copy_online(committer: Committer, path: Path) -> None:
     """Copy the database in steps, with commits going on in between."""
-    partial = _partial_of(path)
-    copy = await committer.run(lambda database: database.backup(partial))
+    copy = Backup(_partial_of(path))
     try:
-        while not await committer.run(lambda database: copy.step()):
+        while not await committer.run(lambda database: database.copy_some(copy)):
             pass
-        await committer.run(lambda database: copy.finish(path))
+        await committer.run(lambda database: database.finish_copy(copy, path))
     except BaseException:
-        _discard(committer, copy)
+        # Not awaited: this may run while being cancelled. A closed store has abandoned it already.
+        cleaning = committer.run(lambda database: database.abandon_copy(copy))
+        cleaning.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         raise
-
-
-def _discard(committer: Committer, copy: Backup) -> None:
-    # Not awaited: this may run while being cancelled. A closed store has let go of the copy already.
-    committer.run(lambda database: copy.abandon()).add_done_callback(
-        lambda done: None if done.cancelled() else done.exception()
-    )
 
 
 def write_records(
@@ -82,8 +76,7 @@ def restore(backup: Path, path: Path, *, clock: Callable[[], float] = time.time)
 
     The replaced file is kept as `<path>.replaced-<timestamp>`.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = Lock(path)
+    lock = Lock.take(path)
     try:
         new = layout.restoring_of(path)
         try:

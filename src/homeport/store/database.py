@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import apsw
 
 from homeport.store import layout
 from homeport.store.cipher import Cipher
-from homeport.store.error import StoreDamaged
+from homeport.store.error import StoreDamaged, StoreUnavailable
 from homeport.store.record import Change, Record
 from homeport.store.row import Codec, LogRow, ObjectRow, object_rows
 
@@ -57,6 +57,28 @@ class Database:
         self._connection = layout.connect(path, synchronous)
         # About how much the write-ahead log holds. Estimated: asking SQLite takes a callback in each commit.
         self.wal_bytes = 0
+        self._copies: set[Backup] = set()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        cipher: Cipher | None,
+        sealed: frozenset[str],
+        synchronous: Literal["FULL", "NORMAL"],
+        loaded: Callable[[Loaded], None],
+    ) -> Self:
+        """Open and load; nothing is left open if that fails."""
+        try:
+            database = cls(path, cipher, sealed, synchronous)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot open {path}: {error}") from error
+        try:
+            loaded(database.load())
+        except BaseException:
+            database.abandon()
+            raise
+        return database
 
     def load(self) -> Loaded:
         """Read and check everything, then mark the file as in use."""
@@ -125,6 +147,8 @@ class Database:
 
     def close(self) -> None:
         """Leave one clean file behind."""
+        for copy in list(self._copies):
+            self.abandon_copy(copy)
         try:
             with layout.failures(self.path):
                 layout.set_setting(self._connection, "clean", 1)
@@ -143,8 +167,18 @@ class Database:
             self._connection.executemany(_PUT_OBJECT[1], (self._codec.object_row(one) for one in records))
             layout.set_setting(self._connection, "compacted", compacted)
 
-    def backup(self, partial: Path) -> Backup:
-        return Backup(self._connection, partial)
+    def copy_some(self, copy: Backup) -> bool:
+        """Carry a backup on by one step; true when all pages are there."""
+        self._copies.add(copy)
+        return copy.step(self._connection)
+
+    def finish_copy(self, copy: Backup, path: Path) -> None:
+        copy.finish(path)
+        self._copies.discard(copy)
+
+    def abandon_copy(self, copy: Backup) -> None:
+        copy.abandon()
+        self._copies.discard(copy)
 
     def _check_key(self) -> None:
         for (probe,) in self._connection.execute("SELECT value FROM setting WHERE name = 'key'"):
@@ -195,20 +229,24 @@ def _page_bytes(value: bytes | None) -> int:
 class Backup:
     """A copy made in steps between commits; SQLite carries pages changed meanwhile into it."""
 
-    def __init__(self, source: apsw.Connection, partial: Path) -> None:
+    def __init__(self, partial: Path) -> None:
         self._partial = partial
-        layout.make_private(partial)
-        self._target = apsw.Connection(str(partial))
-        with layout.failures(partial):
-            self._copy = self._target.backup("main", source, "main")
+        self._target: apsw.Connection | None = None
+        self._copy: apsw.Backup | None = None
 
-    def step(self) -> bool:
+    def step(self, source: apsw.Connection) -> bool:
         """Copy some pages; true when all are there."""
+        if self._copy is None:
+            layout.make_private(self._partial)
+            self._target = apsw.Connection(str(self._partial))
+            self._copy = self._target.backup("main", source, "main")
         with layout.failures(self._partial):
             return self._copy.step(_BACKUP_PAGES)
 
     def finish(self, path: Path) -> None:
         """Make it one self-contained file under its final name."""
+        if self._copy is None or self._target is None:
+            raise ValueError("nothing was copied yet")
         with layout.failures(self._partial):
             self._copy.finish()
             self._target.execute("PRAGMA journal_mode = DELETE")
@@ -217,6 +255,9 @@ class Backup:
         layout.publish(self._partial, path)
 
     def abandon(self) -> None:
-        self._copy.close(True)
-        self._target.close(True)
+        """Leave nothing behind, however far it got."""
+        if self._copy is not None:
+            self._copy.close(True)
+        if self._target is not None:
+            self._target.close(True)
         self._partial.unlink(missing_ok=True)

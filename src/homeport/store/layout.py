@@ -57,6 +57,11 @@ def wal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
+def file_bytes(path: Path) -> int:
+    """What the database takes on disk, its write-ahead log included."""
+    return sum(file.stat().st_size for file in (path, wal_of(path)) if file.exists())
+
+
 def restoring_of(path: Path) -> Path:
     """Where a restore prepares the file that will take the place of `path`."""
     return path.with_name(path.name + ".restoring")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Self
 
-from homeport.store.error import StoreBusy
+from homeport.store.error import StoreBusy, StoreUnavailable
 
 
 class Lock:
@@ -22,6 +23,15 @@ class Lock:
             raise StoreBusy(path, pid) from None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    @classmethod
+    def take(cls, path: Path) -> Self:
+        """Lock a database that may not exist yet, in a directory that may not exist yet."""
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return cls(path)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot open {path}: {error}") from error
 
     def release(self) -> None:
         if self._file >= 0:

@@ -9,14 +9,12 @@ revision order on the event loop's thread, which is the only one that may use a 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Self
 
-from homeport.store import backup
+from homeport.store import backup, layout
 from homeport.store.cipher import Cipher
 from homeport.store.committer import Committer
 from homeport.store.database import Database, Loaded
@@ -25,14 +23,13 @@ from homeport.store.error import (
     FutureRevision,
     Mismatch,
     Missing,
-    StoreError,
     StoreUnavailable,
 )
 from homeport.store.journal import Journal
-from homeport.store.layout import wal_of
 from homeport.store.lock import Lock
+from homeport.store.pipeline import Pipeline
 from homeport.store.record import Change, History, Record
-from homeport.store.stats import BATCH_BOUNDS, SECONDS_BOUNDS, Histogram, Stats
+from homeport.store.stats import Stats
 from homeport.store.table import Table
 from homeport.store.watch import Hub, Subscriber, Watch
 
@@ -41,17 +38,6 @@ Encode = Callable[[int], bytes]
 _TRIM_SECONDS = 60.0
 # Compacted changes are deleted from the file some hundred at a time, not one by one.
 _TRIM_CHANGES = 512
-
-
-class _Batch:
-    """Changes accepted in one turn of the event loop, and who waits for each."""
-
-    __slots__ = ("at", "changes", "futures")
-
-    def __init__(self) -> None:
-        self.at = 0.0
-        self.changes: list[Change] = []
-        self.futures: list[asyncio.Future[None]] = []
 
 
 class Store:
@@ -74,11 +60,7 @@ class Store:
         for change, at in loaded.changes:
             self._journal.append(change, at)
         self._hub = Hub(loaded.revision, lag_limit)
-        self._allocated = loaded.revision
-        self._heads: dict[tuple[str, str], Change] = {}
-        self._queued: _Batch | None = None
-        self._submitted: deque[_Batch] = deque()
-        self._epoch = 0
+        self._pipeline = Pipeline(loaded.revision, clock, self._published)
         self._committer: Committer | None = None
         self._lock: Lock | None = None
         self._path: Path | None = None
@@ -86,9 +68,6 @@ class Store:
         self._backing_up = asyncio.Lock()
         self._on_disk_compacted = loaded.compacted
         self._trimming: asyncio.Future[None] | None = None
-        self._failed_commits = 0
-        self._batch_sizes = Histogram(BATCH_BOUNDS)
-        self._commit_seconds = Histogram(SECONDS_BOUNDS)
         self._timer = self._loop.call_later(_TRIM_SECONDS, self._tick)
 
     @classmethod
@@ -112,13 +91,13 @@ class Store:
             if sealed and cipher is None:
                 raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
             return cls(Loaded({}, [], 0, 0), history, lag_limit, clock, cipher, sealed)
-        lock = _take_lock(path)
+        lock = Lock.take(path)
         loaded: list[Loaded] = []
         committer = Committer(
-            lambda: _open_database(path, cipher, sealed, synchronous, loaded),
+            lambda: Database.open(path, cipher, sealed, synchronous, loaded.append),
             asyncio.get_running_loop(),
-            lambda batches, seconds: store._committed(batches, seconds),
-            lambda error: store._failed(error),
+            lambda batches, seconds: store._pipeline.committed(batches, seconds),
+            lambda error: store._pipeline.failed(error),
         )
         try:
             await committer.start()
@@ -129,6 +108,7 @@ class Store:
             lock.release()
             raise
         store._committer, store._lock, store._path = committer, lock, path
+        store._pipeline.committer = committer
         store._trim()
         return store
 
@@ -151,10 +131,9 @@ class Store:
 
     def head(self, bucket: str, name: str) -> Record | None:
         """The object with accepted writes included that are not durable yet."""
-        if self._heads:
-            change = self._heads.get((bucket, name))
-            if change is not None:
-                return change.record
+        change = self._pipeline.heads.get((bucket, name))
+        if change is not None:
+            return change.record
         return self.get(bucket, name)
 
     def range(
@@ -191,13 +170,12 @@ class Store:
             history_changes=len(self._journal),
             history_bytes=self._journal.bytes,
             watches=self._hub.watching,
-            pending_writes=len(self._queued.changes if self._queued else ())
-            + sum(len(batch.changes) for batch in self._submitted),
-            database_bytes=_file_bytes(self._path),
-            commits=self._commit_seconds.count,
-            failed_commits=self._failed_commits,
-            batch_sizes=self._batch_sizes.copy(),
-            commit_seconds=self._commit_seconds.copy(),
+            pending_writes=self._pipeline.pending,
+            database_bytes=layout.file_bytes(self._path) if self._path else 0,
+            commits=self._pipeline.commit_seconds.count,
+            failed_commits=self._pipeline.failed_commits,
+            batch_sizes=self._pipeline.batch_sizes.copy(),
+            commit_seconds=self._pipeline.commit_seconds.copy(),
         )
 
     # Being told.
@@ -230,9 +208,9 @@ class Store:
         `encode(revision)` happen before anything is awaited. Cancelling does not undo the write.
         """
         head = self._expected(bucket, name, expect)
-        revision = self._allocated + 1
+        revision = self._pipeline.allocated + 1
         record = Record(bucket, name, _encoded(encode, revision), head.created if head else revision, revision)
-        await self._accept(Change(revision, bucket, name, record, head))
+        await self._pipeline.accept(Change(revision, bucket, name, record, head))
         return record
 
     async def delete(self, bucket: str, name: str, encode: Encode, *, expect: int | None) -> Change:
@@ -241,14 +219,14 @@ class Store:
             self._check_open()
             raise Missing(bucket, name)
         head = self._expected(bucket, name, expect)
-        revision = self._allocated + 1
+        revision = self._pipeline.allocated + 1
         change = Change(revision, bucket, name, None, head, _encoded(encode, revision))
-        await self._accept(change)
+        await self._pipeline.accept(change)
         return change
 
     async def flush(self) -> None:
         """Wait until every write accepted so far is decided."""
-        self._submit()
+        self._pipeline.submit()
         if self._committer is not None and not self._closed:
             await self._committer.run(lambda database: None)
 
@@ -283,7 +261,7 @@ class Store:
         """Make everything accepted durable, end the watches, leave a clean file. Closing twice is fine."""
         if self._closed:
             return
-        self._submit()
+        self._pipeline.submit()
         self._closed = True
         self._timer.cancel()
         try:
@@ -296,8 +274,6 @@ class Store:
                 self._lock.release()
             self._hub.close()
 
-    # How a write travels: accepted, submitted, then committed or failed.
-
     def _expected(self, bucket: str, name: str, expect: int | None) -> Record | None:
         self._check_open()
         head = self.head(bucket, name)
@@ -309,45 +285,11 @@ class Store:
             name.encode()  # refused here alone, for the transaction would fail for all in it
         return head
 
-    def _accept(self, change: Change) -> asyncio.Future[None]:
-        self._allocated = change.revision
-        self._heads[change.bucket, change.name] = change
-        batch = self._queued
-        if batch is None:
-            # Submitted after this turn of the loop, so that writers woken together commit together.
-            batch = self._queued = _Batch()
-            self._loop.call_soon(self._submit)
-        future = self._loop.create_future()
-        batch.changes.append(change)
-        batch.futures.append(future)
-        return future
-
-    def _submit(self) -> None:
-        batch = self._queued
-        if batch is None:
-            return
-        self._queued = None
-        batch.at = self._clock()
-        self._submitted.append(batch)
-        if self._committer is None:
-            self._committed(1, 0.0)
-        else:
-            self._committer.submit(self._epoch, batch.changes, batch.at)
-
-    def _committed(self, batches: int, seconds: float) -> None:
-        done = [self._submitted.popleft() for _ in range(batches)]
-        changes = done[0].changes if batches == 1 else [one for batch in done for one in batch.changes]
-        for batch in done:
-            for change in batch.changes:
-                self._apply(change, batch.at)
-        self._batch_sizes.observe(len(changes))
-        self._commit_seconds.observe(seconds)
+    def _published(self, changes: list[Change], at: float) -> None:
+        for change in changes:
+            self._apply(change, at)
         for error in self._hub.publish(changes):
             self._loop.call_exception_handler({"message": "a store subscriber failed", "exception": error})
-        for batch in done:
-            for future in batch.futures:
-                if not future.done():
-                    future.set_result(None)
         self._trim()
 
     def _apply(self, change: Change, at: float) -> None:
@@ -359,25 +301,6 @@ class Store:
         else:
             table.put(change.record)
         self._journal.append(change, at)
-        key = (change.bucket, change.name)
-        if self._heads[key] is change:
-            del self._heads[key]
-
-    def _failed(self, error: StoreError) -> None:
-        """Nothing accepted and undecided became durable: the heads fall back to what is committed.
-
-        The revisions are not used again; they were given to `encode` and may have been seen in `head`.
-        """
-        self._epoch += 1
-        self._failed_commits += 1
-        undecided = [*self._submitted, *([self._queued] if self._queued else ())]
-        self._submitted.clear()
-        self._queued = None
-        self._heads.clear()
-        for batch in undecided:
-            for future in batch.futures:
-                if not future.done():
-                    future.set_exception(_because(error))
 
     # Compaction in the background.
 
@@ -406,33 +329,6 @@ class Store:
             raise StoreUnavailable("the store is closed")
 
 
-def _take_lock(path: Path) -> Lock:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Lock(path)
-    except OSError as error:
-        raise StoreUnavailable(f"cannot open {path}: {error}") from error
-
-
-def _open_database(
-    path: Path,
-    cipher: Cipher | None,
-    sealed: frozenset[str],
-    synchronous: Literal["FULL", "NORMAL"],
-    loaded: list[Loaded],
-) -> Database:
-    try:
-        database = Database(path, cipher, sealed, synchronous)
-    except OSError as error:
-        raise StoreUnavailable(f"cannot open {path}: {error}") from error
-    try:
-        loaded.append(database.load())
-    except BaseException:
-        database.abandon()
-        raise
-    return database
-
-
 def _check_apart(target: Path, database: Path | None) -> None:
     if database is not None and target.resolve() == database.resolve():
         raise ValueError(f"{target} is the database itself: name another file for the backup")
@@ -443,19 +339,3 @@ def _encoded(encode: Encode, revision: int) -> bytes:
     if type(value) is not bytes:
         raise TypeError(f"encode must return bytes, not {type(value).__name__}")
     return value
-
-
-def _because(error: StoreError) -> StoreUnavailable:
-    twin = StoreUnavailable(str(error))
-    twin.__cause__ = error.__cause__ or error
-    return twin
-
-
-def _file_bytes(path: Path | None) -> int:
-    if path is None:
-        return 0
-    total = 0
-    for file in (path, wal_of(path)):
-        with contextlib.suppress(FileNotFoundError):
-            total += file.stat().st_size
-    return total

@@ -85,7 +85,7 @@ async def test_a_watch_resumes_across_a_restart_from_every_kept_revision(tmp_pat
 
 def facts(change: Change) -> tuple[object, ...]:
     def of(record: Record | None) -> tuple[object, ...] | None:
-        return record and (record.value, record.created, record.revision)
+        return None if record is None else (record.value, record.created, record.revision)
 
     return (change.revision, change.bucket, change.name, of(change.record), of(change.previous), change.value)
 
@@ -138,8 +138,12 @@ def test_decoded_objects_are_forgotten_with_old_changes_and_kept_with_recent_and
         journal.append(change, 0.0)
         changes.append(change)
         before = record
-    assert changes[0].memo is None and changes[0].record is not None and changes[0].record.memo is None
-    assert changes[-1].memo == "encoded" and before is not None and before.memo == "decoded"
+    assert changes[0].memo is None
+    assert changes[0].record is not None
+    assert changes[0].record.memo is None
+    assert changes[-1].memo == "encoded"
+    assert before is not None
+    assert before.memo == "decoded"
     assert sum(change.memo is not None for change in changes) == 1024
 
 

@@ -53,7 +53,8 @@ async def test_prefix_after_and_limit_cut_a_range(
 async def test_objects_are_counted_by_prefix(store: Store) -> None:
     await fill(store, "a/b", "a/c", "b/a")
     assert (store.count("pods"), store.count("pods", "a/"), store.count("pods", "c/")) == (3, 2, 0)
-    assert store.count("nothing") == 0 and store.range("nothing") == []
+    assert store.count("nothing") == 0
+    assert store.range("nothing") == []
 
 
 async def test_the_past_is_shown_with_the_bytes_of_its_time(store: Store) -> None:

@@ -46,7 +46,8 @@ async def test_changes_carry_the_state_before_and_a_deletion_its_last_bytes(stor
     await store.delete("pods", "a", stamped, expect=2)
     created, updated, deleted = await anext(store.watch("pods", after=0))
     assert (created.previous, created.value) == (None, None)
-    assert updated.previous is created.record and updated.record is not None
+    assert updated.previous is created.record
+    assert updated.record is not None
     assert (deleted.record, deleted.previous, deleted.value) == (None, updated.record, b"at 3")
 
 
