@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import signal
@@ -18,6 +19,9 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.instance import Instance, remove_instance, write_instance
 from homeport.app.port import holder
 from homeport.app.settings import Settings
+from homeport.app.supervisor import Supervisor
+from homeport.builtin.install import install as install_builtin
+from homeport.runtime.manager import Manager
 
 log = structlog.get_logger(__name__)
 
@@ -38,11 +42,12 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
     try:
         write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
         ready(server.url)
-        async with asyncio.TaskGroup() as group:
-            renewal = group.create_task(_renew_certificates(server))
-            await stopping.wait()
-            renewal.cancel()
+        working = asyncio.create_task(_parts(server).run())
+        await stopping.wait()
         log.info("stopping")
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
     finally:
         remove_instance(settings.data)
         await server.close()
@@ -68,6 +73,18 @@ def _listen_error(settings: Settings, error: OSError) -> StartError:
     who = holder(settings.port)
     by = f" by {who}" if who else ""
     return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")
+
+
+def _parts(server: EmbeddedServer) -> Supervisor:
+    async def loops() -> None:
+        manager = Manager(server.client(), name="homeport")
+        install_builtin(server, manager)
+        await manager.run()
+
+    supervisor = Supervisor()
+    supervisor.add("certificates", lambda: _renew_certificates(server))
+    supervisor.add("loops", loops)
+    return supervisor
 
 
 async def _renew_certificates(server: EmbeddedServer) -> None:

@@ -198,10 +198,13 @@ class Controller:
 
     def _note_wait(self, key: Key, wait: Wait | None) -> None:
         if wait is None:
-            if self.waits.pop(key, None) is not None:
-                log.info("no longer waiting")
+            known = self.waits.pop(key, None)
+            if known is not None and not known.quiet:
+                log.info("no longer waiting", reason=known.reason)
             return
-        if self.waits.get(key) != wait:
+        known = self.waits.get(key)
+        changed = known is None or (known.reason, known.message) != (wait.reason, wait.message)
+        if changed and not wait.quiet:
             log.info("waiting", reason=wait.reason, message=wait.message, look_again_in=wait.after)
         self.waits[key] = wait
 

@@ -13,6 +13,7 @@ class Wait:
     reason: str
     message: str = ""
     after: float | None = None
+    quiet: bool = False  # a timer rather than something to explain: not logged
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}" if self.message else self.reason
