@@ -12,7 +12,7 @@ from aiohttp.web import StreamResponse
 from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.connection import Connection
 from homeport.apiserver.http.document import parse_options, parse_patch
-from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, Exchange
 from homeport.apiserver.http.negotiate import accepted, patch_form
 from homeport.apiserver.http.query import write_options
 from homeport.apiserver.http.respond import reply, reply_object
@@ -49,13 +49,13 @@ class Connectors:
         answer = await connector(call)
         if isinstance(answer, Raw):
             return await self._raw(exchange, answer)
-        exchange.form = accepted(exchange.header("Accept"))._replace(kind="")
+        exchange.form = accepted(exchange.header(ACCEPT))._replace(kind="")
         return reply_object(exchange, orjson.dumps(answer), 201 if method == "POST" else 200)
 
     async def _body(self, exchange: Exchange, ctx: Context, method: str) -> Any:
         if method not in _WITH_BODY:
             return None
-        body, content_type = await read_body(exchange.request), exchange.header("Content-Type")
+        body, content_type = await read_body(exchange.request), exchange.header(CONTENT_TYPE)
         if method == "PATCH":
             return await parse_patch(ctx, patch_form(content_type, strategic=True), body)
         return await parse_options(body, content_type)

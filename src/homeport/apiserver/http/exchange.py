@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from aiohttp.web import BaseRequest
+from multidict import istr
 
 from homeport.apiserver.http.negotiate import PLAIN, Form
 from homeport.apiserver.http.query import EMPTY, Query
@@ -19,7 +20,20 @@ _SERIAL = itertools.count(1)
 _ORIGIN = os.urandom(10).hex()
 _ORIGIN_TEXT = f"{_ORIGIN[:8]}-{_ORIGIN[8:12]}-4{_ORIGIN[12:15]}-a{_ORIGIN[15:18]}-"
 _AUDIT_ID = re.compile(r"[!-~]{1,64}").fullmatch
+# Ready-made keys: a plain string would be folded anew for every look-up.
+ACCEPT = istr("Accept")
+ACCEPT_ENCODING = istr("Accept-Encoding")
+AUTHORIZATION = istr("Authorization")
+CONTENT_TYPE = istr("Content-Type")
+USER_AGENT = istr("User-Agent")
+_AUDIT = istr("Audit-ID")
+_IMPERSONATE = (istr("Impersonate-User"), istr("Impersonate-Group"), istr("Impersonate-Uid"))
 _BROWSERS = ("curl", "Wget", "Mozilla/5.0")
+
+
+_PLAIN_LABELS = {method: Labels(method) for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")}
+_OTHER_LABELS = Labels("other")
+_NOTHING = RequestInfo("", "")
 
 
 class Exchange:
@@ -28,14 +42,14 @@ class Exchange:
     def __init__(self, request: BaseRequest) -> None:
         self.request = request
         self._headers: Mapping[str, str] = request.headers
-        given = self._headers.get("Audit-ID")
+        given = self._headers.get(_AUDIT)
         self.audit_id = given if given and _AUDIT_ID(given) else f"{_ORIGIN_TEXT}{next(_SERIAL):012x}"
         self.query: Query = EMPTY
-        self.info = RequestInfo("", "")
+        self.info = _NOTHING
         self.user: User = ANONYMOUS
         self.ctx: Context | None = None
         self.form: Form = PLAIN
-        self.labels = Labels(request.method)
+        self.labels = _PLAIN_LABELS.get(request.method) or _OTHER_LABELS
 
     def parse(self) -> None:
         """Takes the target apart. Raises BadRequest for what can't be a request of ours."""
@@ -52,11 +66,13 @@ class Exchange:
 
     @property
     def impersonates(self) -> bool:
-        return any(name[:12].lower() == "impersonate-" for name in self._headers)
+        """Extras alone make nobody else of the user, so they are not looked for."""
+        headers = self._headers
+        return _IMPERSONATE[0] in headers or _IMPERSONATE[1] in headers or _IMPERSONATE[2] in headers
 
     @property
     def pretty(self) -> bool:
         """Indented when asked for, or when a person at a terminal or browser looks at it."""
         if "pretty" in self.query:
             return self.query.flag("pretty")
-        return self._headers.get("User-Agent", "").startswith(_BROWSERS)
+        return self._headers.get(USER_AGENT, "").startswith(_BROWSERS)

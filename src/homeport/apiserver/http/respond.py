@@ -10,7 +10,7 @@ import orjson
 from aiohttp.web import Response
 from multidict import CIMultiDict
 
-from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.exchange import ACCEPT_ENCODING, Exchange
 from homeport.apiserver.http.negotiate import JSON, YAML
 from homeport.apiserver.option import Listing
 from homeport.apiserver.resource import Served, Version
@@ -30,11 +30,12 @@ def reply(exchange: Exchange, body: bytes, status: int = 200, content_type: str 
             ("Audit-Id", exchange.audit_id),
             ("Cache-Control", "no-cache, private"),
             ("Content-Type", content_type),
+            ("Server", "homeport"),
         )
     )
     if exchange.ctx is not None and exchange.ctx.warnings:
         add_warnings(headers, exchange.ctx.warnings)
-    if len(body) > GZIP_FROM and accepts_gzip(exchange.header("Accept-Encoding")):
+    if len(body) > GZIP_FROM and accepts_gzip(exchange.header(ACCEPT_ENCODING)):
         headers["Content-Encoding"] = "gzip"
         body = gzip_fast(body)
     return Response(body=body, status=status, headers=headers)

@@ -19,13 +19,13 @@ from homeport.apiserver.auth.impersonation import impersonate
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.connection import Connection, ConnectionServer
-from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.exchange import AUTHORIZATION, Exchange
 from homeport.apiserver.http.health import Health
 from homeport.apiserver.http.limit import InFlight
 from homeport.apiserver.http.respond import reply_error
 from homeport.apiserver.http.root import Root
 from homeport.apiserver.http.verb import Verbs
-from homeport.apiserver.http.watch import Watches
+from homeport.apiserver.http.watch import OpenStream, Watches
 from homeport.apiserver.metrics import Metrics
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import ANONYMOUS, User
@@ -95,6 +95,8 @@ class HttpServer:
             auto_decompress=False,
             lingering_time=2.0,
         )
+        if tls is not None:
+            tls.num_tickets = 0  # clients of ours don't resume sessions, and tickets are kept for each connection
         patience = _HANDSHAKE_SECONDS if tls is not None else None
         self._server = await loop.create_server(
             self._http, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
@@ -136,12 +138,15 @@ class HttpServer:
         self._open += 1
         try:
             response = await self._answered(exchange)
+            if not response.prepared:
+                self.metrics.observe(exchange.labels, response.status, perf_counter() - started)
+            elif isinstance(response, OpenStream):
+                del exchange
+                await response.run(request)
         finally:
             self._open -= 1
             if self._idle is not None and not self._open:
                 self._idle.set()
-        if not response.prepared:
-            self.metrics.observe(exchange.labels, response.status, perf_counter() - started)
         if self._draining:
             response.force_close()
         return response
@@ -193,7 +198,7 @@ class HttpServer:
         connection = exchange.request.protocol
         assert isinstance(connection, Connection)
         user = await self._authenticator.authenticate(
-            peer_cert=connection.peer_certificate, authorization=exchange.header("Authorization")
+            peer_cert=connection.peer_certificate, authorization=exchange.header(AUTHORIZATION)
         )
         exchange.user = user or ANONYMOUS
         if self._rbac is not None and exchange.impersonates:

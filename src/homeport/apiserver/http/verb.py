@@ -10,7 +10,7 @@ from aiohttp.web import Response, StreamResponse
 from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.document import parse_object, parse_options, parse_patch
-from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, USER_AGENT, Exchange
 from homeport.apiserver.http.negotiate import APPLY_PATCH, accepted, patch_form
 from homeport.apiserver.http.query import check_patch, delete_options, list_options, write_options
 from homeport.apiserver.http.respond import list_bytes, list_meta, page_not_found, reply_object
@@ -60,7 +60,7 @@ class Verbs:
             return self._unknown(exchange)
         served, at = found
         exchange.labels = self._label(exchange, served, at)
-        ctx = exchange.ctx = Context(exchange.user, user_agent=exchange.header("User-Agent"))
+        ctx = exchange.ctx = Context(exchange.user, user_agent=exchange.header(USER_AGENT))
         if at.deprecation:
             ctx.warn(at.deprecation)
         connector = self._registry.connectors.get((served.group, served.plural, info.subresource))
@@ -70,7 +70,7 @@ class Verbs:
         if verb is None or exchange.request.method == "HEAD":
             raise no_method()
         self._check(exchange, served)
-        exchange.form = accepted(exchange.header("Accept"))
+        exchange.form = accepted(exchange.header(ACCEPT))
         return await verb(exchange, ctx, served, at)
 
     def _unknown(self, exchange: Exchange) -> Response:
@@ -84,7 +84,7 @@ class Verbs:
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         known = info.subresource in ("", "status", "scale") or info.subresource in served.subresources
         subresource = info.subresource if known else "other"
-        key = (info.verb, scope, subresource, at.resource)
+        key = (info.verb, info.group, info.version, info.resource, subresource, scope)
         labels = _LABELS.get(key)
         if labels is None:
             verb = _METRIC_VERBS.get(info.verb, info.verb.upper())
@@ -160,7 +160,7 @@ class Verbs:
     async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
-        obj = await parse_object(ctx, served, at, body, exchange.header("Content-Type"))
+        obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
         written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
         return self._reply(exchange, served, at, written, 201)
 
@@ -169,9 +169,9 @@ class Verbs:
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
         if info.subresource == "scale":
-            obj = (await parse_options(body, exchange.header("Content-Type"))) or {}
+            obj = (await parse_options(body, exchange.header(CONTENT_TYPE))) or {}
         else:
-            obj = await parse_object(ctx, served, at, body, exchange.header("Content-Type"))
+            obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
         written, created = await self._registry.update(
             ctx, served, at, info.namespace, info.name, obj, subresource=info.subresource
         )
@@ -179,7 +179,7 @@ class Verbs:
 
     async def _patch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
         info = exchange.info
-        patch_type = patch_form(exchange.header("Content-Type"), strategic=not served.custom)
+        patch_type = patch_form(exchange.header(CONTENT_TYPE), strategic=not served.custom)
         options = write_options(exchange.query, _OPTIONS["patch"])
         check_patch(options, apply=patch_type == APPLY_PATCH)
         force = self._take_options(exchange, ctx)
@@ -199,14 +199,14 @@ class Verbs:
 
     async def _delete(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
         info = exchange.info
-        raw = await parse_options(await read_body(exchange.request), exchange.header("Content-Type"))
+        raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         body, gone = await self._registry.delete(ctx, served, at, info.namespace, info.name, options)
         waits = not gone and options.orphan_dependents is False
         return self._reply(exchange, served, at, body, 202 if waits else 200)
 
     async def _delete_collection(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
-        raw = await parse_options(await read_body(exchange.request), exchange.header("Content-Type"))
+        raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
         listing = await self._registry.delete_collection(ctx, served, at, exchange.info.namespace, chosen, options)
@@ -225,7 +225,7 @@ class Verbs:
         return reply_object(exchange, body, status)
 
 
-_LABELS: dict[tuple[str, str, str, object], Labels] = {}
+_LABELS: dict[tuple[str, ...], Labels] = {}
 
 
 def is_status(body: bytes) -> bool:

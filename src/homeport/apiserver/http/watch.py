@@ -7,14 +7,15 @@ import random
 from collections.abc import Callable
 
 import orjson
-from aiohttp.web import StreamResponse
+from aiohttp.web import BaseRequest, StreamResponse
+from multidict import CIMultiDict
 
 from homeport.apiserver.http.connection import Connection
 from homeport.apiserver.http.exchange import Exchange
 from homeport.apiserver.http.negotiate import JSON, YAML, Form
 from homeport.apiserver.http.query import watch_options
 from homeport.apiserver.http.respond import add_warnings, status_of
-from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.metrics import Labels, Metrics
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.resource import Served, Version
 from homeport.apiserver.table import TableForm, partial_metadata
@@ -67,16 +68,16 @@ def _encoder(served: Served, at: Version, form: Form, include: str) -> Encode:
 class Watcher:
     """One open watch: from the stream to the client's socket."""
 
-    __slots__ = ("_bookmarks", "_encode", "_exchange", "_idle", "_lost", "_steady", "_stream", "_transport")
+    __slots__ = ("_bookmarks", "_encode", "_idle", "_lost", "_request", "_steady", "_stream", "_transport")
 
     def __init__(
-        self, exchange: Exchange, stream: WatchStream, encode: Encode, *, bookmarks: bool, steady: bool
+        self, request: BaseRequest, stream: WatchStream, encode: Encode, *, bookmarks: bool, steady: bool
     ) -> None:
-        self._exchange = exchange
+        self._request = request
         self._stream = stream
         self._encode = encode
         self._bookmarks = bookmarks
-        self._transport = exchange.request.transport
+        self._transport = request.transport
         self._lost = False
         # Where a webhook converts, events may be under way inside the stream while we wait for it.
         self._steady = steady
@@ -149,7 +150,7 @@ class Watcher:
         if transport is None or transport.get_write_buffer_size() <= _HIGH_WATER:
             return
         async with asyncio.timeout(SLOW_SECONDS):
-            await self._exchange.request.writer.drain()
+            await self._request.writer.drain()
 
 
 def error_line(error: ApiError) -> bytes:
@@ -187,6 +188,7 @@ class Watches:
             watcher.close()
 
     async def serve(self, exchange: Exchange, served: Served, at: Version, namespace: str, name: str) -> StreamResponse:
+        """Opens a watch. Its answer is an OpenStream, to be run when everything else is off the stack."""
         seconds = timeout_of(exchange)
         if exchange.header("Upgrade").lower() == "websocket":
             raise BadRequest("watching over a WebSocket is not served: send a plain GET and read the chunked answer")
@@ -198,12 +200,12 @@ class Watches:
             stream = self._registry.watch(served, at, namespace, options)
         except Expired as error:
             return await self._refuse(exchange, error)
-        response = await begin_stream(exchange, JSON)
+        response = OpenStream(headers=stream_headers(exchange, JSON))
+        response.enable_chunked_encoding()
+        await response.prepare(exchange.request)
         steady = served.convert_async is None
-        watcher = Watcher(exchange, stream, encode, bookmarks=options.bookmarks, steady=steady)
-        await self._run(exchange, watcher, seconds)
-        if exchange.request.transport is not None:
-            await response.write_eof()
+        watcher = Watcher(exchange.request, stream, encode, bookmarks=options.bookmarks, steady=steady)
+        response.open(self, watcher, exchange.labels, seconds)
         return response
 
     async def _refuse(self, exchange: Exchange, error: Expired) -> StreamResponse:
@@ -213,22 +215,46 @@ class Watches:
         await response.write_eof()
         return response
 
-    async def _run(self, exchange: Exchange, watcher: Watcher, seconds: float) -> None:
-        connection = exchange.request.protocol
+    def enter(self, watcher: Watcher, labels: Labels) -> None:
+        self._open.add(watcher)
+        self._metrics.started(labels)
+        if self._closing:
+            watcher.close()
+
+    def leave(self, watcher: Watcher, labels: Labels) -> None:
+        self._open.discard(watcher)
+        self._metrics.ended(labels, 200)
+
+
+class OpenStream(StreamResponse):
+    """The answer to a watch: its head is sent, and `run` lasts as long as the watch.
+
+    It is run by the outermost handler: what was needed to get here is freed meanwhile, which with thousands of
+    watches is megabytes.
+    """
+
+    _watch: tuple[Watches, Watcher, Labels, float]
+
+    def open(self, watches: Watches, watcher: Watcher, labels: Labels, seconds: float) -> None:
+        self._watch = (watches, watcher, labels, seconds)
+
+    async def run(self, request: BaseRequest) -> None:
+        watches, watcher, labels, seconds = self._watch
+        connection = request.protocol
         assert isinstance(connection, Connection)
         timer = asyncio.get_running_loop().call_later(seconds, watcher.expire)
         connection.on_lost = watcher.lose
-        self._open.add(watcher)
-        self._metrics.started(exchange.labels)
-        if self._closing or connection.transport is None:
-            watcher.close()
+        watches.enter(watcher, labels)
+        if connection.transport is None:
+            watcher.lose()
         try:
             await watcher.run()
         finally:
             timer.cancel()
             connection.on_lost = None
-            self._open.discard(watcher)
-            self._metrics.ended(exchange.labels, 200)
+            watches.leave(watcher, labels)
+        if request.transport is not None:
+            await self.write_eof()
 
 
 def timeout_of(exchange: Exchange) -> float:
@@ -239,17 +265,23 @@ def timeout_of(exchange: Exchange) -> float:
     return MIN_TIMEOUT * (1.0 + random.random())  # noqa: S311 - spreads load, keeps no secret
 
 
-async def begin_stream(exchange: Exchange, content_type: str) -> StreamResponse:
-    """Sends the head of an answer that stays open."""
-    response = StreamResponse(
-        headers={
-            "Audit-Id": exchange.audit_id,
-            "Cache-Control": "no-cache, private",
-            "Content-Type": content_type,
-        }
+def stream_headers(exchange: Exchange, content_type: str) -> CIMultiDict[str]:
+    headers = CIMultiDict(
+        (
+            ("Audit-Id", exchange.audit_id),
+            ("Cache-Control", "no-cache, private"),
+            ("Content-Type", content_type),
+            ("Server", "homeport"),
+        )
     )
     if exchange.ctx is not None and exchange.ctx.warnings:
-        add_warnings(response.headers, exchange.ctx.warnings)
+        add_warnings(headers, exchange.ctx.warnings)
+    return headers
+
+
+async def begin_stream(exchange: Exchange, content_type: str) -> StreamResponse:
+    """Sends the head of an answer that stays open."""
+    response = StreamResponse(headers=stream_headers(exchange, content_type))
     response.enable_chunked_encoding()
     await response.prepare(exchange.request)
     return response
