@@ -160,8 +160,13 @@ class Discovery:
             return _plain(self._core_versions())
         if parts == ["apis"]:
             return _plain(_group_list(self._groups))
-        group, rest = ("", parts[1:]) if parts[0] == "api" else (parts[1], parts[2:])
-        if parts[0] not in ("api", "apis") or group not in self._groups.versions or (parts[0] == "apis" and not group):
+        if parts[0] == "api":
+            group, rest = "", parts[1:]
+        elif parts[0] == "apis" and parts[1]:
+            group, rest = parts[1], parts[2:]
+        else:
+            return None
+        if group not in self._groups.versions:
             return None
         if not rest:
             return _plain({"kind": "APIGroup", "apiVersion": "v1", **_group(group, self._groups)})
