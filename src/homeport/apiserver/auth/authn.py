@@ -87,7 +87,8 @@ class Authenticator:
         common = tuple(each for each in found.audiences if each in wanted)
         if not common:
             raise TokenInvalid(
-                f"token audiences {_listed(found.audiences)} is invalid for the target audiences {_listed(wanted)}"
+                f"token audiences {_listed(found.audiences)} is invalid for the target audiences {_listed(wanted)}",
+                known=True,
             )
         return found._replace(audiences=common)
 

@@ -20,7 +20,14 @@ _ES256 = ec.ECDSA(hashes.SHA256())
 
 
 class TokenInvalid(Exception):
-    """Not a token, or not one of ours. The text never contains the token."""
+    """Not a token, or not one of ours. The text never contains the token.
+
+    `known`: it is signed by us, so that its holder may be told what is wrong with it.
+    """
+
+    def __init__(self, why: str, *, known: bool = False) -> None:
+        super().__init__(why)
+        self.known = known
 
 
 def key_id(public: ec.EllipticCurvePublicKey) -> str:

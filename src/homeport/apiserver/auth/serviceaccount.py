@@ -126,10 +126,10 @@ class ServiceAccounts:
         now = self.now()
         expires = _number(claims.get("exp"))
         if expires is None or now > expires:
-            raise TokenInvalid("service account token has expired")
+            raise TokenInvalid("service account token has expired", known=True)
         begins = _number(claims.get("nbf"))
         if begins is not None and now + LEEWAY_SECONDS < begins:
-            raise TokenInvalid("service account token is not valid yet")
+            raise TokenInvalid("service account token is not valid yet", known=True)
         return self._verify_bound(claims, expires)
 
     def _verify_bound(self, claims: Claims, expires: float) -> Verified:
@@ -161,7 +161,7 @@ class ServiceAccounts:
         live = _Live(self.store, self.now())
         secret = live.require("secrets", namespace, secret_name, "", "secret")
         if not hmac.compare_digest(decoded(secret, "token").encode(), token.encode()):
-            raise TokenInvalid("token does not match the one in its secret")
+            raise TokenInvalid("token does not match the one in its secret", known=True)
         live.require("serviceaccounts", namespace, name, uid, "service account")
         user = User(user_name(namespace, name), groups_of(namespace), uid)
         return Verified(user, self.audiences, 0.0, live.objects, live.lasting)
@@ -187,14 +187,14 @@ class _Live:
     def require(self, bucket: str, namespace: str, name: str, uid: str, what: str) -> Json:
         obj = read(self._store, bucket, namespace, name) if name else None
         if obj is None:
-            raise TokenInvalid(f"{what} does not exist")
+            raise TokenInvalid(f"{what} does not exist", known=True)
         meta = obj["metadata"]
         if uid and meta.get("uid") != uid:
-            raise TokenInvalid(f"{what} was made anew since the token was issued")
+            raise TokenInvalid(f"{what} was made anew since the token was issued", known=True)
         if meta.get("deletionTimestamp"):
             self.lasting = False
             if datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() < self._now - LEEWAY_SECONDS:
-                raise TokenInvalid(f"{what} has been deleted")
+                raise TokenInvalid(f"{what} has been deleted", known=True)
         self.objects = (*self.objects, (bucket, f"{namespace}/{name}" if namespace else name))
         return obj
 
