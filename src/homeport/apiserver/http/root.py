@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import orjson
 from aiohttp.web import Response
 
-from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.discovery import Discovery, Document
+from homeport.apiserver.http.exchange import ACCEPT, Exchange
 from homeport.apiserver.http.health import Health
+from homeport.apiserver.http.publish import Publisher
 from homeport.apiserver.http.respond import page_not_found, reply, reply_object
 from homeport.apiserver.http.verb import no_method, no_resource
 from homeport.apiserver.kinds.load import kubernetes_version
@@ -19,22 +21,25 @@ from homeport.apiserver.registry import Registry
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _READ = ("GET", "HEAD")
 
-# Answers a path, or gives None for one that it does not know.
-Mount = Callable[[Exchange], Response | None]
+# Gives the document for a request, or None for a path that it does not know.
+Find = Callable[[Exchange], Document | None]
+Paths = Callable[[], Iterable[str]]
 
 
 class Root:
-    """`mount` adds what else answers paths: discovery and OpenAPI."""
+    """`mount` adds what else has documents at paths, such as OpenAPI; `paths` is what the index lists of them."""
 
     def __init__(self, registry: Registry, health: Health, metrics: Metrics) -> None:
-        self._registry = registry
         self._health = health
         self._metrics = metrics
-        self._mounts: list[tuple[Mount, Callable[[], list[str]]]] = []
+        self._mounts: list[tuple[Find, Paths]] = []
+        self._publisher = Publisher()
         self._version = _version()
+        discovery = Discovery(registry.catalog)
+        self.mount(lambda exchange: discovery.find(exchange.info.path, exchange.header(ACCEPT)), discovery.paths)
 
-    def mount(self, mount: Mount, paths: Callable[[], list[str]]) -> None:
-        self._mounts.append((mount, paths))
+    def mount(self, find: Find, paths: Paths) -> None:
+        self._mounts.append((find, paths))
 
     async def serve(self, exchange: Exchange) -> Response:
         path = exchange.info.path
@@ -54,10 +59,10 @@ class Root:
             return reply_object(exchange, self._version)
         if path == "/metrics":
             return reply(exchange, self._metrics.render(), content_type=_METRICS_TYPE)
-        for mount, _ in self._mounts:
-            answer = mount(exchange)
-            if answer is not None:
-                return answer
+        for find, _ in self._mounts:
+            document = find(exchange)
+            if document is not None:
+                return self._publisher.reply(exchange, document)
         return None
 
     def _paths(self) -> list[str]:
