@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ipaddress
 import socket
 import ssl
@@ -28,6 +29,7 @@ from homeport.client.retry import REFUSED, Retry, retry_after
 from homeport.client.warning import parse_warnings
 
 CONNECTIONS = 100  # for requests; every watch and log has a connection of its own besides
+LARGE_BYTES = 512 * 1024
 _READS = frozenset({"GET", "HEAD"})
 _BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
 _UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ConnectionTimeoutError)
@@ -181,7 +183,8 @@ class HttpTransport:
             return await session.request(
                 method,
                 URL(self.config.server + path, encoded=True),
-                data=body,
+                # aiohttp writes a large body in pieces only if it can read it like a file.
+                data=io.BytesIO(body) if body is not None and len(body) > LARGE_BYTES else body,
                 headers=headers,
                 ssl=self._context(),
                 server_hostname=self.config.server_name or None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -29,6 +29,7 @@ LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 
 WAIT_SECONDS = 20.0
+T = TypeVar("T")
 
 
 def short() -> str:
@@ -113,6 +114,16 @@ def brief(events: list[Event[Any]]) -> list[tuple[str, str]]:
     return [(event.type, event.object.name) for event in events]
 
 
+async def until(look: Callable[[], Awaitable[T | None]], seconds: float = WAIT_SECONDS) -> T:
+    """What `look` finds, once it finds something: real servers take a moment for what they do behind the answer."""
+    async with asyncio.timeout(seconds):
+        while True:
+            found = await look()
+            if found is not None:
+                return found
+            await asyncio.sleep(0.05)
+
+
 async def install(client: Any, crd: dict[str, Any]) -> Resource:
     """Create a CRD and wait until its newest version is served."""
     made = await client.create(crd, kind=CRDS)
@@ -122,13 +133,15 @@ async def install(client: Any, crd: dict[str, Any]) -> Resource:
     kind = Resource(
         spec["group"], stored, spec["names"]["kind"], spec["names"]["plural"], spec["scope"] == "Namespaced"
     )
-    async with asyncio.timeout(WAIT_SECONDS):
-        while True:
-            try:
-                await client.list(kind)
-                return kind
-            except NotFound:
-                await asyncio.sleep(0.05)  # real servers publish the new paths a moment later
+
+    async def served() -> Resource | None:
+        try:
+            await client.list(kind)
+        except NotFound:
+            return None
+        return kind
+
+    return await until(served)  # real servers publish the new paths a moment later
 
 
 async def established(client: Any, name: str) -> Unstructured:

@@ -80,5 +80,6 @@ class Golden:
 
     def save(self) -> None:
         if self._record and self._seen:
-            whole = {**self._load(), self._test: self._seen}
+            whole = self._load()
+            whole[self._test] = {**whole.get(self._test, {}), **self._seen}  # the cases of one test come one by one
             self._file.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n")

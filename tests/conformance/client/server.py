@@ -22,8 +22,8 @@ class Server(Protocol):
     def as_user(self, user: str, groups: Sequence[str] = ()) -> HttpClient:
         """A client that RBAC applies to."""
 
-    def compact(self) -> None:
-        """Forget the history up to now, so that older revisions are gone."""
+    def forget(self) -> None:
+        """Drop the history up to now: older versions are gone, and watches that are open may be cut."""
 
 
 class Real:
@@ -39,10 +39,11 @@ class Real:
         path = self._kube.write_kubeconfig(user.replace(":", "-"), self._kube.issue(user, groups))
         return HttpClient(load(path))
 
-    def compact(self) -> None:
+    def forget(self) -> None:
         code, body = self._kube.request("/api/v1/namespaces?limit=1")
         assert code == 200, body
         self._kube.compact(int(json.loads(body)["metadata"]["resourceVersion"]))
+        self._kube.restart_apiserver()  # it keeps history in memory, whatever etcd forgets
 
 
 @asynccontextmanager

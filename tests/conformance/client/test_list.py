@@ -11,7 +11,7 @@ import pytest_asyncio
 from conformance.client.api import CONFIGMAPS, NAMESPACES, PODS, SECRETS, Api, configmap
 from conformance.client.widget import widget
 from homeport.api.meta import Resource
-from homeport.client.errors import BadRequest, Expired, Timeout
+from homeport.client.errors import BadRequest, Timeout
 from homeport.client.protocol import Key, MergePatch, Page, Query
 
 
@@ -238,22 +238,3 @@ async def test_a_cluster_wide_kind_is_listed_without_namespace(api: Api) -> None
     page = await api.client.list(NAMESPACES, Query(fields=f"metadata.name={api.ns}"))
     assert names(page) == [api.ns]
     assert (await api.client.get(NAMESPACES, Key("", api.ns)))["status"] == {"phase": "Active"}
-
-
-async def test_a_compacted_page_has_expired(five: Api) -> None:
-    page = await five.client.list(CONFIGMAPS, five.query(limit=2))
-    await five.client.delete(CONFIGMAPS, five.key("e"))
-    await five.client.create(configmap(five, "f"), kind=CONFIGMAPS)
-    five.server.compact()
-    with pytest.raises(Expired) as caught:
-        await five.client.list(CONFIGMAPS, five.query(limit=2, continue_=page.continue_))
-    status = caught.value.status
-    assert status["code"] == 410
-    assert status["reason"] == "Expired"
-    inconsistent = status["metadata"].pop("continue")
-    five.same("status", status)
-    rest = await five.client.list(CONFIGMAPS, five.query(limit=9, continue_=inconsistent))
-    assert names(rest) == ["c", "d", "f"]
-    assert int(rest.resource_version) > int(page.resource_version)
-    exact = five.query(resource_version=page.resource_version, match="Exact")
-    await five.refusal("exact version", five.client.list(CONFIGMAPS, exact))
