@@ -1,4 +1,4 @@
-"""The object that the measurements use: a custom resource of 1.5 KB whose schema and rules are checked on every write."""
+"""The object that is measured: a custom resource of 1.5 KB whose schema and rules are checked on every write."""
 
 from __future__ import annotations
 
