@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import orjson
+
 from homeport.machinery.crd.conversion import conversion_violations
 from homeport.machinery.crd.openapi import openapi_violations
 from homeport.machinery.crd.structural import structural_violations
@@ -118,7 +120,7 @@ def _versions(spec: Raw, old: Raw | None) -> Iterator[Violation]:
         yield v.invalid("spec.versions", _shown(versions, lifted), "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield v.invalid("spec.versions", _shown(versions, lifted) or None, detail)
+        yield v.invalid("spec.versions", _shown(versions, lifted), detail)
 
 
 def _lifted_parts(spec: Raw, old: Raw | None) -> Iterator[Violation]:
@@ -157,25 +159,28 @@ def _schemas(old: Raw | None) -> dict[str, Any]:
     return {each.get("name", ""): _schema_of(each) for each in (old or {}).get("versions") or ()}
 
 
-def _shown(versions: list[Json], lifted: Mapping[str, Any]) -> list[Json]:
+def _shown(versions: list[Json], lifted: Mapping[str, Any]) -> v.Verbatim:
     """Versions as the server prints them in messages: Go's own field names, without what was lifted."""
+    if not versions:
+        return v.Verbatim("null")
     fields = {
         "Schema": "schema",
         "Subresources": "subresources",
         "AdditionalPrinterColumns": "additionalPrinterColumns",
         "SelectableFields": "selectableFields",
     }
-    return [
+    shown = [
         {
             "Name": version.get("name", ""),
             "Served": bool(version.get("served")),
             "Storage": bool(version.get("storage")),
             "Deprecated": bool(version.get("deprecated")),
             "DeprecationWarning": version.get("deprecationWarning"),
-            **{shown: None if key in lifted else version.get(key) for shown, key in fields.items()},
+            **{name: None if key in lifted else version.get(key) for name, key in fields.items()},
         }
         for version in versions
     ]
+    return v.Verbatim(orjson.dumps(shown).decode())
 
 
 def _schema(version: Raw, path: str, *, unchanged: bool, any_status: bool = False) -> Iterator[Violation]:
@@ -241,12 +246,13 @@ def _rule_at(schema: Any, path: str) -> Any:
     if part.endswith(("fieldPath", "optionalOldSelf")):
         return rule.get(part.removeprefix("."))
     shown = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression"}
-    return {
+    printed = {
         **{name: rule.get(key) or "" for name, key in shown.items()},
         "Reason": rule.get("reason"),
         "FieldPath": rule.get("fieldPath") or "",
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
+    return v.Verbatim(orjson.dumps(printed).decode())
 
 
 def _required_names(names: Raw) -> Iterator[Violation]:
@@ -301,8 +307,8 @@ def _stored(crd: Json, spec: Raw) -> Iterator[Violation]:
         if name not in names:
             detail = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from "
-                "status.storedVersions"
+                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes "
+                f"{name} from status.storedVersions"
             )
             yield v.invalid(f"status.storedVersions[{index}]", name, detail)
 

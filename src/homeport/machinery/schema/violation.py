@@ -64,8 +64,16 @@ def duplicate(field: str, value: Any) -> Violation:
     return Violation(DUPLICATE, f"Duplicate value: {show(value)}", field)
 
 
+class Verbatim(str):
+    """Text that stands in a message as it is: what Go prints of a struct, say, with its fields in their own order."""
+
+    __slots__ = ()
+
+
 def show(value: Any) -> str:
     """A value inside a message."""
+    if isinstance(value, Verbatim):
+        return str(value)
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, float):

@@ -1,0 +1,66 @@
+"""What is special about definitions, and about the objects that they define."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.apiserver.auth.decision import refusal
+from homeport.apiserver.resource import Json
+from homeport.client.errors import Cause
+from homeport.machinery import crd
+
+
+class DefinitionStrategy:
+    """The kind CustomResourceDefinition."""
+
+    def default(self, obj: Json) -> None:
+        crd.default(obj)
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []}
+        if isinstance(obj.get("spec"), dict):
+            crd.remember_storage_version(obj)
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        """The registry keeps the old status; a new storage version is noted there."""
+        if not isinstance(obj.get("spec"), dict):
+            return
+        status = dict(old.get("status") or {})
+        status["storedVersions"] = list(status.get("storedVersions") or ())
+        obj["status"] = status
+        crd.remember_storage_version(obj)
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return [Cause(*violation) for violation in crd.check(obj, old)]
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        return {}
+
+
+class CustomStrategy:
+    """A kind that a definition defines. `status_versions`: where the status is a subresource. `ending` is the resource,
+    as group and plural, if its definition is being deleted.
+    """
+
+    def __init__(self, status_versions: frozenset[str], ending: tuple[str, str] | None = None) -> None:
+        self._status_versions = status_versions
+        self._ending = ending
+
+    def default(self, obj: Json) -> None:
+        """Its schema says it all."""
+
+    def prepare_create(self, obj: Json) -> None:
+        if self._ending is not None:
+            why = "create not allowed while custom resource definition is terminating"
+            raise refusal(*self._ending, obj["metadata"].get("name", ""), why)
+        if obj.get("apiVersion") in self._status_versions:
+            obj.pop("status", None)
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        """The registry keeps the status apart."""
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return []
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        return {}

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from homeport.runtime.clock import run_virtual
+from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "later", "urgent", "resync"]), st.integers(0, 5), st.floats(0.0, 3.0, allow_nan=False)
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS, st.integers(1, 4), st.integers(0, 2**32))
+@settings(deadline=None, max_examples=150)
+def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed):
+    async def scenario() -> None:
+        queue: WorkQueue[int] = WorkQueue()
+        chance = random.Random(seed)
+        working: set[int] = set()
+        last_added: dict[int, float] = {}
+        last_started: dict[int, float] = {}
+        loop = asyncio.get_running_loop()
+
+        async def worker() -> None:
+            try:
+                while True:
+                    key = await queue.get()
+                    assert key not in working
+                    working.add(key)
+                    last_started[key] = loop.time()
+                    await asyncio.sleep(chance.random())
+                    working.discard(key)
+                    if chance.random() < 0.2:
+                        queue.retry(key)
+                        last_added[key] = loop.time()
+                    else:
+                        queue.forget(key)
+                    queue.done(key)
+            except ShutDown:
+                return
+
+        tasks = [asyncio.create_task(worker()) for _ in range(workers)]
+        for action, key, pause in steps:
+            if action == "later":
+                queue.add(key, after=pause)
+            else:
+                queue.add(key, priority={"urgent": Priority.USER, "resync": Priority.RESYNC}.get(action, Priority.NORMAL))
+            last_added[key] = loop.time()
+            await asyncio.sleep(pause / 3)
+        while not queue.idle or queue.delayed:
+            await asyncio.sleep(0.5)
+        queue.close()
+        await asyncio.gather(*tasks)
+        for key, moment in last_added.items():
+            assert last_started[key] >= moment or last_started[key] == pytest.approx(moment)
+
+    run_virtual(scenario(), seed=seed)
+
+
+def test_what_a_user_did_goes_before_a_resync_and_old_keys_do_not_starve():
+    async def scenario() -> list[str]:
+        queue: WorkQueue[str] = WorkQueue(fairness=4)
+        queue.add("resync", priority=Priority.RESYNC)
+        for n in range(6):
+            queue.add(f"user-{n}", priority=Priority.USER)
+        order = []
+        for _ in range(7):
+            key = await queue.get()
+            order.append(key)
+            queue.done(key)
+        return order
+
+    order = run_virtual(scenario())
+    assert order[0] == "user-0"
+    assert order.index("resync") == 3
+
+
+def test_a_key_added_while_in_work_is_worked_on_again_once():
+    async def scenario() -> int:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a")
+        key = await queue.get()
+        for _ in range(100):
+            queue.add("a")
+        assert len(queue) == 0
+        queue.done(key)
+        return len(queue)
+
+    assert run_virtual(scenario()) == 1
+
+
+def test_failures_wait_longer_and_longer_and_success_starts_over():
+    async def scenario() -> None:
+        queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=1.0, factor=2.0, limit=10.0, jitter=0.0))
+        assert [queue.retry("a") for _ in range(5)] == [1.0, 2.0, 4.0, 8.0, 10.0]
+        queue.forget("a")
+        assert queue.retry("a") == 1.0
+
+    run_virtual(scenario())
+
+
+def test_an_explicit_delay_never_postpones_a_key_that_is_due_earlier():
+    async def scenario() -> float:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a", after=5.0)
+        queue.add("a", after=60.0)
+        await queue.get()
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(scenario()) == pytest.approx(5.0)
+
+
+def test_a_cancelled_worker_passes_its_wake_up_on():
+    async def scenario() -> str:
+        queue: WorkQueue[str] = WorkQueue()
+        first = asyncio.create_task(queue.get())
+        second = asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        queue.add("a")
+        first.cancel()
+        return await second
+
+    assert run_virtual(scenario()) == "a"
+
+
+def test_closing_ends_the_workers():
+    async def scenario() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        queue.close()
+        with pytest.raises(ShutDown):
+            await waiting
+
+    run_virtual(scenario())
