@@ -12,7 +12,8 @@ from aiohttp import ClientPayloadError
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web import BaseRequest, RequestPayloadError
 
-from homeport.apiserver.http.negotiate import JSON
+from homeport.apiserver.http.negotiate import JSON, PROTOBUF
+from homeport.apiserver.http.protobuf import ProtobufError, decode
 from homeport.client.errors import BadRequest, TooLarge, UnsupportedMediaType
 from homeport.machinery.yaml import load
 
@@ -71,14 +72,27 @@ class NumberTooLarge(MalformedBody):
     """JSON, but with a number that no float64 can hold."""
 
 
+class NoText(MalformedBody):
+    """A protobuf message that is none."""
+
+
 async def parse_body(body: bytes, form: str) -> Any:
     """The document. Raises MalformedBody (400) for anything that is none."""
     if form == JSON:
         return parse_json(body)
+    if form == PROTOBUF:
+        return _parse_protobuf(body)
     if len(body) < _SLOW_YAML:
         return _parse_yaml(body)
     # Megabytes of YAML take seconds, in which the others want to be served.
     return await asyncio.to_thread(_parse_yaml, body)
+
+
+def _parse_protobuf(body: bytes) -> Any:
+    try:
+        return decode(body)
+    except ProtobufError as error:
+        raise NoText(str(error)) from error
 
 
 def parse_json(body: bytes) -> Any:

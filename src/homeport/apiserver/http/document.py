@@ -6,6 +6,7 @@ from typing import Any
 
 from homeport.apiserver.http.body import (
     MalformedBody,
+    NoText,
     NumberTooLarge,
     duplicate_fields,
     go_name,
@@ -13,7 +14,7 @@ from homeport.apiserver.http.body import (
     parse_json,
     shown_bytes,
 )
-from homeport.apiserver.http.negotiate import APPLY_PATCH, JSON_PATCH, STRATEGIC_PATCH, YAML, body_form
+from homeport.apiserver.http.negotiate import APPLY_PATCH, JSON, JSON_PATCH, STRATEGIC_PATCH, YAML, body_form
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
 from homeport.client.errors import BadRequest, TooLarge
@@ -28,9 +29,12 @@ async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, c
     """The object of a POST or PUT."""
     kind = served.kind
     try:
-        parsed = await parse_body(body, body_form(content_type))
+        form = body_form(content_type, custom=served.custom)
+        parsed = await parse_body(body, form)
     except NumberTooLarge as error:
         raise BadRequest(f"{_handled(served, at)}: {error.message}") from error
+    except NoText as error:
+        raise _unrecognized(kind, error.message, body) from error
     except MalformedBody as error:
         why = error.message if error.message.startswith("yaml") else f"couldn't get version/kind; {error.message}"
         raise _unrecognized(kind, why, body) from error
@@ -42,7 +46,8 @@ async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, c
     if served.custom and not parsed.get("kind"):
         text = body.decode("utf-8", "replace")
         raise _unrecognized(kind, f"Object 'Kind' is missing in '{text[:1024]}'", body)
-    check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ")
+    if form == JSON:
+        check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ")
     return parsed
 
 
@@ -86,7 +91,8 @@ async def parse_patch(ctx: Context, patch_type: str, body: bytes) -> Any:
         parsed = await _parse_applied(body)
     else:
         parsed = _parse_patch(patch_type, body)
-    check_duplicates(ctx, body, parsed, "error decoding patch: ")
+    if patch_type != APPLY_PATCH or body[:1] == b"{":
+        check_duplicates(ctx, body, parsed, "error decoding patch: ")
     return parsed
 
 

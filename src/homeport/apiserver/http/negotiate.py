@@ -9,6 +9,7 @@ from homeport.client.errors import NotAcceptable, UnsupportedMediaType
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"  # of request bodies only
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -87,14 +88,14 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def body_form(content_type: str) -> str:
-    """JSON or YAML; a missing content type is JSON."""
+def body_form(content_type: str, *, custom: bool = False) -> str:
+    """JSON, YAML or, for built-in kinds, protobuf. A missing content type is JSON."""
     media = media_type(content_type)
     if not media or media == JSON:
         return JSON
-    if media == YAML:
-        return YAML
-    raise unsupported_media(JSON, YAML)
+    if media == YAML or (media == PROTOBUF and not custom):
+        return media
+    raise unsupported_media(JSON, YAML) if custom else unsupported_media(JSON, YAML, PROTOBUF)
 
 
 def patch_form(content_type: str, *, strategic: bool) -> str:
