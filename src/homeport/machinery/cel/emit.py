@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from homeport.machinery.cel import runtime
 from homeport.machinery.cel.price import LIST_BASE, MAP_BASE, PER_CALL_LIMIT
 from homeport.machinery.cel.schema import Declared
-from homeport.machinery.cel.syntax import Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from homeport.machinery.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
 from homeport.machinery.cel.types import CelType
 from homeport.machinery.cel.values import has, iterate, iterate_pairs, select
 
@@ -200,7 +200,7 @@ class EmitterCore:
 
     def _list(self, node: ListNode) -> Code:
         items = [self.value(item) for item in node.items]
-        if not all(isinstance(item, Literal) for item in node.items):
+        if not is_constant(node):
             self.cost += LIST_BASE
         depth = max((item.depth for item in items), default=0) + 1
         written = ", ".join(
@@ -210,7 +210,8 @@ class EmitterCore:
         return Code(f"[{written}]", None, depth)
 
     def _map(self, node: MapNode) -> Code:
-        self.cost += MAP_BASE
+        if not is_constant(node):
+            self.cost += MAP_BASE
         keys = [self.value(key) for key, _, _ in node.entries]
         values = [self.value(value) for _, value, _ in node.entries]
         depth = max((code.depth for code in (*keys, *values)), default=0)
@@ -256,7 +257,7 @@ class EmitterCore:
     def _bind_variable(self, node: Fold) -> Code:
         with self.branch() as source_cost:
             source = self.emit(node.source)
-        self.cost += source_cost[0] + LIST_BASE
+        self.cost += source_cost[0]
         name, variable = self.fresh("f"), self.fresh("v")
         # exactly, a bound expression is evaluated when it is first used, so that it may fail unused
         bound = Code(f"{variable}()" if self.exact else variable, source.raw)
@@ -291,9 +292,9 @@ class EmitterCore:
                 if source.raw.element.kind != "scalar":
                     result = source.raw.element.as_list
             lines = self._loop_body(node, result)
-        self.cost += _FIXED_COSTS[node.kind]
-        step = cost[0] + _STEP_COSTS[node.kind]
-        head = f"charge({step})" if self.exact else f"c += {step}"
+        self.cost += _FIXED_COSTS.get(node.kind, 1)
+        step = cost[0] + _STEP_COSTS.get(node.kind, 0)
+        head = self._add_cost(step)
         guard = [] if self.exact else [f"if c > {PER_CALL_LIMIT}: limit()"]
         before, inside, after = lines
         body = [*before, f"for {target} in r:", *(f"    {line}" for line in (head, *guard, *inside)), *after]
@@ -334,16 +335,24 @@ class EmitterCore:
             return self._quantifier(node)
         if node.kind == "exists_one":
             condition = self.condition(node.body).source
-            return ["n = 0"], [f"if {condition}: n += 1"], ["return n == 1"]
-        guard = "" if node.condition is None else f"if not {self.condition(node.condition).source}: continue"
-        guards = [guard] if guard else []
-        body = self.branched(lambda: self.emit(node.body) if result is not None else self.value(node.body))
+            return ["n = 0"], [f"if {condition}:", f"    {self._add_cost(2)}", "    n += 1"], ["return n == 1"]
+        guards: list[str] = []
+        if node.condition is not None:
+            guards = [f"if not {self.condition(node.condition).source}: continue"]
+        emit = self.emit if result is not None else self.value
+        with self.branch() as cost:
+            body = emit(node.body)
+        guards.append(self._add_cost(cost[0] + _ITEM_COSTS[node.kind]))
         if node.kind == "transformMap":
-            key = self.emit(Ident(node.pos, node.variables[0])).source
+            key = self._scopes[-1][node.variables[0]].source
             return ["m = {}"], [*guards, f"{self.bind(runtime.insert)}(m, {key}, {body.source})"], ["return m"]
         if node.kind == "transformMapEntry":
             return ["m = {}"], [*guards, f"{self.bind(runtime.insert_all)}(m, {body.source})"], ["return m"]
         return ["l = []"], [*guards, f"l.append({body.source})"], ["return l"]
+
+    def _add_cost(self, cost: int) -> str:
+        """A statement that adds to the cost."""
+        return f"charge({cost})" if self.exact else f"c += {cost}"
 
     def _quantifier(self, node: Fold) -> tuple[list[str], list[str], list[str]]:
         condition = self.condition(node.body).source
@@ -359,24 +368,33 @@ class EmitterCore:
         )
 
 
-# cost of the macro itself, once and per item, on top of its parts
-_FIXED_COSTS: Final = {
-    "all": 1,
-    "exists": 1,
-    "exists_one": 2,
-    "map": LIST_BASE + 1,
-    "filter": LIST_BASE + 1,
-    "transformList": LIST_BASE + 1,
-    "transformMap": MAP_BASE + 1,
-    "transformMapEntry": MAP_BASE + 1,
-}
-_STEP_COSTS: Final = {
-    "all": 3,
-    "exists": 4,
-    "exists_one": 1,
+# cost of a macro on top of its parts: once, for every item, and for every item that ends up in the result
+_FIXED_COSTS: Final = {"exists_one": 2}
+_STEP_COSTS: Final = {"all": 3, "exists": 4}
+_ITEM_COSTS: Final = {
     "map": LIST_BASE + 2,
-    "filter": 1,
+    "filter": LIST_BASE + 2,
     "transformList": LIST_BASE + 2,
-    "transformMap": 2,
+    "transformMap": 3,
     "transformMapEntry": 2,
 }
+_CONVERSIONS: Final = frozenset(("int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"))
+
+
+def is_conversion(node: Node) -> bool:
+    """A literal that is written with a conversion, such as duration('1h')."""
+    return (
+        isinstance(node, Call)
+        and node.function in _CONVERSIONS
+        and len(node.overloads) == 1
+        and isinstance(node.args[0], Literal)
+    )
+
+
+def is_constant(node: Node) -> bool:
+    """Whether the value is known while compiling; such values cost nothing."""
+    if isinstance(node, ListNode):
+        return not node.optional and all(map(is_constant, node.items))
+    if isinstance(node, MapNode):
+        return not any(optional for *_, optional in node.entries) and all(map(is_constant, node.children()))
+    return isinstance(node, Literal) or is_conversion(node)

@@ -23,6 +23,10 @@ _READ: Final[dict[str, tuple[int, Callable[[Any], Any]]]] = {
 }
 
 
+# conversions of literals are computed before anything runs, so they may not fail
+_CONVERSIONS: Final = frozenset(("int", "uint", "double", "bool", "string", "bytes"))
+
+
 def check_literals(text: str, root: Node) -> None:
     pending: list[tuple[Node, bool]] = [(root, False)]
     while pending:
@@ -41,6 +45,11 @@ def check_literals(text: str, root: Node) -> None:
 
 
 def _check_argument(text: str, node: Call) -> None:
+    if node.function in _CONVERSIONS and len(node.overloads) == 1 and isinstance(node.args[0], Literal):
+        try:
+            node.overloads[0].impl(node.args[0].value)
+        except EvaluationError as error:
+            raise error_at(text, node.args[0].pos, f"invalid {node.function} argument: {error.reason}") from error
     if node.function not in _READ:
         return
     at, read = _READ[node.function]

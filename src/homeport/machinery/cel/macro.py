@@ -35,11 +35,11 @@ _TWO_VARIABLES: Final = {
 _SORT_INPUT: Final = "@sortBy_input"
 
 
-def expand(call: Call, fail: Fail) -> Node:
+def expand(call: Call, fail: Fail, *, bind: bool) -> Node:
     """The node a call stands for: a fold when it is a macro, itself otherwise."""
     if call.target is None:
         return _has(call, fail) if call.function == "has" and len(call.args) == 1 else call
-    if isinstance(call.target, Ident) and call.target.name == "cel" and call.function == "bind":
+    if bind and isinstance(call.target, Ident) and call.target.name == "cel" and call.function == "bind":
         return _bind(call, fail)
     key = (call.function, len(call.args))
     if key in _ONE_VARIABLE:

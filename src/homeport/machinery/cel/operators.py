@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from homeport.machinery.cel import compare, price, runtime
-from homeport.machinery.cel.emit import Code, EmitterCore
+from homeport.machinery.cel.emit import Code, EmitterCore, is_conversion
 from homeport.machinery.cel.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.library import arithmetic, regex
 from homeport.machinery.cel.library.registry import Dispatch
@@ -31,6 +31,10 @@ class Emitter(EmitterCore):
     def call(self, node: Node) -> Code:
         if not isinstance(node, Call):
             return super().call(node)
+        if is_conversion(node):
+            argument = node.args[0]
+            assert isinstance(argument, Literal)
+            return Code(self.literal(node.overloads[0].impl(argument.value)))
         special = _SPECIAL.get(node.function)
         if special is not None:
             return special(self, node)
@@ -236,7 +240,7 @@ class Emitter(EmitterCore):
         if len(node.overloads) == 1 and not _any_dyn(node):
             function = self.bind(node.overloads[0].impl)
         else:
-            function = self.bind(Dispatch(node.overloads))
+            function = self.bind(Dispatch(node.function, node.overloads))
         depth = max((arg.depth for arg in args), default=0) + 1
         cost = price.PRICES.get(node.function)
         if cost is None or not args:

@@ -61,8 +61,9 @@ _BINARY: Final = {
 _CONSTANTS: Final = {"true": (True, BOOL), "false": (False, BOOL), "null": (None, NULL)}
 
 
-def parse(text: str) -> Node:
-    parser = _Parser(text)
+def parse(text: str, *, bind: bool = True) -> Node:
+    """The tree of an expression; `bind` allows cel.bind(), which Kubernetes does not."""
+    parser = _Parser(text, bind)
     root = parser.whole()
     if depth(root, MAX_DEPTH) > MAX_DEPTH:
         raise CelError(f"expression recursion limit exceeded: {MAX_DEPTH}")
@@ -83,8 +84,9 @@ def _limit_folds(text: str, root: Node) -> None:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bind: bool) -> None:
         self._text = text
+        self._bind = bind
         self._tokens = tokenize(text)
         self._at = 0
         self._nesting = 0
@@ -205,7 +207,7 @@ class _Parser:
             return Call(pos, "_?._", None, [operand, Literal(name.pos, name.value, STRING)])
         if name.kind == "ident" and self._peek.kind == "(":
             call = Call(name.pos, name.value, operand, self._arguments())
-            return macro.expand(call, self._fail)
+            return macro.expand(call, self._fail, bind=self._bind)
         if name.kind == "ident" and name.value in ("true", "false", "null", "in"):
             raise self._fail(name.pos, f"syntax error: reserved word '{name.value}', expecting a name")
         return Select(pos, operand, name.value)
@@ -252,7 +254,7 @@ class _Parser:
         if name in RESERVED:
             raise self._fail(token.pos, f"reserved identifier: {name}")
         if self._peek.kind == "(":
-            return macro.expand(Call(token.pos, name, None, self._arguments()), self._fail)
+            return macro.expand(Call(token.pos, name, None, self._arguments()), self._fail, bind=self._bind)
         if self._peek.kind == "{":
             raise self._fail(token.pos, f"undeclared reference to '{name}': objects can't be constructed")
         return Ident(token.pos, name)

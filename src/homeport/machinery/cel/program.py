@@ -28,12 +28,14 @@ class Program:
         expression: str,
         variables: Mapping[str, CelType],
         raw: Mapping[str, Declared] | None = None,
+        *,
+        bind: bool = True,
     ) -> None:
-        """Variables named in `raw` are given as JSON that the schema describes."""
+        """Variables named in `raw` are given as JSON that the schema describes. `bind`: see parse."""
         self.expression = expression
         self._raw = dict(raw or {})
         try:
-            self.root: Node = parse(expression)
+            self.root: Node = parse(expression, bind=bind)
             self.type = check(expression, self.root, variables)
             check_literals(expression, self.root)
             self.names = tuple(variables)
@@ -87,7 +89,9 @@ class Program:
         lines = [f"def run({', '.join(['charge', *params] if exact else params)}):"]
         lines.append(f"    charge({emitter.cost})" if exact else f"    c = {max(emitter.cost, 1)}")
         lines += [f"    {line}" for line in emitter.prelude]
-        lines.append(f"    return {body}" if exact else f"    return {body}, c")
+        # the cost starts at 1 at least, as being above zero makes it usable as a condition
+        total = "c" if emitter.cost else "c - 1"
+        lines.append(f"    return {body}" if exact else f"    return {body}, {total}")
         # the text holds nothing of the expression but literals in their Python spelling
         exec("\n".join(lines), emitter.namespace)
         run: Run = emitter.namespace["run"]

@@ -127,4 +127,4 @@ def _has_newlines(text: str) -> bool:
 def _program(text: str, declared: Declared, *, optional_old: bool) -> Program:
     raw = {"self": declared} if optional_old else {"self": declared, "oldSelf": declared}
     old = t.optional_of(declared.type) if optional_old else declared.type
-    return Program(text, {"self": declared.type, "oldSelf": old}, raw)
+    return Program(text, {"self": declared.type, "oldSelf": old}, raw, bind=False)

@@ -78,11 +78,8 @@ def spread(optional: Any) -> tuple[Any, ...]:
 def make_map(pairs: Iterable[tuple[Any, Any, bool]]) -> dict[Any, Any]:
     made: dict[Any, Any] = {}
     for key, value, optional in pairs:
-        if optional:
-            for each in spread(value):
-                insert(made, key, each)
-        else:
-            insert(made, key, value)
+        for each in spread(value) if optional else (value,):
+            made[to_key(key)] = each  # a key that is written twice has its last value
     return made
 
 

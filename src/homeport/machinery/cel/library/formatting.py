@@ -7,12 +7,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from homeport.machinery.cel import types as t
 from homeport.machinery.cel.compare import type_of_value
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.library import clock
 from homeport.machinery.cel.library.convert import double_to_string, to_string
-from homeport.machinery.cel.values import Duration, Timestamp, Uint, iterate, iterate_pairs
+from homeport.machinery.cel.values import Duration, ObjectValue, Timestamp, Uint, iterate, iterate_pairs
 
 DEFAULT_PRECISION: Final = 6
 MAX_PRECISION: Final = 1000
@@ -113,7 +112,7 @@ def _render(clause: Clause, value: Any) -> str:
 def _string(value: Any, clause: Clause) -> str:
     if value is None:
         return "null"
-    if isinstance(value, (list, dict)) or hasattr(value, "declared"):
+    if isinstance(value, (list, dict, ObjectValue)):
         return _nested(value)
     return to_string(value)
 
@@ -194,5 +193,3 @@ _VERBS: Final[dict[str, Callable[[Any, Clause], str]]] = {
     "x": _hex,
     "o": _octal,
 }
-
-FORMATTABLE: Final = CLAUSES["s"][0] | {t.DYN.kind}

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.compare import type_of_value
-from homeport.machinery.cel.errors import no_such_overload
+from homeport.machinery.cel.errors import EvaluationError, no_such_overload
 from homeport.machinery.cel.types import CelType
 from homeport.machinery.cel.values import Optional
 
@@ -75,13 +75,17 @@ def accepts(declared: CelType, value: Any) -> bool:
 class Dispatch:
     """Picks the overload when types are only known at run time."""
 
-    __slots__ = ("_overloads",)
+    __slots__ = ("_name", "_overloads")
 
-    def __init__(self, overloads: tuple[Overload, ...]) -> None:
+    def __init__(self, name: str, overloads: tuple[Overload, ...]) -> None:
+        self._name = name
         self._overloads = overloads
 
     def __call__(self, *args: Any) -> Any:
         for overload in self._overloads:
             if all(map(accepts, overload.args, args)):
                 return overload.impl(*args)
-        raise no_such_overload()
+        if not self._name[0].isalpha():  # an operator
+            raise no_such_overload()
+        shown = ", ".join(type_of_value(arg).name for arg in args)
+        raise EvaluationError(f"no such overload: {self._name}({shown})")
