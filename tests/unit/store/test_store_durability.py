@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.store import Store, StoreBusy, StoreDamaged, StoreTooNew, StoreUnavailable
+from homeport.store import AesGcm, Store, StoreBusy, StoreDamaged, StoreTooNew, StoreUnavailable, WrongKey
 
 WRITER = """
 import asyncio, os, sys
@@ -288,6 +289,39 @@ async def test_a_damaged_page_is_found_after_a_kill(tmp_path: Path) -> None:
         file.write(b"\xff" * 8192)
     path.with_name("homeport.db-wal").write_bytes(b"")
     await refused(path, "integrity check|damaged")
+
+
+async def test_a_damaged_free_page_is_found_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "homeport.db"
+    store = await Store.open(path)
+    await asyncio.gather(*(store.put("pods", f"p{n}", lambda r: bytes(5000), expect=0) for n in range(50)))
+    await asyncio.gather(*(store.delete("pods", f"p{n}", stamped, expect=None) for n in range(50)))
+    await store.compact(100)
+    await store.close()
+    alter(path, "UPDATE setting SET value = 0 WHERE name = 'clean'")
+    path.with_name("homeport.db-wal").touch()
+    with path.open("r+b") as file:
+        file.seek(32)
+        first_free_page = int.from_bytes(file.read(4))
+        file.seek((first_free_page - 1) * 8192)
+        file.write(b"\xff" * 8192)
+    await refused(path, "the integrity check found: ")
+
+
+async def test_a_refused_open_keeps_the_newest_writes_in_the_log(tmp_path: Path) -> None:
+    path, killed = tmp_path / "homeport.db", tmp_path / "killed.db"
+    store = await Store.open(path, cipher=AesGcm(b"k" * 32))
+    await store.put("pods", "a", stamped, expect=0)
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{killed}{suffix}")
+    await store.close()
+    log = bytes_of(tmp_path / "killed.db-wal")
+    with pytest.raises(WrongKey):
+        await Store.open(killed, cipher=AesGcm(b"o" * 32))
+    assert bytes_of(tmp_path / "killed.db-wal") == log
+    store = await Store.open(killed, cipher=AesGcm(b"k" * 32))
+    assert store.count("pods") == 1
+    await store.close()
 
 
 async def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

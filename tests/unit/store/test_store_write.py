@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from homeport.store import Change, Mismatch, Missing, Store, StoreUnavailable
+from homeport.store import Change, Mismatch, Missing, Record, Store, StoreUnavailable
 
 
 def stamped(revision: int) -> bytes:
@@ -120,6 +122,27 @@ async def test_writes_to_one_object_chain_without_waiting_for_the_disk(store: St
     assert store.stats().pending_writes == 0
 
 
+async def test_the_head_stays_ahead_while_an_earlier_write_to_the_object_is_committed(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "homeport.db")
+    assert store._committer is not None
+    gates = [threading.Event(), threading.Event()]
+    writes: list[asyncio.Task[Record]] = []
+    for gate in gates:
+        # The committer stops at each gate, so that the writes behind it are commits of their own.
+        store._committer.run(lambda database, gate=gate: gate.wait(10))  # type: ignore[misc]
+        writes.append(asyncio.create_task(store.put("pods", "a", stamped, expect=len(writes))))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    gates[0].set()
+    first = await writes[0]
+    assert store.get("pods", "a") is first
+    head = store.head("pods", "a")
+    gates[1].set()
+    assert head is await writes[1]
+    assert store.stats().commits == 2
+    await store.close()
+
+
 async def test_only_one_of_many_writers_at_the_same_revision_wins(store: Store) -> None:
     await store.put("pods", "a", stamped, expect=0)
     results = await asyncio.gather(
@@ -172,6 +195,15 @@ async def test_writers_of_one_moment_share_one_commit(tmp_path: Path) -> None:
     assert stats.objects == {"pods": 100}
     assert stats.database_bytes > 0
     await store.close()
+
+
+async def test_a_store_on_disk_asks_for_quick_turns_of_its_thread(tmp_path: Path) -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.005)
+    store = await Store.open(tmp_path / "homeport.db")
+    assert sys.getswitchinterval() <= 0.0001
+    await store.close()
+    sys.setswitchinterval(before)
 
 
 async def test_a_closed_store_refuses_writes_and_may_be_closed_again(store: Store) -> None:
