@@ -5,24 +5,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from homeport.api.meta import Resource
 from homeport.apiserver import lifecycle
 from homeport.apiserver.admission import Admission
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.reconcile import Aggregator, ensure_policy
+from homeport.apiserver.auth.review import Reviews
 from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.auth.tokenfile import load_tokens
+from homeport.apiserver.auth.tokenrequest import TokenRequests
+from homeport.apiserver.crds import ConversionHook, CustomResources, DefinitionStrategy
 from homeport.apiserver.http.server import HttpServer
+from homeport.apiserver.http.webhook import WebhookCaller
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.local import LocalClient
+from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, User
-from homeport.apiserver.resource import Catalog
+from homeport.apiserver.resource import Catalog, Json, Served
+from homeport.apiserver.view import to_version
+from homeport.apiserver.webhook.condition import compile_condition
+from homeport.apiserver.webhook.conversion import ConversionCaller
+from homeport.apiserver.webhook.dispatch import WebhookAdmission
+from homeport.client.errors import AlreadyExists
 from homeport.store import AesGcm, Store
 
 # What holds credentials is encrypted on disk.
@@ -37,7 +50,12 @@ class EmbeddedServer:
         self.pki = pki
         self.catalog = Catalog()
         for served in builtin_kinds():
+            if served.group == "rbac.authorization.k8s.io":
+                served.naming = path_segment
             self.catalog.add(served)
+        definitions = self.catalog.by_plural("apiextensions.k8s.io", "customresourcedefinitions")
+        assert definitions is not None
+        definitions.strategy = DefinitionStrategy()
         self.rbac = Rbac()
         self.rbac.follow(store)
         self.admission = Admission()
@@ -46,6 +64,16 @@ class EmbeddedServer:
         self.accounts = ServiceAccounts(pki.signing_key, store, clock)
         static = load_tokens(pki.tokens_path) if pki.tokens_path.exists() else {}
         self.authenticator = Authenticator(store, self.accounts, static, now=clock)
+        Reviews(self.authenticator, self.rbac, self.registry.now).install(self.registry)
+        TokenRequests(self.accounts, store, self.registry.now).install(self.registry)
+        self._caller = WebhookCaller()
+        self.conversions: dict[tuple[str, str], ConversionHook] = {}  # (group, kind) > converter of a kind of ours
+        self.custom = CustomResources(
+            self.registry, hooks=self.conversions, caller=ConversionCaller(store, self._caller)
+        )
+        self._webhooks = WebhookAdmission(store, self._caller, _convert, compile_condition, self.admission)
+        self.admission.add(self._webhooks, last=True)
+        self.aggregator = Aggregator(self.rbac, self.client())
         self.http: HttpServer | None = None
         self._tls: ssl.SSLContext | None = None
         self.url = ""
@@ -60,6 +88,16 @@ class EmbeddedServer:
 
     async def _prepare(self) -> None:
         """What has to be there before the first request."""
+        self._webhooks.follow()
+        self.aggregator.follow(self.store)
+        self.custom.start()
+        client = self.client()
+        for obj, kind in seed_objects():
+            if self.store.get(kind.qualified, _name(obj)) is None:
+                with contextlib.suppress(AlreadyExists):
+                    await client.create(obj, kind=kind)
+        await ensure_policy(client)
+        await self.aggregator.settle()
 
     def client(self, user: User = SYSTEM, *, field_manager: str = "homeport") -> LocalClient:
         return LocalClient(self.registry, user=user, field_manager=field_manager)
@@ -82,4 +120,25 @@ class EmbeddedServer:
         """Finishes what is under way, then closes the store."""
         if self.http is not None:
             await self.http.drain(drain_seconds)
+        await self.custom.close()
+        await self._caller.close()
         await self.store.close()
+
+
+async def _convert(objects: list[Json], served: Served, version: str) -> list[Json]:
+    api_version = f"{served.group}/{version}" if served.group else version
+    return await to_version(objects, served, version, api_version)
+
+
+_NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+def seed_objects() -> list[tuple[Json, Resource]]:
+    """What a fresh server has."""
+    names = ("default", "kube-system", "kube-public", "kube-node-lease")
+    return [({"metadata": {"name": name}}, _NAMESPACE) for name in names]
+
+
+def _name(obj: Json) -> str:
+    meta = obj["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else str(meta["name"])
