@@ -115,6 +115,8 @@ def _versions(spec: Raw, old: Raw | None) -> Iterator[Violation]:
             yield from column_violations(version, f"{place}.additionalPrinterColumns")
         if "selectableFields" not in lifted:
             yield from selectable_violations(version, f"{place}.selectableFields")
+    if versions and (wrong := dns_label_1035(versions[0].get("name") or "")):
+        yield v.invalid("spec.version", versions[0].get("name") or "", ",".join(wrong))
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
         yield v.invalid("spec.versions", _shown(versions, lifted), "must contain unique version names")
@@ -227,12 +229,18 @@ def _rule_violations(schema: Raw, place: str) -> Iterator[Violation]:
     for problem in problems:
         if "exceed" in problem.message and "cost" in problem.message:
             yield v.forbidden(problem.path, problem.message)
+            continue
+        rule, part = _rule_at(schema, problem.path.removeprefix(place))
+        if problem.message.startswith("oldSelf cannot be used"):
+            yield v.invalid(problem.path, rule.get("rule"), problem.message)
+        elif part in ("fieldPath", "optionalOldSelf"):
+            yield v.invalid(problem.path, rule.get(part), problem.message)
         else:
-            yield v.invalid(problem.path, _rule_at(schema, problem.path.removeprefix(place)), problem.message)
+            yield v.invalid(problem.path, _printed(rule), problem.message)
 
 
-def _rule_at(schema: Any, path: str) -> Any:
-    """The rule that a path below the schema leads to, as the server shows it."""
+def _rule_at(schema: Any, path: str) -> tuple[Raw, str]:
+    """The rule that a path below the schema leads to, and which part of it."""
     head, _, rest = path.partition(".x-kubernetes-validations[")
     index, _, part = rest.partition("]")
     for step in head.replace("properties[", "properties\0").replace("]", "").split("."):
@@ -241,10 +249,11 @@ def _rule_at(schema: Any, path: str) -> Any:
         schema = schema.get(name) if name and isinstance(schema, Mapping) else schema
     rules = schema.get("x-kubernetes-validations") if isinstance(schema, Mapping) else None
     if not rules or not index.isdigit() or int(index) >= len(rules):
-        return ""
-    rule = rules[int(index)]
-    if part.endswith(("fieldPath", "optionalOldSelf")):
-        return rule.get(part.removeprefix("."))
+        return {}, ""
+    return rules[int(index)], part.removeprefix(".")
+
+
+def _printed(rule: Raw) -> v.Verbatim:
     shown = {"Rule": "rule", "Message": "message", "MessageExpression": "messageExpression"}
     printed = {
         **{name: rule.get(key) or "" for name, key in shown.items()},

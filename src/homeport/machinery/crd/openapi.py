@@ -188,6 +188,18 @@ def _rules(s: Raw, path: str) -> Iterator[Violation]:
             yield v.invalid(f"{place}.fieldPath", field_path, "must be non-empty if specified")
         if _breaks(field_path):
             yield v.invalid(f"{place}.fieldPath", field_path, "must not contain line breaks")
+        if field_path and not _leads_somewhere(field_path, s):
+            yield v.invalid(f"{place}.fieldPath", field_path, "must be a valid path")
+
+
+def _leads_somewhere(field_path: str, s: Raw) -> bool:
+    from homeport.machinery.cel.fieldpath import BadPath, resolve
+
+    try:
+        resolve(field_path, s)
+    except BadPath:
+        return False
+    return True
 
 
 def _breaks(text: str) -> bool:

@@ -39,7 +39,7 @@ def structural_violations(schema: Raw, path: str) -> list[Violation]:
 
 
 def _invariants(s: Raw, level: str, path: str) -> Iterator[Violation]:
-    if s.get("type") == "array" and not isinstance(s.get("items"), Mapping):
+    if s.get("type") == "array" and s.get("items") is None:
         yield v.required(f"{path}.items", "must be specified")
     if isinstance(s.get("items"), Mapping):
         yield from _invariants(s["items"], _ITEM, f"{path}.items")

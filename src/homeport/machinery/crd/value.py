@@ -55,4 +55,4 @@ def _break_rules(s: Raw, value: Any, path: str) -> Iterator[Violation]:
         return
     for broken in rules.validate(value):
         joint = "" if not broken.path or broken.path.startswith("[") else "."
-        yield Violation(broken.reason, broken.message, f"{path}{joint}{broken.path}")
+        yield v.broken_rule(f"{path}{joint}{broken.path}", broken.message, broken.reason, broken.value)

@@ -98,8 +98,12 @@ def selectable_violations(version: Raw, path: str) -> Iterator[Violation]:
 
 def _selectable(text: str, schema: Raw, place: str) -> Iterator[Violation]:
     if not text.startswith("."):
-        got = "[" if text.startswith("[") else text.partition(".")[0]
-        yield v.invalid(place, text, f"is an invalid path: expected . but got: {got}")
+        got = text.partition(".")[0].partition("[")[0]
+        wrong = f"expected [ or . but got: {got}" if got else "array notation is not allowed"
+        yield v.invalid(place, text, f"is an invalid path: {wrong}")
+        return
+    if "[" in text:
+        yield v.invalid(place, text, "is an invalid path: array notation is not allowed")
         return
     at: Any = schema
     for name in text[1:].split("."):

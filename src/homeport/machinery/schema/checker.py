@@ -31,7 +31,7 @@ class Rules(Protocol):
     """The CEL rules of a schema, compiled (see homeport.machinery.cel)."""
 
     def validate(self, obj: Any, old: Any = ...) -> Iterable[Any]:
-        """Broken rules, each with path, message and reason. Without `old` the object is a new one."""
+        """Broken rules, each with path, message, reason and value. Without `old` the object is a new one."""
 
 
 class SchemaChecker:
@@ -122,7 +122,7 @@ class SchemaChecker:
                 found.append(_UNCHECKED)
             else:
                 broken = rules.validate(obj) if old is None else rules.validate(obj, old)
-                found += [Violation(each.reason, each.message, each.path) for each in broken]
+                found += [v.broken_rule(each.path, each.message, each.reason, each.value) for each in broken]
         return found
 
     @cached_property

@@ -64,6 +64,20 @@ def duplicate(field: str, value: Any) -> Violation:
     return Violation(DUPLICATE, f"Duplicate value: {show(value)}", field)
 
 
+def broken_rule(field: str, message: str, reason: str, value: Any) -> Violation:
+    """A CEL rule that does not hold. Objects and lists (value None) are not shown."""
+    field = field or NOWHERE
+    if reason == FORBIDDEN:
+        return forbidden(field, message)
+    if reason == REQUIRED:
+        return required(field, message)
+    if reason == DUPLICATE:
+        return Violation(DUPLICATE, "Duplicate value" if value is None else f"Duplicate value: {show(value)}", field)
+    if value is None:
+        return Violation(INVALID, f"Invalid value: {message}", field)
+    return invalid(field, value, message)
+
+
 class Verbatim(str):
     """Text that stands in a message as it is: what Go prints of a struct, say, with its fields in their own order."""
 

@@ -22,6 +22,7 @@ class Broken(NamedTuple):
     path: str
     message: str
     reason: str
+    value: Any
 
 
 class Small:
@@ -31,14 +32,14 @@ class Small:
         a = obj["spec"]["a"]
         if a < 10 and (old is None or a >= old["spec"]["a"]):
             return []
-        return [Broken("spec.a", "Invalid value: too big or shrinking", "FieldValueInvalid")]
+        return [Broken("spec.a", "too big or shrinking", "FieldValueInvalid", a)]
 
 
 def test_rules_run_after_the_schema_with_the_old_object():
     checker = compile_checker(SCHEMA, rules=Small())
     assert checker.validate({"metadata": {}, "spec": {"a": 5}}) == []
     assert checker.validate({"metadata": {}, "spec": {"a": 50}}) == [
-        ("FieldValueInvalid", "Invalid value: too big or shrinking", "spec.a")
+        ("FieldValueInvalid", "Invalid value: 50: too big or shrinking", "spec.a")
     ]
     assert len(checker.validate({"metadata": {}, "spec": {"a": 5}}, {"metadata": {}, "spec": {"a": 6}})) == 1
 
