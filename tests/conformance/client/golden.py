@@ -15,6 +15,9 @@ from homeport.client.errors import ApiError
 
 FOLDER = Path(__file__).parent / "golden"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_OBJECT = re.compile(r'Invalid value: "\{\\".*\}": ')
+_VERSION_TEXT = re.compile(r"(ResourceVersion in (?:the precondition|record)) \(\d+\)")
+_SCHEME = re.compile(r'in scheme "pkg/[^"]*"')
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -33,12 +36,17 @@ class Normal:
         for word, placeholder in self.words.items():
             value = value.replace(word, placeholder)
         value = _TIME.sub("TIME", value)
+        value = _OBJECT.sub('Invalid value: "OBJECT": ', value)  # whole objects, in the order of Go's struct fields
+        value = _VERSION_TEXT.sub(r"\1 (VERSION)", value)
+        value = _SCHEME.sub('in scheme "SCHEME"', value)  # a line of Go source
         return _UID.sub(lambda found: self._number("UID", found[0]), value)
 
     def __call__(self, value: Any, key: str = "") -> Any:
         if isinstance(value, ApiError):
             return self(value.status)
         if isinstance(value, dict):
+            if value.get("kind") == "Status":
+                value = _in_order(value)
             if "generateName" in value and "name" in value:
                 value = {**value, "name": value["generateName"] + "SUFFIX"}
             return {self.text(name): self(inner, name) for name, inner in sorted(value.items())}
@@ -51,9 +59,48 @@ class Normal:
         return self.text(value) if isinstance(value, str) else value
 
 
+def _in_order(status: dict[str, Any]) -> dict[str, Any]:
+    """Refusals of custom resources list their causes in random order: sort them, and the message with them."""
+    details = status.get("details") or {}
+    causes = details.get("causes") or []
+    if len(causes) < 2 or not str(details.get("group", "")).endswith(".example.com"):
+        return status
+
+    def joined(parts: list[dict[str, Any]]) -> str:
+        return "[" + ", ".join(f"{c.get('field', '')}: {c['message']}" for c in parts) + "]"
+
+    ordered = sorted(causes, key=lambda cause: (cause.get("field", ""), cause.get("message", "")))
+    message = status["message"].replace(joined(causes), joined(ordered))
+    return {**status, "message": message, "details": {**details, "causes": ordered}}
+
+
 def _manager(entry: dict[str, Any]) -> tuple[str, ...]:
     # Servers sort by time, to the second: writes around a full second would come in another order.
     return tuple(str(entry.get(name, "")) for name in ("operation", "manager", "subresource", "apiVersion", "fieldsV1"))
+
+
+def differences(wanted: Any, got: Any, path: str = "") -> list[str]:
+    """One line for every place where two answers differ."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        found = []
+        for name in sorted(wanted.keys() | got.keys()):
+            found += differences(wanted.get(name, ABSENT), got.get(name, ABSENT), f"{path}.{name}")
+        return found
+    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        return [
+            line for i, pair in enumerate(zip(wanted, got, strict=True)) for line in differences(*pair, f"{path}[{i}]")
+        ]
+    if wanted == got:
+        return []
+    return [f"{path}:", f"  wanted {wanted!r}", f"  got    {got!r}"]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
 
 
 class Golden:
@@ -76,7 +123,9 @@ class Golden:
         value = self._seen[label] = self.normal(value)
         if not self._record:
             assert label in self._known, f"{self._test}: no recorded answer {label!r}; record it from the real server"
-            assert value == self._known[label], label
+            if value != self._known[label]:
+                lines = "\n".join(differences(self._known[label], value))
+                raise AssertionError(f"{label}: not as kube-apiserver answers\n{lines}")
 
     def save(self) -> None:
         if self._record and self._seen:

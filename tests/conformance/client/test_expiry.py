@@ -29,7 +29,7 @@ async def test_old_versions_have_expired(api: Api, widgets: Resource) -> None:
     for kind in (CONFIGMAPS, widgets):
         await api.client.delete(kind, api.key("d"))
         await api.client.patch(kind, api.key("a"), MergePatch({"metadata": {"labels": {"x": "y"}}}))
-    api.server.forget()
+    await api.server.forget()
     for kind, label in ((CONFIGMAPS, "configmaps"), (widgets, "widgets")):
         page = pages[kind]
         with pytest.raises(Expired) as caught:
@@ -54,7 +54,7 @@ async def test_old_versions_have_expired(api: Api, widgets: Resource) -> None:
 
 async def test_a_fresh_list_and_watch_work_after_the_history_is_gone(api: Api) -> None:
     await api.client.create(configmap(api, "a"), kind=CONFIGMAPS)
-    api.server.forget()
+    await api.server.forget()
     page = await api.client.list(CONFIGMAPS, api.query())
     async with asyncio.timeout(WAIT_SECONDS):
         async with api.client.watch(CONFIGMAPS, api.query(resource_version=page.resource_version)) as events:
