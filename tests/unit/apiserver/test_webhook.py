@@ -170,7 +170,7 @@ async def test_the_review_tells_all_about_the_request(store: Store, server: Serv
         },
         "oldObject": old,
         "dryRun": False,
-        "options": None,
+        "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
     }
 
 
@@ -197,6 +197,7 @@ async def test_a_removed_webhook_is_asked_no_more(store: Store, server: Server, 
         ({"message": "no", "code": 403, "reason": "Forbidden"}, 403, "Forbidden", ": no"),
         ({"reason": "Expired", "code": 410}, 410, "Expired", ": Expired"),
         ({"message": "odd", "code": 200}, 400, None, ": odd"),
+        ({"message": "m", "code": 403}, 403, None, ": m"),
         (None, 400, None, " without explanation"),
     ],
 )
@@ -368,8 +369,9 @@ async def test_a_condition_that_fails_follows_the_failure_policy(
 ) -> None:
     broken = [{"name": "n", "expression": "fails"}]
     await configure(store, server, "a", matchConditions=broken)
-    with pytest.raises(Forbidden, match='expression "n" resulted in error: no such key'):
+    with pytest.raises(Forbidden) as refused:
         await admission.validate(attributes())
+    assert str(refused.value) == "configmaps \"a\" is forbidden: expression 'fails' resulted in error: no such key"
     await configure(store, server, "a", matchConditions=broken, failurePolicy="Ignore")
     await admission.validate(attributes())
     # One that says no settles it, whatever another could not say.
@@ -388,6 +390,7 @@ async def test_a_dry_run_needs_a_webhook_without_side_effects(
     await configure(store, server, "a", sideEffects="NoneOnDryRun")
     await admission.validate(attributes(dry_run=True))
     assert server.seen[0][1]["dryRun"] is True
+    assert server.seen[0][1]["options"]["dryRun"] == ["All"]
 
 
 async def test_mutating_webhooks_may_refuse_deletions(store: Store, server: Server, admission: Admission) -> None:
@@ -427,16 +430,24 @@ _WRONG_UID = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "r
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (lambda request: web.Response(status=500), "the webhook answered 500"),
-        (lambda request: web.Response(status=302, headers={"Location": "/b"}), "the webhook answered 302"),
-        (lambda request: web.Response(text="hello"), "couldn't parse the response"),
-        (_body(), "expected webhook response of admission.k8s.io/v1"),
-        (_body(apiVersion="admission.k8s.io/v1", kind="AdmissionReview"), "webhook response was absent"),
-        (_body(**_WRONG_UID), "expected response.uid"),
+        (
+            lambda request: web.Response(status=500, text="boom"),
+            'failed to call webhook: an error on the server ("boom")',
+        ),
+        (lambda request: web.Response(status=404), "failed to call webhook: the server could not find the requested"),
+        (lambda request: web.Response(status=302, headers={"Location": "/b"}), '("status 302")'),
+        (lambda request: web.Response(text="hello"), "failed to call webhook: couldn't parse the response"),
+        (lambda request: web.json_response("hello"), "failed to call webhook: couldn't get version/kind"),
+        (_body(), "received invalid webhook response: webhook response was absent"),
+        (_body(apiVersion="v1", kind="Pod", response={}), "expected webhook response of admission.k8s.io/v1, Kind=Adm"),
+        (_body(**_WRONG_UID), "received invalid webhook response: expected response.uid"),
         (lambda request: {"allowed": True, "patch": "!!", "patchType": "JSONPatch"}, "the patch can't be decoded"),
-        (lambda request: {"allowed": True, "patch": "W10=", "patchType": "Other"}, "invalid response.patchType"),
-        (lambda request: {"allowed": True, "patchType": "JSONPatch"}, "but not response.patch"),
-        (patching({"op": "replace", "path": "/no/such", "value": 1}), "no"),
+        (
+            lambda request: {"allowed": True, "patch": "W3t9XQ==", "patchType": "Other"},
+            'unsupported patch type "Other"',
+        ),
+        (lambda request: {"allowed": True, "patch": "W10="}, "returned response.patch but not response.patchType"),
+        (lambda request: {"allowed": True, "patchType": "JSONPatch"}, "response.patchType but not response.patch"),
     ],
 )
 async def test_an_unusable_answer_follows_the_failure_policy(
@@ -452,6 +463,15 @@ async def test_an_unusable_answer_follows_the_failure_policy(
     await configure(store, server, "a", mutating=True, failurePolicy="Ignore")
     given = attributes()
     assert await admission.mutate(given) is given.object
+
+
+async def test_a_patch_that_does_not_fit_is_an_error_whatever_the_policy(
+    store: Store, server: Server, admission: Admission
+) -> None:
+    server.answers["a"] = patching({"op": "replace", "path": "/no/such", "value": 1})
+    await configure(store, server, "a", mutating=True, failurePolicy="Ignore")
+    with pytest.raises(Internal, match=r"Internal error occurred: .*/no/such"):
+        await admission.mutate(attributes())
 
 
 async def test_a_webhook_that_takes_too_long_fails(store: Store, server: Server, admission: Admission) -> None:
@@ -470,7 +490,17 @@ async def test_a_webhook_that_takes_too_long_fails(store: Store, server: Server,
 
 async def test_nobody_at_the_address_is_a_failure(store: Store, server: Server, admission: Admission) -> None:
     await configure(store, server, "a", clientConfig={"url": "https://127.0.0.1:1/x", "caBundle": server.ca})
-    with pytest.raises(Internal, match=r'failed to call webhook: Post "https://127\.0\.0\.1:1/x\?timeout=5s"'):
+    with pytest.raises(Internal) as failed:
+        await admission.validate(attributes())
+    assert str(failed.value) == (
+        'Internal error occurred: failed calling webhook "a.example.org": failed to call webhook: '
+        'Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused'
+    )
+
+
+async def test_a_service_that_is_not_there_is_a_failure(store: Store, server: Server, admission: Admission) -> None:
+    await configure(store, server, "a", clientConfig={"service": {"namespace": "ops", "name": "no"}})
+    with pytest.raises(Internal, match=r'Post "https://no\.ops\.svc:443/\?timeout=5s": service "no" not found'):
         await admission.validate(attributes())
 
 
@@ -478,7 +508,7 @@ async def test_a_server_of_another_authority_is_not_trusted(store: Store, server
     server.answers["a"] = allow
     other = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
     await configure(store, server, "a", clientConfig={"url": f"{server.url}/a", "caBundle": other})
-    with pytest.raises(Internal, match="certificate"):
+    with pytest.raises(Internal, match="tls: failed to verify certificate"):
         await admission.validate(attributes())
     assert server.seen == []
 

@@ -15,12 +15,18 @@ from yarl import URL
 
 from homeport.apiserver.webhook.call import CallFailed
 
-# (namespace, name, port) of a Service > base URL, or None to use the Service's DNS name
+# (namespace, name, port) of a Service > base URL, or None if there is no such Service. Without a resolver the Service's
+# DNS name is used.
 Resolver = Callable[[str, str, int], str | None]
 
 POOLS = 64  # one per CA in use; the one idle longest is given up
 IDLE_SECONDS = 30.0
 CHUNK = 64 * 1024
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, */*",
+    "User-Agent": "kube-apiserver-admission",
+}
 
 
 class _Address(NamedTuple):
@@ -53,7 +59,7 @@ class WebhookCaller:
         except TimeoutError as late:
             raise CallFailed(f"{shown}: context deadline exceeded") from late
         except (aiohttp.ClientError, OSError, ValueError) as failed:
-            raise CallFailed(f"{shown}: {failed or type(failed).__name__}") from failed
+            raise CallFailed(f"{shown}: {_reason(failed)}") from failed
 
     async def _post(
         self, session: aiohttp.ClientSession, address: _Address, body: bytes, timeout: float, limit: int
@@ -61,13 +67,13 @@ class WebhookCaller:
         async with session.post(
             address.url,
             data=body,
-            headers={"Content-Type": "application/json", "Accept": "application/json"},
+            headers=_HEADERS,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=timeout),
             server_hostname=address.server_name,
         ) as response:
             if not 200 <= response.status < 300:
-                raise CallFailed(f'Post "{address.url}": the webhook answered {response.status} {response.reason}')
+                raise CallFailed(await _refusal(response))
             return await _read(response, limit)
 
     def _address(self, client: Mapping[str, Any], timeout: float) -> _Address:
@@ -81,10 +87,13 @@ class WebhookCaller:
         namespace, name = service.get("namespace", ""), service.get("name", "")
         port = int(service.get("port") or 443)
         dns_name = f"{name}.{namespace}.svc"
-        found = self._resolver(namespace, name, port) if self._resolver else None
         path = "/" + str(service.get("path") or "").lstrip("/")
-        url = _parse(found or f"https://{dns_name}:{port}").with_path(path)
-        return _Address(url.update_query(query), dns_name if found else None)
+        if self._resolver is None:
+            return _Address(_parse(f"https://{dns_name}:{port}").with_path(path).update_query(query), None)
+        found = self._resolver(namespace, name, port)
+        if found is None:
+            raise CallFailed(f'Post "https://{dns_name}:{port}{path}?timeout={timeout:g}s": service "{name}" not found')
+        return _Address(_parse(found).with_path(path).update_query(query), dns_name)
 
     async def _session(self, bundle: str) -> aiohttp.ClientSession:
         key = hashlib.sha256(bundle.encode()).digest()
@@ -119,6 +128,28 @@ def _trust(bundle: str) -> ssl.SSLContext:
         raise CallFailed(
             f"unable to load root certificates: the caBundle holds no PEM certificates ({broken})"
         ) from broken
+
+
+def _reason(failed: Exception) -> str:
+    """In the words of Kubernetes where there are some: people search for them."""
+    if isinstance(failed, aiohttp.ClientConnectorCertificateError):
+        inner = failed.certificate_error
+        return f"tls: failed to verify certificate: {getattr(inner, 'verify_message', '') or inner}"
+    if isinstance(failed, aiohttp.ClientConnectorDNSError):
+        return f"dial tcp: lookup {failed.host}: no such host"
+    if isinstance(failed, aiohttp.ClientConnectorError) and isinstance(failed.os_error, ConnectionRefusedError):
+        return f"dial tcp {failed.host}:{failed.port}: connect: connection refused"
+    return str(failed) or type(failed).__name__
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> str:
+    if response.status == 404:
+        return "the server could not find the requested resource"
+    said = ""
+    if response.content_type == "text/plain":
+        said = (await response.content.read(200)).decode("utf-8", "replace").strip()
+    said = said or f"status {response.status}"
+    return f'an error on the server ("{said}") has prevented the request from succeeding'
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

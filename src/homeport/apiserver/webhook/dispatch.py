@@ -15,9 +15,10 @@ import orjson
 import structlog
 
 from homeport.apiserver.admission import DELETE, Admission, Attributes
+from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.source import follow
 from homeport.apiserver.resource import Json, Served
-from homeport.apiserver.webhook.call import Caller, CallFailed
+from homeport.apiserver.webhook.call import AnswerInvalid, Caller, CallFailed
 from homeport.apiserver.webhook.hook import (
     MUTATING,
     VALIDATING,
@@ -27,7 +28,7 @@ from homeport.apiserver.webhook.hook import (
     parse_configuration,
 )
 from homeport.apiserver.webhook.review import Answer, denial, parse_answer, render_review, request_of
-from homeport.client.errors import ApiError, BadRequest, Cause, Forbidden, Internal, not_found
+from homeport.client.errors import ApiError, BadRequest, Cause, Internal, not_found
 from homeport.machinery.patch import PatchError, json_patch
 from homeport.store import Store
 
@@ -107,10 +108,8 @@ class WebhookAdmission:
             return False
         try:
             patched = json_patch(shown, answer.patch)
-        except PatchError as broken:
-            if hook.fail:
-                raise _internal(hook, str(broken)) from broken
-            return False
+        except PatchError as broken:  # no failurePolicy covers this: the webhook answered, but about another object
+            raise _internal(str(broken)) from broken
         if not isinstance(patched, dict) or patched == shown:
             return False
         a.object = await self._back(patched, a, version)
@@ -151,7 +150,12 @@ class WebhookAdmission:
             answer = parse_answer(raw, request, hook.review_version, mutating=hook.mutating)
         except CallFailed as failed:
             if hook.fail:
-                raise _internal(hook, f"failed to call webhook: {failed}") from failed
+                what = (
+                    "received invalid webhook response"
+                    if isinstance(failed, AnswerInvalid)
+                    else "failed to call webhook"
+                )
+                raise _internal(f'failed calling webhook "{hook.name}": {what}: {failed}') from failed
             log.warning("webhook failed and is ignored, as its failurePolicy says", webhook=hook.name, why=str(failed))
             return None, None, own
         for text in answer.warnings:
@@ -199,28 +203,21 @@ def _conditions_hold(hook: Webhook, request: Json, obj: Json | None, old: Json |
         return True
     variables: dict[str, Any] = {"request": request, "object": obj, "oldObject": old}
     errors: list[str] = []
-    for name, condition in hook.conditions:
+    for expression, condition in hook.conditions:
         try:
             if not condition(variables):
                 return False
         except ConditionError as broken:
-            errors.append(f'expression "{name}" resulted in error: {broken}')
+            errors.append(f"expression '{expression}' resulted in error: {broken}")
     if errors and hook.fail:
-        raise _condition_refusal(hook, a, errors)
+        raise _condition_refusal(a, errors)
     return not errors
 
 
-def _condition_refusal(hook: Webhook, a: Attributes, errors: Sequence[str]) -> ApiError:
-    served = a.served
-    qualified = f"{served.plural}.{served.group}" if served.group else served.plural
-    return Forbidden(
-        f'{qualified} "{a.name}" is forbidden: match conditions of webhook "{hook.name}": {"; ".join(errors)}',
-        group=served.group,
-        kind=served.plural,
-        name=a.name,
-    )
+def _condition_refusal(a: Attributes, errors: Sequence[str]) -> ApiError:
+    text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    return refusal(a.served.group, a.served.plural, a.name, text)
 
 
-def _internal(hook: Webhook, why: str) -> Internal:
-    text = f'failed calling webhook "{hook.name}": {why}'
-    return Internal(f"Internal error occurred: {text}", causes=[Cause("", text)])
+def _internal(why: str) -> Internal:
+    return Internal(f"Internal error occurred: {why}", causes=[Cause("", why)])

@@ -120,7 +120,7 @@ def _parse(configuration: str, raw: Mapping[str, Any], mutating: bool, compile_c
         timeout=float(raw.get("timeoutSeconds") or 10),
         review_version=versions[0] if versions else "v1",
         conditions=tuple(
-            (c.get("name", ""), _condition(c.get("expression", ""), compile_condition))
+            (c.get("expression", ""), _condition(c.get("expression", ""), compile_condition))
             for c in raw.get("matchConditions") or ()
         ),
         reinvoke=raw.get("reinvocationPolicy") == "IfNeeded",

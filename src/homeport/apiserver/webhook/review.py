@@ -7,15 +7,16 @@ import binascii
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import orjson
 
-from homeport.apiserver.admission import Attributes
+from homeport.apiserver.admission import DELETE, Attributes
 from homeport.apiserver.request import User
 from homeport.apiserver.resource import Json
-from homeport.apiserver.webhook.call import CallFailed
-from homeport.client.errors import ApiError, BadRequest, from_status
+from homeport.apiserver.webhook.call import AnswerInvalid, CallFailed
+from homeport.client.errors import ApiError, from_status
 
 GROUP = "admission.k8s.io"
 
@@ -57,7 +58,7 @@ def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) 
         "object": obj,
         "oldObject": old,
         "dryRun": a.dry_run,
-        "options": a.options or None,
+        "options": _options(a),
     }
     if a.name:
         request["name"] = a.name
@@ -66,6 +67,16 @@ def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) 
     if a.subresource:
         request["subResource"] = request["requestSubResource"] = a.subresource
     return request
+
+
+def _options(a: Attributes) -> Json:
+    """Of which kind they are tells a DELETE's from a CREATE's; a patch is an update to webhooks."""
+    options: Json = {"kind": f"{a.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1", **a.options}
+    if a.dry_run:
+        options["dryRun"] = ["All"]
+    if a.ctx.field_manager and a.operation != DELETE:
+        options["fieldManager"] = a.ctx.field_manager
+    return options
 
 
 def _namespace(a: Attributes) -> str:
@@ -85,16 +96,16 @@ def parse_answer(body: bytes, request: Json, review_version: str, *, mutating: b
         raise CallFailed(f"couldn't parse the response: {broken}") from broken
     wanted = f"{GROUP}/{review_version}, Kind=AdmissionReview"
     if not isinstance(review, dict):
-        raise CallFailed(f"expected webhook response of {wanted}, got something else")
-    got = f"{review.get('apiVersion')}, Kind={review.get('kind')}"
-    # The first reviews had no type; v1beta1 still lets them.
-    if got != wanted and not (review_version == "v1beta1" and not review.get("kind") and not review.get("apiVersion")):
-        raise CallFailed(f"expected webhook response of {wanted}, got {got}")
+        raise CallFailed("couldn't get version/kind; the response is not an object")
     response = review.get("response")
     if not isinstance(response, dict):
-        raise CallFailed("webhook response was absent")
+        raise AnswerInvalid("webhook response was absent")
+    api_version, kind = review.get("apiVersion"), review.get("kind")
+    # An answer without a type is taken for one of the right type.
+    if (api_version or kind) and (got := f"{api_version}, Kind={kind}") != wanted:
+        raise AnswerInvalid(f"expected webhook response of {wanted}, got {got}")
     if review_version == "v1" and response.get("uid") != request["uid"]:
-        raise CallFailed(f'expected response.uid="{request["uid"]}", got "{response.get("uid", "")}"')
+        raise AnswerInvalid(f'expected response.uid="{request["uid"]}", got "{response.get("uid", "")}"')
     return Answer(
         allowed=response.get("allowed") is True,
         status=_mapping(response.get("status")),
@@ -110,29 +121,30 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _patch(response: Json, review_version: str, *, mutating: bool) -> list[Any]:
     raw, kind = response.get("patch"), response.get("patchType")
-    if not raw:
-        if kind and review_version == "v1":
-            raise CallFailed("webhook returned response.patchType but not response.patch")
+    if review_version == "v1":
+        if raw and not mutating:
+            raise AnswerInvalid("validating webhook may not return response.patch")
+        if raw and not kind:
+            raise AnswerInvalid("webhook returned response.patch but not response.patchType")
+        if kind and not raw:
+            raise AnswerInvalid("webhook returned response.patchType but not response.patch")
+    if not raw or not mutating:
         return []
-    if not mutating:
-        if review_version == "v1":
-            raise CallFailed("validating webhook may not return response.patch")
-        return []
-    if kind != "JSONPatch" and (kind or review_version == "v1"):
-        raise CallFailed(f'webhook returned invalid response.patchType of "{kind or ""}"')
     try:
         patch = orjson.loads(base64.b64decode(raw, validate=True))
     except (ValueError, TypeError, binascii.Error) as broken:
         raise CallFailed(f"the patch can't be decoded: {broken}") from broken
     if not isinstance(patch, list):
         raise CallFailed("the patch is not a list of operations")
+    if patch and kind != "JSONPatch" and (kind or review_version == "v1"):
+        raise AnswerInvalid(f'unsupported patch type "{kind}"')
     return patch
 
 
-class _Unexplained(BadRequest):
-    """A refusal for which the webhook gave no reason: Kubernetes passes on none either."""
-
-    reason = ""
+@cache
+def _unexplained(kind: type[ApiError]) -> type[ApiError]:
+    """The same error, but without a reason: where a webhook gives none, Kubernetes passes on none."""
+    return type(kind.__name__, (kind,), {"reason": ""})
 
 
 def denial(webhook: str, status: Mapping[str, Any]) -> ApiError:
@@ -143,6 +155,9 @@ def denial(webhook: str, status: Mapping[str, Any]) -> ApiError:
     if not isinstance(code, int) or code < 400:
         code = 400
     message = f"{denied}: {why}" if why else f"{denied} without explanation"
-    if code == 400 and not status.get("reason") and not status.get("details"):
-        return _Unexplained(message)
-    return from_status({**status, "message": message, "code": code}, code=code)
+    error = from_status({**status, "message": message, "code": code}, code=code)
+    if status.get("reason"):
+        return error
+    details = _mapping(status.get("details"))
+    named = {field: str(details.get(field) or "") for field in ("group", "kind", "name", "uid")}
+    return _unexplained(type(error))(message, causes=error.causes, code=code, **named)
