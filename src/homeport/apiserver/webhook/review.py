@@ -7,7 +7,6 @@ import binascii
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import orjson
@@ -141,7 +140,6 @@ def _patch(response: Json, review_version: str, *, mutating: bool) -> list[Any]:
     return patch
 
 
-@cache
 def _unexplained(kind: type[ApiError]) -> type[ApiError]:
     """The same error, but without a reason: where a webhook gives none, Kubernetes passes on none."""
     return type(kind.__name__, (kind,), {"reason": ""})
@@ -159,5 +157,6 @@ def denial(webhook: str, status: Mapping[str, Any]) -> ApiError:
     if status.get("reason"):
         return error
     details = _mapping(status.get("details"))
-    named = {field: str(details.get(field) or "") for field in ("group", "kind", "name", "uid")}
-    return _unexplained(type(error))(message, causes=error.causes, code=code, **named)
+    group, kind, name, uid = (str(details.get(field) or "") for field in ("group", "kind", "name", "uid"))
+    cls = _unexplained(type(error))
+    return cls(message, group=group, kind=kind, name=name, uid=uid, causes=error.causes, code=code)
