@@ -22,7 +22,7 @@ from homeport.store.error import StoreBusy, StoreDamaged, StoreTooNew, StoreUnav
 
 APPLICATION_ID = 0x486F6D65
 VERSION = 1
-# Three typical objects to a page instead of one: a third less on disk and less to checksum.
+# Three typical objects to a page instead of one: a third less on disk.
 PAGE_BYTES = 8192
 _MAGIC = b"SQLite format 3\0"
 
