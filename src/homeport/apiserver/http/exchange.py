@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from aiohttp.web import BaseRequest
 from multidict import istr
 
+from homeport.apiserver.auth.decision import Decision
 from homeport.apiserver.http.negotiate import PLAIN, Form
 from homeport.apiserver.http.query import EMPTY, Query
 from homeport.apiserver.http.route import RequestInfo, parse_request, printable, split_target
 from homeport.apiserver.metrics import Labels
 from homeport.apiserver.request import ANONYMOUS, Context, User
+from homeport.client.errors import ApiError
 
 _SERIAL = itertools.count(1)
 _ORIGIN = os.urandom(10).hex()
@@ -37,7 +39,10 @@ _NOTHING = RequestInfo("", "")
 
 
 class Exchange:
-    __slots__ = ("_headers", "audit_id", "ctx", "form", "info", "labels", "query", "request", "user")
+    __slots__ = (
+        "_headers", "actor", "audit_id", "ctx", "decision", "error", "form", "info", "labels", "query", "request",
+        "user",
+    )  # fmt: skip
 
     def __init__(self, request: BaseRequest) -> None:
         self.request = request
@@ -47,6 +52,9 @@ class Exchange:
         self.query: Query = EMPTY
         self.info = _NOTHING
         self.user: User = ANONYMOUS
+        self.actor: User | None = None  # who acts as `user`, where that is somebody else
+        self.decision: Decision | None = None
+        self.error: ApiError | None = None
         self.ctx: Context | None = None
         self.form: Form = PLAIN
         self.labels = _PLAIN_LABELS.get(request.method) or _OTHER_LABELS

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 import orjson
 from aiohttp.web import Response
 
+from homeport.apiserver.auth import openid
+from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.discovery import Discovery, Document
 from homeport.apiserver.http.exchange import ACCEPT, Exchange
 from homeport.apiserver.http.health import Health
@@ -16,7 +18,8 @@ from homeport.apiserver.http.respond import page_not_found, reply, reply_object
 from homeport.apiserver.http.verb import no_method, no_resource
 from homeport.apiserver.kinds.load import kubernetes_version
 from homeport.apiserver.metrics import Metrics
-from homeport.apiserver.registry import Registry
+from homeport.apiserver.openapi import OpenApi
+from homeport.apiserver.resource import Catalog
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _READ = ("GET", "HEAD")
@@ -29,14 +32,39 @@ Paths = Callable[[], Iterable[str]]
 class Root:
     """`mount` adds what else has documents at paths, such as OpenAPI; `paths` is what the index lists of them."""
 
-    def __init__(self, registry: Registry, health: Health, metrics: Metrics) -> None:
+    def __init__(
+        self, catalog: Catalog, health: Health, metrics: Metrics, accounts: ServiceAccounts | None = None
+    ) -> None:
         self._health = health
         self._metrics = metrics
         self._mounts: list[tuple[Find, Paths]] = []
         self._publisher = Publisher()
         self._version = _version()
-        discovery = Discovery(registry.catalog)
+        self._mount_api(catalog)
+        if accounts is not None:
+            self._mount_keys(accounts)
+
+    def _mount_api(self, catalog: Catalog) -> None:
+        discovery, openapi = Discovery(catalog), OpenApi(catalog)
         self.mount(lambda exchange: discovery.find(exchange.info.path, exchange.header(ACCEPT)), discovery.paths)
+        self.mount(
+            lambda exchange: openapi.find(
+                exchange.info.path, exchange.header(ACCEPT), exchange.query.get("hash", None)
+            ),
+            openapi.paths,
+        )
+
+    def _mount_keys(self, accounts: ServiceAccounts) -> None:
+        def find(exchange: Exchange) -> Document | None:
+            path = exchange.info.path
+            if path == openid.CONFIGURATION_PATH:
+                host = exchange.header("Host") or "kubernetes.default.svc"
+                return Document(orjson.dumps(openid.configuration(accounts, f"https://{host}")))
+            if path == openid.KEYS_PATH:
+                return Document(orjson.dumps(openid.keys(accounts)), "application/jwk-set+json")
+            return None
+
+        self.mount(find, lambda: (openid.CONFIGURATION_PATH, openid.KEYS_PATH))
 
     def mount(self, find: Find, paths: Paths) -> None:
         self._mounts.append((find, paths))

@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from time import perf_counter
+from time import perf_counter, time
 from typing import Protocol
 
 import structlog
 from aiohttp.web import BaseRequest, StreamResponse
 
+from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.decision import Attributes, forbidden
 from homeport.apiserver.auth.impersonation import impersonate
 from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.serviceaccount import ServiceAccounts
+from homeport.apiserver.http.auditing import entry_of
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.connection import Connection, ConnectionServer
 from homeport.apiserver.http.exchange import AUTHORIZATION, Exchange
@@ -48,7 +51,7 @@ class Authenticate(Protocol):
 
 
 class HttpServer:
-    """`rbac` None: everybody may do everything (tests of other things than access)."""
+    """`rbac` None: everybody may do everything. `accounts` publish the keys of their tokens."""
 
     def __init__(
         self,
@@ -59,17 +62,20 @@ class HttpServer:
         metrics: Metrics | None = None,
         health: Health | None = None,
         limits: InFlight | None = None,
+        audit: AuditLog | None = None,
+        accounts: ServiceAccounts | None = None,
         bookmark_seconds: float = 60.0,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.health = health or Health()
         self._authenticator = authenticator
         self._rbac = rbac
+        self._audit = audit
         self._limits = limits or InFlight()
         self.watches = Watches(registry, self.metrics, bookmark_seconds=bookmark_seconds)
         self._connectors = Connectors(self.metrics)
         self._verbs = Verbs(registry, self.watches, self._connectors)
-        self.root = Root(registry, self.health, self.metrics)
+        self.root = Root(registry.catalog, self.health, self.metrics, accounts)
         self._server: asyncio.Server | None = None
         self._http: ConnectionServer | None = None
         self._draining = False
@@ -133,9 +139,12 @@ class HttpServer:
     # -- a request ---------------------------------------------------------------------------------------------
 
     async def _serve(self, request: BaseRequest) -> StreamResponse:
-        exchange = Exchange(request)
+        """Everything of one request. This frame stays while a watch lasts, so it holds little."""
         started = perf_counter()
         self._open += 1
+        exchange = Exchange(request)
+        audited = exchange if self._audit is not None else None
+        response: StreamResponse | None = None
         try:
             response = await self._answered(exchange)
             if not response.prepared:
@@ -147,17 +156,25 @@ class HttpServer:
             self._open -= 1
             if self._idle is not None and not self._open:
                 self._idle.set()
+            if audited is not None:
+                self._record(audited, response, perf_counter() - started)
         if self._draining:
             response.force_close()
         return response
+
+    def _record(self, exchange: Exchange, response: StreamResponse | None, seconds: float) -> None:
+        if self._audit is not None:
+            now = time()
+            code = response.status if response is not None else 499  # the client left before there was an answer
+            self._audit.write(entry_of(exchange, code, now - seconds, now))
 
     async def _answered(self, exchange: Exchange) -> StreamResponse:
         try:
             return await self._answer(exchange)
         except ApiError as error:
-            return reply_error(exchange, error)
+            return self._refused(exchange, error)
         except RecursionError:
-            return reply_error(exchange, BadRequest("the request is nested too deeply to be processed"))
+            return self._refused(exchange, BadRequest("the request is nested too deeply to be processed"))
         except ConnectionError:
             raise  # nobody is there to hear of it
         except Exception:
@@ -169,7 +186,11 @@ class HttpServer:
                 user=exchange.user.name,
             )
             text = f"Internal error occurred: see the server's log under Audit-Id {exchange.audit_id}"
-            return reply_error(exchange, Internal(text))
+            return self._refused(exchange, Internal(text))
+
+    def _refused(self, exchange: Exchange, error: ApiError) -> StreamResponse:
+        exchange.error = error
+        return reply_error(exchange, error)
 
     async def _answer(self, exchange: Exchange) -> StreamResponse:
         exchange.parse()
@@ -202,13 +223,15 @@ class HttpServer:
         )
         exchange.user = user or ANONYMOUS
         if self._rbac is not None and exchange.impersonates:
-            exchange.user = impersonate(exchange.user, exchange.request.headers.items(), self._rbac)
+            actor = exchange.user
+            exchange.user = impersonate(actor, exchange.request.headers.items(), self._rbac)
+            exchange.actor = actor
 
     def _authorize(self, exchange: Exchange) -> None:
         if self._rbac is None:
             return
         asked = attributes_of(exchange)
-        decision = self._rbac.authorize(asked)
+        decision = exchange.decision = self._rbac.authorize(asked)
         if not decision.allowed:
             raise forbidden(asked, decision.reason)
 
