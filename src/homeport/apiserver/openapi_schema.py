@@ -103,7 +103,12 @@ def _in_v3(schema: Any) -> Any:
         return [_in_v3(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    rest = {key: value if key in ("default", "enum") else _in_v3(value) for key, value in schema.items()}
+    rest: Json = {}
+    for key, value in schema.items():
+        if key == "properties":  # names, which may be those of keywords
+            rest[key] = {name: _in_v3(child) for name, child in value.items()}
+        else:
+            rest[key] = value if key in ("default", "enum") else _in_v3(value)
     if isinstance(rest.get("$ref"), str) and len(rest) > 1:
         reference = rest.pop("$ref")
         rest["allOf"] = [{"$ref": reference}]
