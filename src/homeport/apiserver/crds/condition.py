@@ -74,6 +74,16 @@ def _aggregate(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
+def is_settled(crd: Json, names: Json, reason: str, message: str) -> bool:
+    """Whether the status already says so: nothing to write for most definitions when a server starts."""
+    named = condition(crd, "NamesAccepted") or {}
+    if (named.get("reason"), named.get("message")) != (reason, message):
+        return False
+    if (crd["status"].get("acceptedNames") or {}) != names or crd["spec"].get("preserveUnknownFields"):
+        return False
+    return condition(crd, "Established") is not None and (reason != "NoConflicts" or is_true(crd, "Established"))
+
+
 def settle_status(crd: Json, names: Json, reason: str, message: str, now: str) -> None:
     """Writes names and conditions into the definition, in place."""
     status = crd.setdefault("status", {})

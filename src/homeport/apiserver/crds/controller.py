@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from homeport.apiserver.admission import DELETE, Attributes
-from homeport.apiserver.crds.condition import accept_names, is_true, set_condition, settle_status
+from homeport.apiserver.crds.condition import accept_names, is_settled, is_true, set_condition, settle_status
 from homeport.apiserver.crds.served import build_served
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
@@ -132,7 +132,8 @@ class CustomResources:
         established = definition.reason == "NoConflicts" or is_true(crd, "Established")
         if established and self._may_be_served(names, definition.group):
             self._put(definition, names)
-        self._queue(name)
+        if definition.terminating or not is_settled(crd, names, definition.reason, definition.text):
+            self._queue(name)
 
     def _put(self, definition: _Definition, names: Json) -> None:
         crd, before = definition.crd, definition.served

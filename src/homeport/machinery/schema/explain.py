@@ -17,6 +17,7 @@ from homeport.machinery.schema.violation import Violation
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 FLOAT32_MAX: Final = 3.4028234663852886e38
+EXACT_MAX: Final = 2**53 - 1  # beyond it a float is not trusted to be a whole number
 
 
 class _Unrelated:
@@ -117,7 +118,7 @@ class Explainer:
 
     def _check_type(self, types: tuple[str, ...], format_: str, value: Any, path: str, result: Result) -> None:
         found, found_format = kind_of(value)
-        whole = found == "number" and float(value).is_integer()
+        whole = found == "number" and is_whole(value)
         if found in types or (found == "integer" and "number" in types) or (whole and "integer" in types):
             result.matches += 1
         elif format_ and not isinstance(value, (str, list)) and found_format != format_:
@@ -323,10 +324,14 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def is_whole(value: float) -> bool:
+    return float(value).is_integer() and abs(value) <= EXACT_MAX
+
+
 def in_range(value: float, type_: str, format_: str) -> bool:
     if type_ == "integer":
         low, high = INT32 if format_ == "int32" else INT64
-        return low <= value <= high
+        return low <= value <= high and value == int(value)
     return not (format_ == "float" and abs(value) > FLOAT32_MAX)
 
 
@@ -336,7 +341,7 @@ def is_multiple(value: float, factor: float) -> bool:
     if isinstance(value, int) and float(factor).is_integer():
         return value % int(factor) == 0
     quotient = 1 / factor * value if factor < 1 else value / factor
-    return abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
+    return abs(quotient) <= EXACT_MAX and abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
 
 
 def correlate(schema: Schema, value: list[Any], old: Any) -> list[Any] | None:

@@ -100,7 +100,7 @@ class Translator:
         if high is not None:
             out["exclusiveMaximum" if raw.get("exclusiveMaximum") is True else "maximum"] = high
         format_, type_ = raw.get("format"), raw.get("type")
-        if type_ == "integer":
+        if type_ == "integer" or "integer" in self._types(raw):
             least, most = INT32 if format_ == "int32" else INT64
         elif type_ == "number" and format_ == "float":
             least, most = -FLOAT32_MAX, FLOAT32_MAX  # type: ignore[assignment]

@@ -103,7 +103,7 @@ class Shaper:
         additional = schema.additional
         open_ = preserving or additional is not None or not self._prune or (self._builtin and not properties)
         walk_rest = self._walk(additional) if additional is not None else None
-        drop_nulls = self._null_dropper(schema)
+        drop_nulls = self._null_dropper(schema, embedded)
 
         def walk(obj: Any) -> Unknown:
             if obj.__class__ is not dict:
@@ -151,14 +151,16 @@ class Shaper:
                 continue
             yield name, _maker(default)
 
-    def _null_dropper(self, schema: Schema) -> Callable[[dict[str, Any]], None]:
+    def _null_dropper(self, schema: Schema, embedded: bool) -> Callable[[dict[str, Any]], None]:
         properties, additional = schema.properties, schema.additional
 
         def drop(obj: dict[str, Any]) -> None:
             # A null that has a default goes as well: the default is filled in right after.
             for name in [name for name, value in obj.items() if value is None]:
                 child = properties.get(name) or additional
-                if child is not None and not child.nullable:
+                if embedded and name == "metadata":
+                    obj[name] = {}
+                elif child is not None and not child.nullable:
                     del obj[name]
 
         return drop
