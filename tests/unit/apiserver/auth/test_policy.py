@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import copy
 from typing import Any
 
@@ -12,11 +13,12 @@ from homeport.apiserver.auth.rbac import GROUP, Rbac
 from homeport.apiserver.auth.reconcile import BINDING, ROLE, Aggregator, ensure_policy, plan_policy
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.local import LocalClient
+from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.apiserver.resource import Catalog
 from homeport.client.protocol import Key
-from homeport.store import Store
+from homeport.store import Change, Store
 
 KNOWN = User("anna", ("system:authenticated",))
 
@@ -29,6 +31,8 @@ def by_name(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def client(store: Store) -> LocalClient:
     catalog = Catalog()
     for served in builtin_kinds():
+        if served.group == GROUP:
+            served.naming = path_segment
         catalog.add(served)
     return LocalClient(Registry(store, catalog, Admission()))
 
@@ -118,3 +122,27 @@ async def test_a_new_part_reaches_its_aggregated_roles(client: LocalClient, rbac
     await client.create(part, kind=ROLE)
     assert await aggregator.settle() == 3
     assert part["rules"][0] in (await client.get(ROLE, Key("", "admin")))["rules"]
+
+
+async def test_a_running_aggregator_follows_changes(client: LocalClient, rbac: Rbac, store: Store) -> None:
+    await ensure_policy(client)
+    aggregator = Aggregator(rbac, client)
+    stop = aggregator.follow(store)
+    written = asyncio.Event()
+
+    def look(changes: list[Change]) -> None:
+        if all(stored == due for _, stored, due in rbac.roles.aggregated()):
+            written.set()
+
+    store.subscribe(f"clusterroles.{GROUP}", look)
+    running = asyncio.create_task(aggregator.run())
+    try:
+        await asyncio.wait_for(written.wait(), 10)
+        written.clear()
+        await client.delete(ROLE, Key("", "system:aggregate-to-view"))
+        await asyncio.wait_for(written.wait(), 10)
+        assert not (await client.get(ROLE, Key("", "view"))).get("rules")
+    finally:
+        stop()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
