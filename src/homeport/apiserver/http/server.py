@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import traceback
 from time import perf_counter, time
 from typing import Protocol
 
@@ -178,8 +179,10 @@ class HttpServer:
         except ConnectionError:
             raise  # nobody is there to hear of it
         except Exception:
-            log.exception(
+            # As text: loggers that draw exceptions show local variables, and those hold bodies.
+            log.error(
                 "request failed",
+                traceback=traceback.format_exc(),
                 audit_id=exchange.audit_id,
                 method=exchange.request.method,
                 path=exchange.info.path,

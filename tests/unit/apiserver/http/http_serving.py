@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 from cryptography.hazmat.primitives.asymmetric import ec
+from yarl import URL
 
 from homeport.api.meta import Resource
 from homeport.apiserver.admission import Admission
@@ -132,10 +134,12 @@ class Api:
         data = body if body is None or isinstance(body, bytes) else orjson.dumps(body)
         if data is not None and content_type is not None:
             sent["Content-Type"] = content_type
-        from yarl import URL
-
         async with self.session.request(
-            method, URL(self.base + path, encoded=True), data=data, headers=sent, skip_auto_headers=["Content-Type"]
+            method,
+            URL(self.base + path, encoded=True),
+            data=None if data is None else io.BytesIO(data),
+            headers=sent,
+            skip_auto_headers=["Content-Type"],
         ) as got:
             return Answer(got.status, got.headers, await got.read(), got.headers.getall("Warning", []))
 

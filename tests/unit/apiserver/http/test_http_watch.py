@@ -34,7 +34,7 @@ async def watching(api: Api, query: str = "watch=1", **headers: str) -> AsyncIte
 
 
 async def until(condition: Any) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - nothing announces what tests wait for
         await asyncio.sleep(0)
 
 
