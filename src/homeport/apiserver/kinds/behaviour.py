@@ -4,24 +4,138 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
-from homeport.apiserver.kinds.strategy import WithStatus
+from homeport.apiserver.kinds import event, pod
+from homeport.apiserver.kinds.allocation import Allocator
+from homeport.apiserver.kinds.apiservice import ApiService
+from homeport.apiserver.kinds.certificate import CertificateSigningRequest
+from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
+from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
+from homeport.apiserver.kinds.job import CronJob, Job
+from homeport.apiserver.kinds.namespace import Namespace, namespace_name
+from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
+from homeport.apiserver.kinds.node import Node
+from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
+from homeport.apiserver.kinds.rbac import GROUP as RBAC
+from homeport.apiserver.kinds.rbac import Binding, Role
+from homeport.apiserver.kinds.secret import Secret
+from homeport.apiserver.kinds.service import Service
+from homeport.apiserver.kinds.storage import (
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from homeport.apiserver.kinds.strategy import Plain
+from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
+from homeport.apiserver.kinds.workload import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from homeport.apiserver.name import dns_label, path_segment
 from homeport.apiserver.resource import Served, Strategy
+
+Shape = Callable[[Served], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     strategy: Strategy
-    shape: Callable[[Served], None] = lambda served: None
+    shape: Shape = lambda served: None
 
 
-@cache
 def behaviours() -> dict[tuple[str, str], Behaviour]:
     """By group and kind. Kinds that are not listed have no rules beyond their schema."""
-    return {("", "Pod"): Behaviour(WithStatus(), _graceful)}
+    hooks, storage, network = "admissionregistration.k8s.io", "storage.k8s.io", "networking.k8s.io"
+    plain, counted = _shape(), _shape(generation=True)
+    return {
+        ("", "Namespace"): Behaviour(
+            Namespace(), _shape(naming=namespace_name, fields=("status.phase",), returns_deleted=True)
+        ),
+        ("", "Secret"): Behaviour(Secret(), _shape(fields=("type",))),
+        ("", "ConfigMap"): Behaviour(ConfigMap(), plain),
+        ("", "Service"): Behaviour(
+            Service(Allocator()),
+            _shape(naming=dns_label, fields=("spec.clusterIP", "spec.type"), upsert=True, returns_deleted=True),
+        ),
+        ("", "Endpoints"): Behaviour(Endpoints(), _endpoints),
+        ("", "ServiceAccount"): Behaviour(Plain(), _shape(returns_deleted=True)),
+        ("", "Event"): Behaviour(event.Event(), _shape(fields=event.FIELDS, upsert=True)),
+        ("", "Node"): Behaviour(Node(), _shape(fields=("spec.unschedulable",))),
+        ("", "Pod"): Behaviour(pod.Pod(), _pods),
+        ("", "PersistentVolumeClaim"): Behaviour(PersistentVolumeClaim(), _shape(returns_deleted=True)),
+        ("", "PersistentVolume"): Behaviour(PersistentVolume(), _shape(returns_deleted=True)),
+        ("", "LimitRange"): Behaviour(LimitRange(), _shape(upsert=True)),
+        ("", "ResourceQuota"): Behaviour(ResourceQuota(), _shape(returns_deleted=True)),
+        ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
+        ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
+        ("apps", "Deployment"): Behaviour(Deployment(), counted),
+        ("apps", "StatefulSet"): Behaviour(StatefulSet(), _shape(naming=dns_label, generation=True)),
+        ("apps", "DaemonSet"): Behaviour(DaemonSet(), counted),
+        ("apps", "ReplicaSet"): Behaviour(ReplicaSet(), counted),
+        ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
+        ("batch", "Job"): Behaviour(Job(), _shape(fields=("status.successful",), generation=True)),
+        ("batch", "CronJob"): Behaviour(CronJob(), counted),
+        ("policy", "PodDisruptionBudget"): Behaviour(PodDisruptionBudget(), counted),
+        (RBAC, "Role"): Behaviour(Role(namespaced=True), _rbac),
+        (RBAC, "RoleBinding"): Behaviour(Binding(namespaced=True), _rbac),
+        (RBAC, "ClusterRole"): Behaviour(Role(namespaced=False), _rbac),
+        (RBAC, "ClusterRoleBinding"): Behaviour(Binding(namespaced=False), _rbac),
+        ("coordination.k8s.io", "Lease"): Behaviour(Lease(), _shape(upsert=True)),
+        (hooks, "ValidatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=False), counted),
+        (hooks, "MutatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=True), counted),
+        ("certificates.k8s.io", "CertificateSigningRequest"): Behaviour(
+            CertificateSigningRequest(), _shape(fields=("spec.signerName",))
+        ),
+        (storage, "StorageClass"): Behaviour(StorageClass(), _shape(returns_deleted=True)),
+        (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), _shape(returns_deleted=True)),
+        (storage, "CSINode"): Behaviour(CsiNode(), _shape(returns_deleted=True)),
+        (storage, "CSIDriver"): Behaviour(CsiDriver(), _shape(returns_deleted=True)),
+        (network, "Ingress"): Behaviour(Ingress(), counted),
+        (network, "IngressClass"): Behaviour(IngressClass(), counted),
+        (network, "NetworkPolicy"): Behaviour(NetworkPolicy(), counted),
+        ("scheduling.k8s.io", "PriorityClass"): Behaviour(PriorityClass(), counted),
+        ("apiregistration.k8s.io", "APIService"): Behaviour(ApiService(), _shape(naming=path_segment)),
+    }
 
 
-def _graceful(served: Served) -> None:
+def _shape(
+    *,
+    naming: Callable[[str], str | None] | None = None,
+    fields: tuple[str, ...] = (),
+    generation: bool = False,
+    upsert: bool = False,
+    returns_deleted: bool = False,
+) -> Shape:
+    """How a kind is served. `generation`: it counts changes of its spec; `upsert`: a PUT may create it."""
+
+    def shape(served: Served) -> None:
+        if naming is not None:
+            served.naming = naming
+        served.field_names = fields
+        served.spec_generation = generation
+        served.create_on_update = upsert
+        served.returns_deleted = returns_deleted
+
+    return shape
+
+
+def _pods(served: Served) -> None:
+    _shape(fields=pod.FIELDS, generation=True, returns_deleted=True)(served)
     served.graceful = True
-    served.returns_deleted = True
+
+
+def _endpoints(served: Served) -> None:
+    _shape(upsert=True)(served)
+    for version in served.versions.values():
+        version.deprecation = DEPRECATED
+
+
+def _events(served: Served) -> None:
+    """Kept with the core group's Events, in their form."""
+    _shape(fields=event.NEW_FIELDS, upsert=True)(served)
+    served.stored_as = "events"
+    served.storage = event.STORED
+    served.convert = event.convert
+
+
+_rbac = _shape(naming=path_segment, upsert=True)

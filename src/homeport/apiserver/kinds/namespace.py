@@ -1,0 +1,45 @@
+"""Namespace: its own finalizers in the spec, a phase, and the label that carries its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.apiserver.kinds.strategy import Plain
+from homeport.apiserver.name import dns_label
+from homeport.apiserver.resource import Json
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+FINALIZER = "kubernetes"
+
+
+def namespace_name(name: str) -> str | None:
+    return "must not contain dots" if "." in name else dns_label(name)
+
+
+class Namespace(Plain):
+    def default(self, obj: Json) -> None:
+        meta = obj["metadata"]
+        if meta.get("name"):
+            # Labels may be shared with the object this one was made from.
+            meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: meta["name"]}
+        status = obj["status"] = obj.get("status") or {}
+        status.setdefault("phase", "Active")
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"phase": "Active"}
+        spec = obj["spec"] = obj.get("spec") or {}
+        finalizers = spec.get("finalizers") or []
+        if FINALIZER not in finalizers:
+            spec["finalizers"] = [*finalizers, FINALIZER]
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        # Only the finalize subresource takes finalizers away.
+        spec = obj["spec"] = obj.get("spec") or {}
+        kept = (old.get("spec") or {}).get("finalizers")
+        if kept:
+            spec["finalizers"] = kept
+        else:
+            spec.pop("finalizers", None)
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        return {"status.phase": (obj.get("status") or {}).get("phase", "")}

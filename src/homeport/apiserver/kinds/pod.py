@@ -1,0 +1,219 @@
+"""Pod: its life cycle fields, and the little of a spec that may change.
+
+Two things that kube-apiserver leaves to admission are done here: tolerations for nodes in trouble, and the priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from homeport.apiserver.kinds.check import MAX_INT32, forbidden, invalid, required, within
+from homeport.apiserver.kinds.podrule import pod_spec
+from homeport.apiserver.kinds.podspec import default_pod_spec, default_requests
+from homeport.apiserver.kinds.strategy import Plain
+from homeport.apiserver.resource import Json
+from homeport.client.errors import Cause
+from homeport.machinery.quantity import parse_quantity
+
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_CHANGEABLE = (
+    "`spec.containers[*].image`", "`spec.initContainers[*].image`", "`spec.activeDeadlineSeconds`",
+    "`spec.tolerations` (only additions to existing tolerations)",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)  # fmt: skip
+
+# A PriorityClass by name; '' for the one that is the default.
+FindPriority = Callable[[str], Json | None]
+
+
+class Pod(Plain):
+    def __init__(self, find_priority: FindPriority = lambda name: None) -> None:
+        self.find_priority = find_priority
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"phase": "Pending"}
+        spec = obj["spec"] = obj.get("spec") or {}
+        _tolerate(spec)
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        """What admission set when the Pod was made is kept when a client leaves it out."""
+        spec, before = obj["spec"] = obj.get("spec") or {}, old.get("spec") or {}
+        for field in ("priority", "preemptionPolicy"):
+            if field not in spec and field in before:
+                spec[field] = before[field]
+
+    def default(self, obj: Json) -> None:
+        spec = obj["spec"] = obj.get("spec") or {}
+        default_pod_spec(spec)
+        default_requests(spec)
+        spec.setdefault("enableServiceLinks", True)
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        if spec.get("hostNetwork"):
+            _host_ports(spec)
+        if "priority" not in spec:
+            self._prioritise(spec)
+        status = obj["status"] = obj.get("status") or {}
+        if not status.get("qosClass"):
+            status["qosClass"] = qos_class(spec)
+        _sync_addresses(status)
+
+    def _prioritise(self, spec: Json) -> None:
+        name = spec.get("priorityClassName", "")
+        found = self.find_priority(name)
+        if found is not None and not name:
+            spec["priorityClassName"] = found["metadata"]["name"]
+        spec["priority"] = (found or {}).get("value", 0)
+        spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        spec = obj["spec"]
+        causes = list(pod_spec("spec", spec))
+        if old is None:
+            if spec.get("ephemeralContainers"):
+                causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+            if spec.get("nodeName") and spec.get("schedulingGates"):
+                detail = "cannot be set until all schedulingGates have been cleared"
+                causes.append(forbidden("spec.nodeName", detail))
+        else:
+            causes += _changed(spec, old["spec"])
+        return causes
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        return {
+            "spec.nodeName": spec.get("nodeName", ""),
+            "spec.restartPolicy": spec.get("restartPolicy", ""),
+            "spec.schedulerName": spec.get("schedulerName", ""),
+            "spec.serviceAccountName": spec.get("serviceAccountName", ""),
+            "spec.hostNetwork": "true" if spec.get("hostNetwork") else "false",
+            "status.phase": status.get("phase", ""),
+            "status.podIP": status.get("podIP", ""),
+            "status.podIPs": status.get("podIP", ""),
+            "status.nominatedNodeName": status.get("nominatedNodeName", ""),
+        }
+
+
+FIELDS = (
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+)  # fmt: skip
+
+
+def _tolerate(spec: Json) -> None:
+    """A Pod stays five minutes on a node that is in trouble, unless it says otherwise."""
+    given = spec.get("tolerations") or []
+    missing = [key for key in _TOLERATED if not any(_covers(toleration, key) for toleration in given)]
+    if missing:
+        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+
+
+def _covers(toleration: Json, key: str) -> bool:
+    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (None, "", "NoExecute")
+
+
+def _host_ports(spec: Json) -> None:
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            for port in container.get("ports") or ():
+                if not port.get("hostPort") and port.get("containerPort"):
+                    port["hostPort"] = port["containerPort"]
+
+
+def _sync_addresses(status: Json) -> None:
+    """podIP is the first of podIPs."""
+    one, many = status.get("podIP"), status.get("podIPs")
+    if one and (not many or many[0].get("ip") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif many and not one:
+        status["podIP"] = many[0].get("ip", "")
+
+
+def qos_class(spec: Json) -> str:
+    """Guaranteed: every container limits CPU and memory and requests as much. BestEffort: nobody asks for anything."""
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    guaranteed = True
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            resources = container.get("resources") or {}
+            bounded = set()
+            for into, part in ((requests, "requests"), (limits, "limits")):
+                for key, amount in (resources.get(part) or {}).items():
+                    value = parse_quantity(amount)
+                    if key in ("cpu", "memory") and value.amount > 0:
+                        into[key] = into[key] + value if key in into else value
+                        if part == "limits":
+                            bounded.add(key)
+            guaranteed = guaranteed and bounded == {"cpu", "memory"}
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed and requests == limits else "Burstable"
+
+
+def _changed(spec: Json, old: Json) -> Iterator[Cause]:
+    for field in ("containers", "initContainers"):
+        now, before = spec.get(field) or [], old.get(field) or []
+        if len(now) != len(before):
+            yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+            return
+        for i, container in enumerate(now):
+            image = container.get("image", "")
+            if not image:
+                yield required(f"spec.{field}[{i}].image")
+            elif image != image.strip():
+                yield invalid(f"spec.{field}[{i}].image", image, "must not have leading or trailing whitespace")
+    deadline = list(_deadline(spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")))
+    yield from deadline
+    if deadline and spec.get("activeDeadlineSeconds") is not None:
+        return
+    yield from _tolerations(spec.get("tolerations") or [], old.get("tolerations") or [])
+    yield from _new_gates(spec.get("schedulingGates") or [], old.get("schedulingGates") or [])
+    different = _differences(spec, old)
+    if different:
+        listed = ",".join(_CHANGEABLE)
+        yield forbidden("spec", f"pod updates may not change fields other than {listed}\n{different}")
+
+
+def _deadline(now: int | None, before: int | None) -> Iterator[Cause]:
+    field = "spec.activeDeadlineSeconds"
+    if now is not None:
+        yield from within(field, now, 0, MAX_INT32)
+        if before is not None and before < now:
+            yield invalid(field, now, "must be less than or equal to previous value")
+    elif before is not None:
+        yield invalid(field, now, "must not update from a positive integer to nil value")
+
+
+def _tolerations(now: list[Json], before: list[Json]) -> Iterator[Cause]:
+    for old in before:
+        kept = any({**new, "tolerationSeconds": None} == {**old, "tolerationSeconds": None} for new in now)
+        if not kept:
+            detail = "existing toleration can not be modified except its tolerationSeconds"
+            yield forbidden("spec.tolerations", detail)
+            return
+
+
+def _new_gates(now: list[Json], before: list[Json]) -> Iterator[Cause]:
+    known = {gate.get("name") for gate in before}
+    for i, gate in enumerate(now):
+        if gate.get("name") not in known:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+            yield forbidden(f"spec.schedulingGates[{i}].name", detail)
+
+
+def _differences(spec: Json, old: Json) -> str:
+    """The fields that differ and may not, one per line; '' if there are none."""
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "containers", "initContainers"}
+    if old.get("schedulingGates"):
+        free |= {"nodeSelector", "affinity"}  # a gated Pod may still be told where to go
+    names = sorted(
+        field for field in spec.keys() | old.keys() if field not in free and spec.get(field) != old.get(field)
+    )
+    for field in ("containers", "initContainers"):
+        for i, (now, before) in enumerate(zip(spec.get(field) or [], old.get(field) or [], strict=False)):
+            parts = sorted(p for p in now.keys() | before.keys() if p != "image" and now.get(p) != before.get(p))
+            names += [f"{field}[{i}].{part}" for part in parts]
+    return "\n".join(f"spec.{name}" for name in names)

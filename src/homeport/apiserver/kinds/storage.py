@@ -1,0 +1,273 @@
+"""PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment, CSINode and CSIDriver.
+
+The finalizers kubernetes.io/pv-protection and pvc-protection, which kube-apiserver puts on volumes and claims, are not
+put on them here: they are for kube-controller-manager to take away again. Of the kinds of volume, not checked are those
+of single vendors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from homeport.apiserver.kinds.check import (
+    dns_subdomain,
+    duplicate,
+    forbidden,
+    immutable,
+    invalid,
+    label_key,
+    label_selector,
+    named,
+    one_of,
+    required,
+    unsupported,
+)
+from homeport.apiserver.kinds.strategy import Plain, WithStatus
+from homeport.apiserver.resource import Json
+from homeport.client.errors import Cause
+from homeport.machinery.quantity import parse_quantity
+
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_POSITIVE = "must be greater than zero"
+# Fields of a PersistentVolumeSpec that are not the source of the volume.
+_NO_SOURCE = frozenset({
+    "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
+    "storageClassName", "volumeAttributesClassName", "volumeMode",
+})  # fmt: skip
+
+
+def default_claim(claim: Json) -> None:
+    claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+    status = claim["status"] = claim.get("status") or {}
+    if not status.get("phase"):
+        status["phase"] = "Pending"
+
+
+def _access_modes(field: str, modes: list[str]) -> Iterator[Cause]:
+    for mode in modes:
+        if mode not in _MODES:
+            yield unsupported(field, mode, _MODES)
+    if "ReadWriteOncePod" in modes and len(modes) > 1:
+        yield forbidden(field, "may not use ReadWriteOncePod with other access modes")
+
+
+def claim_spec(field: str, spec: Json) -> Iterator[Cause]:
+    modes = spec.get("accessModes") or []
+    if not modes:
+        yield required(f"{field}.accessModes", "at least 1 access mode is required")
+    yield from label_selector(f"{field}.selector", spec.get("selector"))
+    yield from _access_modes(f"{field}.accessModes", modes)
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        yield required(f"{field}.resources[storage]")
+    elif parse_quantity(size).amount <= 0:
+        yield invalid(f"{field}.resources[storage]", size, _POSITIVE)
+    if spec.get("storageClassName"):
+        yield from named(f"{field}.storageClassName", spec["storageClassName"], dns_subdomain)
+    if spec.get("volumeMode") is not None:
+        yield from one_of(f"{field}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
+
+
+class PersistentVolumeClaim(WithStatus):
+    """`default_class` names the StorageClass of claims that name none, if there is one."""
+
+    def __init__(self, default_class: Callable[[], str | None] = lambda: None) -> None:
+        self.default_class = default_class
+
+    def prepare_create(self, obj: Json) -> None:
+        super().prepare_create(obj)
+        spec = obj["spec"] = obj.get("spec") or {}
+        if spec.get("storageClassName") is None and (name := self.default_class()):
+            spec["storageClassName"] = name
+
+    def default(self, obj: Json) -> None:
+        default_claim(obj)
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        causes = list(claim_spec("spec", obj["spec"]))
+        if old is not None:
+            causes += self._changed(obj["spec"], old)
+        return causes
+
+    def _changed(self, spec: Json, old: Json) -> Iterator[Cause]:
+        before = old["spec"]
+        allowed = {"resources", "volumeAttributesClassName"}
+        if not before.get("volumeName"):
+            allowed.add("volumeName")  # binding happens once
+        if before.get("storageClassName") is None:
+            allowed.add("storageClassName")  # a default class may be chosen later
+        if any(spec.get(f) != before.get(f) for f in (spec.keys() | before.keys()) - allowed):
+            detail = (
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
+                "claims"
+            )
+            yield forbidden("spec", detail)
+        size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        was = ((before.get("resources") or {}).get("requests") or {}).get("storage")
+        if size is not None and was is not None and parse_quantity(size) < parse_quantity(was):
+            field = "spec.resources.requests.storage"
+            yield forbidden(field, "field can not be less than status.capacity")
+        elif size != was and (old.get("status") or {}).get("phase") != "Bound":
+            yield forbidden("spec", "spec is immutable after creation except resources.requests for bound claims")
+
+
+class PersistentVolume(WithStatus):
+    def __init__(self, now: Callable[[], str] | None = None) -> None:
+        self.now = now
+
+    def prepare_create(self, obj: Json) -> None:
+        obj["status"] = {"phase": "Pending"}
+        if self.now is not None:
+            obj["status"]["lastPhaseTransitionTime"] = self.now()
+
+    def default(self, obj: Json) -> None:
+        spec = obj["spec"] = obj.get("spec") or {}
+        if not spec.get("persistentVolumeReclaimPolicy"):
+            spec["persistentVolumeReclaimPolicy"] = "Retain"
+        spec.setdefault("volumeMode", "Filesystem")
+        if spec.get("hostPath") is not None:
+            spec["hostPath"].setdefault("type", "")
+        status = obj["status"] = obj.get("status") or {}
+        if not status.get("phase"):
+            status["phase"] = "Pending"
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        spec = obj["spec"]
+        causes: list[Cause] = []
+        modes: list[str] = spec.get("accessModes") or []
+        if not modes:
+            causes.append(required("spec.accessModes"))
+        causes += _access_modes("spec.accessModes", modes)
+        causes += self._capacity(spec.get("capacity"))
+        policies = ("Delete", "Recycle", "Retain")
+        causes += one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies)
+        causes += self._source(spec)
+        if spec.get("storageClassName"):
+            causes += named("spec.storageClassName", spec["storageClassName"], dns_subdomain)
+        causes += one_of("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
+        if old is not None:
+            before = old["spec"]
+            if self._sources(spec) != self._sources(before):
+                causes.append(
+                    forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+                )
+            causes += immutable("spec.volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+        return causes
+
+    def _capacity(self, capacity: Json | None) -> Iterator[Cause]:
+        if not capacity:
+            yield required("spec.capacity")
+        if not capacity or set(capacity) != {"storage"}:
+            yield unsupported("spec.capacity", capacity or None, ("storage",))
+        for key, amount in (capacity or {}).items():
+            if parse_quantity(amount).amount <= 0:
+                yield invalid(f"spec.capacity[{key}]", amount, _POSITIVE)
+
+    def _sources(self, spec: Json) -> dict[str, Any]:
+        return {field: value for field, value in spec.items() if field not in _NO_SOURCE}
+
+    def _source(self, spec: Json) -> Iterator[Cause]:
+        given = sorted(self._sources(spec))
+        if not given:
+            yield required("spec", "must specify a volume type")
+        for field in given[1:]:
+            yield forbidden(f"spec.{field}", "may not specify more than 1 volume type")
+        if given[:1] == ["csi"]:
+            for part in ("driver", "volumeHandle"):
+                if not spec["csi"].get(part):
+                    yield required(f"spec.csi.{part}")
+        elif given[:1] == ["hostPath"] and not spec["hostPath"].get("path"):
+            yield required("spec.hostPath.path")
+        elif given[:1] == ["nfs"]:
+            yield from (required(f"spec.nfs.{part}") for part in ("server", "path") if not spec["nfs"].get(part))
+
+
+class StorageClass(Plain):
+    def default(self, obj: Json) -> None:
+        obj.setdefault("reclaimPolicy", "Delete")
+        obj.setdefault("volumeBindingMode", "Immediate")
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        causes: list[Cause] = []
+        provisioner = obj.get("provisioner", "")
+        if provisioner:
+            causes += named("provisioner", provisioner.lower(), label_key)
+        else:
+            causes.append(required("provisioner"))
+        for key in obj.get("parameters") or ():
+            if not key:
+                causes.append(invalid("parameters", key, "field can not be empty."))
+        causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
+        causes += one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+        if old is not None:
+            if (obj.get("parameters") or {}) != (old.get("parameters") or {}):
+                causes.append(forbidden("parameters", "updates to parameters are forbidden."))
+            if provisioner != old.get("provisioner"):
+                causes.append(forbidden("provisioner", "updates to provisioner are forbidden."))
+            if obj["reclaimPolicy"] != old.get("reclaimPolicy"):
+                causes.append(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
+            causes += immutable("volumeBindingMode", obj["volumeBindingMode"], old.get("volumeBindingMode"))
+        return causes
+
+
+class VolumeAttachment(WithStatus):
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        spec = obj["spec"]
+        causes: list[Cause] = []
+        source = spec.get("source") or {}
+        if bool(source.get("inlineVolumeSpec")) == bool(source.get("persistentVolumeName")):
+            detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+            causes.append(required("spec.source", detail))
+        causes += named("spec.nodeName", spec.get("nodeName", ""), dns_subdomain)
+        if spec.get("attacher"):
+            causes += named("spec.attacher", spec["attacher"].lower(), dns_subdomain)
+        else:
+            causes.append(required("spec.attacher"))
+        if old is not None:
+            causes += immutable("spec", spec, old["spec"])
+        return causes
+
+
+class CsiNode(Plain):
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        causes: list[Cause] = []
+        names: set[str] = set()
+        for i, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
+            field, name = f"spec.drivers[{i}]", driver.get("name", "")
+            if not name:
+                causes.append(required(f"{field}.name"))
+            if not driver.get("nodeID"):
+                causes.append(required(f"{field}.nodeID"))
+            if name in names:
+                causes.append(duplicate(f"{field}.name", name))
+            names.add(name)
+        return causes
+
+
+class CsiDriver(Plain):
+    def default(self, obj: Json) -> None:
+        spec = obj["spec"] = obj.get("spec") or {}
+        for field, value in (
+            ("attachRequired", True),
+            ("podInfoOnMount", False),
+            ("storageCapacity", False),
+            ("fsGroupPolicy", "ReadWriteOnceWithFSType"),
+            ("requiresRepublish", False),
+            ("seLinuxMount", False),
+            ("preventPodSchedulingIfMissing", False),
+        ):
+            spec.setdefault(field, value)
+        if not spec.get("volumeLifecycleModes"):
+            spec["volumeLifecycleModes"] = ["Persistent"]
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        spec = obj["spec"]
+        policies = ("File", "None", "ReadWriteOnceWithFSType")
+        causes = list(one_of("spec.fsGroupPolicy", spec["fsGroupPolicy"], policies))
+        for mode in spec["volumeLifecycleModes"]:
+            causes += one_of("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
+        if old is not None:
+            for field in ("attachRequired", "volumeLifecycleModes"):
+                causes += immutable(f"spec.{field}", spec[field], old["spec"].get(field))
+        return causes
