@@ -51,13 +51,17 @@ class OldItems:
 
 
 def unchanged(schema: Schema, new: Any, old: Any) -> bool:
-    """Whether two values are the same by their schema: the order of keyed items is no part of it."""
-    if new is old or new == old:
-        return True
-    if isinstance(new, dict) and isinstance(old, dict):
-        return _unchanged_object(schema, new, old)
+    """Whether two values are the same, as far as their schema can tell.
+
+    The order of keyed items is no part of a value. What the schema does not describe, such as most of the
+    metadata, can't be told to be the same: whatever holds it counts as changed.
+    """
+    if isinstance(new, dict):
+        return isinstance(old, dict) and _unchanged_object(schema, new, old)
     keys = map_keys(schema)
-    if not keys or not isinstance(new, list) or not isinstance(old, list) or len(new) != len(old):
+    if not keys or not isinstance(new, list) or not isinstance(old, list):
+        return bool(new == old)
+    if len(new) != len(old):
         return False
     items, previous = schema.get("items") or {}, OldItems(keys, old)
     return all((was := previous.get(item)) is not None and unchanged(items, item, was) for item in new)
@@ -70,6 +74,16 @@ def _unchanged_object(schema: Schema, new: dict[str, Any], old: dict[str, Any]) 
     values = schema.get("additionalProperties")
     for name, value in new.items():
         child = properties.get(name, values if isinstance(values, Mapping) else None)
-        if name not in old or not unchanged(child or {}, value, old[name]):
+        if child is None or name not in old or not unchanged(child, value, old[name]):
             return False
     return True
+
+
+def describes_all(schema: Schema) -> bool:
+    """Whether the schema leaves nothing in its objects undescribed, so that the same object is unchanged."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
+        return False
+    items, values = schema.get("items"), schema.get("additionalProperties")
+    within = [*(schema.get("properties") or {}).values()]
+    within += [each for each in (items, values) if isinstance(each, Mapping)]
+    return values is not True and all(map(describes_all, within))

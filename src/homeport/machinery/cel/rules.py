@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -54,10 +55,8 @@ class Rules:
         run = _Run()
         previous = None if old is MISSING else old
         pair = None if previous is None else _Pair(self._tree.schema, obj, previous)
-        try:
+        with contextlib.suppress(_Exhausted):
             run.visit(self._tree, obj, previous, Path(), pair, None)
-        except _Exhausted:
-            pass
         return run.violations
 
 
@@ -141,7 +140,7 @@ class _Run:
             if rule.uses_old:
                 if old is None and not rule.optional_old:
                     continue
-            elif old is value:
+            elif old is value and node.closed:
                 continue  # nothing changed, so what breaks the rule would be let through
             previous = _optional(node, old) if rule.optional_old else old
             holds = self._evaluate(node, rule, value, previous, path)

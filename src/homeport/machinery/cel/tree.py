@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from homeport.machinery.cel.correlate import map_keys
+from homeport.machinery.cel.correlate import describes_all, map_keys
 from homeport.machinery.cel.rule import Rule, RuleProblem
 from homeport.machinery.cel.schema import MAX_REQUEST, Declared, declare
 
@@ -19,12 +19,13 @@ Schema = Mapping[str, Any]
 class Node:
     """A place in objects where rules hold, there or below."""
 
-    __slots__ = ("all_of", "declared", "items", "keys", "properties", "rules", "schema", "values")
+    __slots__ = ("all_of", "closed", "declared", "items", "keys", "properties", "rules", "schema", "values")
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self.declared: Declared | None = None
         self.rules: tuple[Rule, ...] = ()
+        self.closed = False  # an object that is the very same as before needs no look at most rules
         self.properties: tuple[tuple[str, Node], ...] = ()
         self.items: Node | None = None
         self.values: Node | None = None
@@ -69,6 +70,7 @@ class _Builder:
             declared = declared or declare(schema, root=place.root)
             made.declared = declared
             made.rules = self._rules(validation, schema, declared, place)
+            made.closed = validation is schema and not place.root and describes_all(schema)
         self._children(made, validation, schema, declared, place)
         return None if made.empty else made
 

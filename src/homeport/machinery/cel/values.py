@@ -166,7 +166,7 @@ class ObjectValue:
             raise KeyError(identifier)
         return value
 
-    def keys(self) -> Iterator[str]:
+    def names(self) -> Iterator[str]:
         for name in self.raw:
             if self.declared.property(name) is not None:
                 yield escape(name) or name
@@ -267,7 +267,7 @@ def iterate(container: Any) -> Any:
     if isinstance(container, dict):
         return map(from_key, container)
     if isinstance(container, ObjectValue):
-        return container.keys()
+        return container.names()
     raise EvaluationError("got a value that can't be iterated, expected iterable type")
 
 
@@ -278,7 +278,7 @@ def iterate_pairs(container: Any) -> Any:
     if isinstance(container, dict):
         return ((from_key(key), value) for key, value in container.items())
     if isinstance(container, ObjectValue):
-        present = ((key, container.find(key)) for key in container.keys())
+        present = ((key, container.find(key)) for key in container.names())
         return ((key, value) for key, value in present if value is not NOT_FOUND)
     raise EvaluationError("unsupported comprehension range type")
 

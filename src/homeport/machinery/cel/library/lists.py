@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, Final
 
 from homeport.machinery.cel import types as t
@@ -27,7 +28,7 @@ _by_order = functools.cmp_to_key(compare)
 
 
 def is_sorted(items: list[Any]) -> bool:
-    return all(compare(a, b) <= 0 for a, b in zip(items, items[1:], strict=False))
+    return all(compare(a, b) <= 0 for a, b in itertools.pairwise(items))
 
 
 def total(items: list[Any], zero: Any = 0) -> Any:

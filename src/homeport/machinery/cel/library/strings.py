@@ -12,7 +12,10 @@ from homeport.machinery.cel.library.registry import Function, function, method
 _LOWER: Final = str.maketrans({chr(c): chr(c + 32) for c in range(65, 91)})
 _UPPER: Final = str.maketrans({chr(c + 32): chr(c) for c in range(65, 91)})
 # what Go's unicode.IsSpace takes for white space
-_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 _QUOTED: Final = str.maketrans(
     {
         "\a": "\\a",
