@@ -53,7 +53,7 @@ def _directed(patch: Json) -> Json:
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
     if directive == "delete":
         return {}
-    raise PatchError(f"unknown patch type: {directive} in map with keys {', '.join(sorted(patch))}")
+    raise PatchError(f"unknown patch type: {directive} in map: {_fields(patch)}")
 
 
 def _retained(original: Json, patch: Json) -> Json:
@@ -164,7 +164,7 @@ def _special_elements(original: list[Any], patch: list[Any], key: str) -> tuple[
         elif directive == "merge":
             raise PatchError("merging lists cannot yet be specified in the patch")
         else:
-            raise PatchError(f"unknown patch type: {directive} in a list element")
+            raise PatchError(f"unknown patch type: {directive} in map: {_fields(item)}")
     return original, plain, replaced
 
 
