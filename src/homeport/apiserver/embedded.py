@@ -14,6 +14,7 @@ from pathlib import Path
 from homeport.api.meta import Resource
 from homeport.apiserver import lifecycle
 from homeport.apiserver.admission import Admission
+from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.auth.rbac import Rbac
@@ -45,8 +46,9 @@ SEALED = frozenset({"secrets"})
 class EmbeddedServer:
     """Open one, use `client()`, `serve()` if others are to reach it, `close()` in the end."""
 
-    def __init__(self, store: Store, pki: PKI, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, pki: PKI, clock: Callable[[], float], audit: AuditLog | None = None) -> None:
         self.store = store
+        self._audit = audit
         self.pki = pki
         self.catalog = Catalog()
         for served in builtin_kinds():
@@ -79,10 +81,17 @@ class EmbeddedServer:
         self.url = ""
 
     @classmethod
-    async def open(cls, database: Path | None, pki: PKI, *, clock: Callable[[], float] = time.time) -> EmbeddedServer:
-        """`database` None keeps everything in memory."""
+    async def open(
+        cls,
+        database: Path | None,
+        pki: PKI,
+        *,
+        clock: Callable[[], float] = time.time,
+        audit: Path | None = None,
+    ) -> EmbeddedServer:
+        """`database` None keeps everything in memory; `audit` names the file of the audit log."""
         store = await Store.open(database, cipher=AesGcm(pki.secrets_key), sealed=SEALED)
-        server = cls(store, pki, clock)
+        server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None)
         await server._prepare()
         return server
 
@@ -104,7 +113,7 @@ class EmbeddedServer:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:
         """Listens over TLS; gives the URL. Raises OSError if the port is taken."""
-        self.http = HttpServer(self.registry, self.authenticator, self.rbac)
+        self.http = HttpServer(self.registry, self.authenticator, self.rbac, accounts=self.accounts, audit=self._audit)
         self._tls = self.pki.server_context()
         chosen = await self.http.start(host, port, self._tls)
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  (comparing, not binding)
@@ -122,6 +131,8 @@ class EmbeddedServer:
             await self.http.drain(drain_seconds)
         await self.custom.close()
         await self._caller.close()
+        if self._audit is not None:
+            self._audit.close()
         await self.store.close()
 
 

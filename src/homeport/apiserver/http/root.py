@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
 import orjson
 from aiohttp.web import Response
@@ -27,6 +28,7 @@ _READ = ("GET", "HEAD")
 # Gives the document for a request, or None for a path that it does not know.
 Find = Callable[[Exchange], Document | None]
 Paths = Callable[[], Iterable[str]]
+Action = Callable[[], Awaitable[Any]]
 
 
 class Root:
@@ -38,6 +40,7 @@ class Root:
         self._health = health
         self._metrics = metrics
         self._mounts: list[tuple[Find, Paths]] = []
+        self._actions: dict[str, Action] = {}
         self._publisher = Publisher()
         self._version = _version()
         self._mount_api(catalog)
@@ -69,8 +72,17 @@ class Root:
     def mount(self, find: Find, paths: Paths) -> None:
         self._mounts.append((find, paths))
 
+    def act(self, path: str, action: Action) -> None:
+        """POST to `path` does something and answers with JSON. Only those whom RBAC grants `post` on it may."""
+        self._actions[path] = action
+
     async def serve(self, exchange: Exchange) -> Response:
         path = exchange.info.path
+        action = self._actions.get(path)
+        if action is not None:
+            if exchange.request.method != "POST":
+                raise no_method()
+            return reply_object(exchange, orjson.dumps(await action()))
         answer = self._health.serve(exchange) or self._known(exchange, path)
         if answer is not None:
             if exchange.request.method not in _READ:

@@ -1,0 +1,58 @@
+"""homeport backup"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from homeport import __version__
+from homeport.app.settings import Settings
+from homeport.cli.option import data as data_option
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@data_option
+@click.option("--force", is_flag=True, help="replace FILE if it exists")
+def command(file: Path, data: Path, force: bool) -> None:
+    """Write everything that DIR holds, keys included, to FILE (mode 0600). Works while the plane runs, and when not."""
+    from homeport.app.archive import write_archive
+    from homeport.client.errors import ApiError
+    from homeport.store import StoreError
+
+    settings = Settings.make(data)
+    target = file.expanduser().absolute()
+    if target.exists() and not force:
+        raise click.ClickException(f"{file} exists: choose another name, or say --force")
+    if not target.parent.is_dir():
+        raise click.ClickException(f"{target.parent} is no directory: make it first")
+    if not settings.database.exists():
+        raise click.ClickException(f"{settings.data} holds no database: nothing to back up (is --data right?)")
+    try:
+        copy = _copy(settings)
+    except (ApiError, StoreError) as error:
+        raise click.ClickException(str(error)) from error
+    try:
+        write_archive(copy, settings.pki, target, version=__version__)
+    finally:
+        copy.unlink(missing_ok=True)
+    click.echo(
+        f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It holds keys and secrets: keep it safe"
+    )
+
+
+def _copy(settings: Settings) -> Path:
+    """A consistent copy of the database: by the running plane, or by ourselves when there is none."""
+    from homeport.app.instance import read_instance
+
+    if read_instance(settings.data) is not None:
+        from homeport.app.remote import ask
+        from homeport.app.standalone import BACKUP_PATH
+
+        return Path(ask(settings.kubeconfig, BACKUP_PATH)["database"])
+    import asyncio
+
+    from homeport.app.standalone import copy_closed
+
+    return asyncio.run(copy_closed(settings))
