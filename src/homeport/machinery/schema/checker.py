@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any, Final, Protocol
 
 from homeport.machinery.schema import violation as v
-from homeport.machinery.schema.explain import UNRELATED, Explainer
+from homeport.machinery.schema.explain import Explainer
 from homeport.machinery.schema.fast import compile_fast
 from homeport.machinery.schema.invariant import compile_invariants, embedded_violations, list_violations
 from homeport.machinery.schema.metadata import OBJECT_META, OBJECT_META_SCHEMA
 from homeport.machinery.schema.node import Schema
 from homeport.machinery.schema.shape import Shaper
+from homeport.machinery.schema.value import UNRELATED
 from homeport.machinery.schema.violation import Violation
 
 Json = dict[str, Any]

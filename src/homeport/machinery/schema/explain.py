@@ -6,25 +6,24 @@ This is the slow path: it runs only for values that the compiled validator (see 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from homeport.machinery.schema import violation as v
 from homeport.machinery.schema.format import recognised, string_check
 from homeport.machinery.schema.node import Schema
 from homeport.machinery.schema.pattern import PatternError, search
+from homeport.machinery.schema.value import (
+    UNRELATED,
+    correlate,
+    in_range,
+    is_multiple,
+    is_whole,
+    kind_of,
+    same,
+    types_of,
+    unchanged,
+)
 from homeport.machinery.schema.violation import Violation
-
-INT32: Final = (-(2**31), 2**31 - 1)
-INT64: Final = (-(2**63), 2**63 - 1)
-FLOAT32_MAX: Final = 3.4028234663852886e38
-EXACT_MAX: Final = 2**53 - 1  # beyond it a float is not trusted to be a whole number
-
-
-class _Unrelated:
-    """Stands for `there is no old value that this one continues`."""
-
-
-UNRELATED: Final = _Unrelated()
 
 
 class Result:
@@ -82,7 +81,7 @@ class Explainer:
 
     def _ratcheted(self, schema: Schema, value: Any, path: str, old: Any) -> Result:
         result = self._check(schema, value, path, old)
-        if result.errors and old is not UNRELATED and same(old, value):
+        if result.errors and old is not UNRELATED and unchanged(schema, old, value):
             result.errors = {}
         return result
 
@@ -100,7 +99,7 @@ class Explainer:
         if types or format_:
             self._check_type(types, format_, value, path, result)
             result.matches += 1
-        self._check_junctors(schema, value, path, old, result)
+        self._check_junctors(schema, value, path, result)
         result.matches += 2
         if isinstance(value, str):
             self._check_string(schema, format_, value, path, result)
@@ -234,25 +233,26 @@ class Explainer:
 
     # -- allOf, anyOf, oneOf, not
 
-    def _alternative(self, raw: Mapping[str, Any], schema: Schema, value: Any, path: str, old: Any) -> Result:
-        return self._check(schema.beside(raw), value, path, old)
+    def _alternative(self, raw: Mapping[str, Any], schema: Schema, value: Any, path: str) -> Result:
+        """Nothing is tolerated inside an alternative, or another one could be chosen for what is wrong with it."""
+        return self._check(schema.beside(raw), value, path, UNRELATED)
 
-    def _check_junctors(self, schema: Schema, value: Any, path: str, old: Any, result: Result) -> None:
+    def _check_junctors(self, schema: Schema, value: Any, path: str, result: Result) -> None:
         raw = schema.raw
         if raw.get("anyOf"):
-            self._check_any(schema, value, path, old, result)
+            self._check_any(schema, value, path, result)
         if raw.get("oneOf"):
-            self._check_one(schema, value, path, old, result)
+            self._check_one(schema, value, path, result)
         if raw.get("allOf"):
-            self._check_all(schema, value, path, old, result)
+            self._check_all(schema, value, path, result)
         if raw.get("not") is not None:
-            if not self._alternative(raw["not"], schema, value, path, old).errors:
+            if not self._alternative(raw["not"], schema, value, path).errors:
                 self._composite(result, f"{v.quote(path)} must not validate the schema (not)")
 
-    def _check_any(self, schema: Schema, value: Any, path: str, old: Any, result: Result) -> None:
+    def _check_any(self, schema: Schema, value: Any, path: str, result: Result) -> None:
         best: Result | None = None
         for raw in schema.raw["anyOf"]:
-            tried = self._alternative(raw, schema, value, path, old)
+            tried = self._alternative(raw, schema, value, path)
             if not tried.errors:
                 result.merge(tried)
                 return
@@ -262,11 +262,11 @@ class Explainer:
         if best is not None:
             result.merge(best)
 
-    def _check_one(self, schema: Schema, value: Any, path: str, old: Any, result: Result) -> None:
+    def _check_one(self, schema: Schema, value: Any, path: str, result: Result) -> None:
         best: Result | None = None
         valid: list[Result] = []
         for raw in schema.raw["oneOf"]:
-            tried = self._alternative(raw, schema, value, path, old)
+            tried = self._alternative(raw, schema, value, path)
             if not tried.errors:
                 valid.append(tried)
             elif best is None or tried.matches > best.matches:
@@ -279,79 +279,11 @@ class Explainer:
         if not valid and best is not None:
             result.merge(best)
 
-    def _check_all(self, schema: Schema, value: Any, path: str, old: Any, result: Result) -> None:
-        tried = [self._alternative(raw, schema, value, path, old) for raw in schema.raw["allOf"]]
+    def _check_all(self, schema: Schema, value: Any, path: str, result: Result) -> None:
+        tried = [self._alternative(raw, schema, value, path) for raw in schema.raw["allOf"]]
         for each in tried:
             result.merge(each)
         failed = sum(1 for each in tried if each.errors)
         if failed:
             none = ". None validated" if failed == len(tried) else ""
             self._composite(result, f"{v.quote(path)} must validate all the schemas (allOf){none}")
-
-
-# -- what values are
-
-
-def types_of(schema: Schema) -> tuple[str, ...]:
-    if schema.int_or_string:
-        return ("integer", "string")
-    if schema.format == "quantity":
-        return ("string", "number")
-    return (schema.type,) if schema.type else ()
-
-
-def kind_of(value: Any) -> tuple[str, str]:
-    """JSON type and format of a value."""
-    if isinstance(value, bool):
-        return "boolean", ""
-    if isinstance(value, str):
-        return "string", ""
-    if isinstance(value, int):
-        return ("integer", "int64") if INT64[0] <= value <= INT64[1] else ("number", "float64")
-    if isinstance(value, float):
-        return "number", "float64"
-    return ("array", "") if isinstance(value, list) else ("object", "")
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal as JSON: true is not 1."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return len(a) == len(b) and all(k in b and same(value, b[k]) for k, value in a.items())
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
-
-
-def is_whole(value: float) -> bool:
-    return float(value).is_integer() and abs(value) <= EXACT_MAX
-
-
-def in_range(value: float, type_: str, format_: str) -> bool:
-    if type_ == "integer":
-        low, high = INT32 if format_ == "int32" else INT64
-        return low <= value <= high and value == int(value)
-    return not (format_ == "float" and abs(value) > FLOAT32_MAX)
-
-
-def is_multiple(value: float, factor: float) -> bool:
-    if factor <= 0:
-        return False
-    if isinstance(value, int) and float(factor).is_integer():
-        return value % int(factor) == 0
-    quotient = 1 / factor * value if factor < 1 else value / factor
-    return abs(quotient) <= EXACT_MAX and abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
-
-
-def correlate(schema: Schema, value: list[Any], old: Any) -> list[Any] | None:
-    """For each item of a list with keys, the item of the old list that has the same keys."""
-    if schema.list_type != "map" or not isinstance(old, list):
-        return None
-
-    def keys(item: Any) -> Any:
-        return tuple(repr(item.get(key)) for key in schema.list_keys) if isinstance(item, dict) else None
-
-    by_keys = {keys(item): item for item in reversed(old)}
-    by_keys.pop(None, None)
-    return [by_keys.get(keys(item), UNRELATED) for item in value]

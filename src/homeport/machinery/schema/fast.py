@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from homeport.machinery.schema.explain import FLOAT32_MAX, INT32, INT64
 from homeport.machinery.schema.format import recognised, string_check
 from homeport.machinery.schema.pattern import PatternError, search
+from homeport.machinery.schema.value import FLOAT32_MAX, INT32, INT64
 
 _REF_PREFIX: Final = "#/components/schemas/"
 _COPIED: Final = (

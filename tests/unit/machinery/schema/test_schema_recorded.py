@@ -1,4 +1,4 @@
-"""The checker against what kube-apiserver 1.37 made of the same objects (recorded_objects.json).
+"""The checker against what kube-apiserver 1.37 made of the same objects (recorded_*.json).
 
 Left out of the recording, because we differ on purpose: a list where a string with a format belongs (accepted there,
 refused here), an integer held to a bound with a fraction (the bound is cut to an integer there), and what messages show
@@ -28,6 +28,17 @@ def test_objects_fare_as_they_do_on_a_real_server(chunk: int):
         assert causes == {tuple(cause) for cause in recorded.get("causes", ())}, recorded["spec"]
         if not causes:
             assert (obj["spec"], unknown) == (recorded["result"], recorded["unknown"]), recorded["spec"]
+
+
+def test_updates_of_objects_from_a_looser_past_fare_as_they_do_on_a_real_server():
+    recorded = json.loads(Path(__file__).with_name("recorded_updates.json").read_text())
+    checker = compile_checker(recorded["schema"])
+    for update in recorded["updates"]:
+        old, new = ({"metadata": {"name": "x"}, "spec": json.loads(json.dumps(update[key]))} for key in ("old", "new"))
+        checker.settle(old)
+        checker.settle(new)
+        causes = {(found.field, found.message, found.reason) for found in checker.validate(new, old)}
+        assert causes == {tuple(cause) for cause in update["causes"]}, update
 
 
 def test_the_quick_yes_never_disagrees_with_the_long_answer():
