@@ -71,7 +71,9 @@ def group_order(group: str) -> tuple[int, str]:
 
 def storage_hash(served: Served) -> str:
     """Tells clients when the stored version of a kind changed."""
-    text = f"{served.group}/{served.storage}/{served.kind}"
+    # A kind that has none of its versions in the store is kept as the core group's kind of its name (Event).
+    stored = f"{served.group}/{served.storage}" if served.storage in served.versions else "/v1"
+    text = f"{stored}/{served.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 

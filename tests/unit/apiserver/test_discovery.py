@@ -134,6 +134,8 @@ def test_built_in_resources_are_sorted_with_their_subresources(discovery: Discov
     core = {r["name"]: r for r in body(discovery, "/api/v1")["resources"]}
     assert core["serviceaccounts/token"]["verbs"] == ["create"]
     assert core["configmaps"]["storageVersionHash"] == "qFsyl6wFWjQ="
+    events = [*body(discovery, "/apis/events.k8s.io/v1")["resources"], core["events"]]
+    assert [r["storageVersionHash"] for r in events] == ["r2yiGXH7wu8=", "r2yiGXH7wu8="]
     reviews = body(discovery, "/apis/authentication.k8s.io/v1")["resources"]
     assert all("storageVersionHash" not in r for r in reviews)
 

@@ -6,7 +6,6 @@ of the field sets and leaves the entries of unconcerned managers as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -17,22 +16,13 @@ from homeport.machinery.apply.compare import ShapeError, compare, fields_of, nam
 from homeport.machinery.apply.element import canonical
 from homeport.machinery.apply.entry import BEFORE_FIRST_APPLY, identity, make
 from homeport.machinery.apply.fieldset import SELF, Trie
-from homeport.machinery.apply.merge import check, merge, remove, settle
+from homeport.machinery.apply.merge import check, merge, remove
+from homeport.machinery.apply.scope import SYSTEM_FIELDS, Scope, View, settled, updated, yielded
 from homeport.machinery.apply.shape import Shape, shape_of
 from homeport.machinery.schema.node import Schema
 
 Json = dict[str, Any]
-# (object, apiVersion) > the object and its schema in that version; None when the version is served no more.
-View = Callable[[Json, str], tuple[Json, Schema | None] | None]
-
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_SYSTEM: Final = frozenset(
-    (
-        "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
-        "resourceVersion",
-    )
-)  # fmt: skip
-_SETTLED_LIMIT: Final = 8192
 
 
 class ApplyError(ValueError):
@@ -86,13 +76,13 @@ def update(
     """
     metadata: Json = new.setdefault("metadata", {})
     before: list[Json] = ((live or {}).get("metadata") or {}).get("managedFields") or []
-    scope = _Scope(shape_of(schema), api_version, subresource, status, view)
+    scope = Scope(shape_of(schema), api_version, subresource, status, view)
     entries = _chosen(before, metadata.get("managedFields"), scope)
     if live is not None and not entries:
         metadata.pop("managedFields", None)  # an object whose managers were reset stays untracked until an apply
         return
     try:
-        after = _updated(scope, entries, live or {}, new, manager or "unknown", time)
+        after = updated(scope, entries, live or {}, new, manager or "unknown", time)
     except ShapeError:
         after = before
     if after:
@@ -101,118 +91,13 @@ def update(
         metadata.pop("managedFields", None)
 
 
-def _chosen(before: list[Json], given: Any, scope: _Scope) -> list[Json]:
+def _chosen(before: list[Json], given: Any, scope: Scope) -> list[Json]:
     """The entries to go on from: a client may edit them, but not through a subresource and not by leaving them out."""
     if scope.subresource or given is None or given is before or given == before:
         return before
     if entries_of.is_reset(given) and (given or scope.shape.typed):
         return []  # an empty list is lost on its way into a custom object, so there only [{}] asks for it
     return entries_of.read(given) or before
-
-
-class _Scope:
-    """One request: the version it speaks and the fields it may own."""
-
-    __slots__ = ("_compared", "_reset", "api_version", "shape", "subresource", "view")
-
-    def __init__(self, shape: Shape, api_version: str, subresource: str, status: bool, view: View | None) -> None:
-        self.shape = shape
-        self.api_version = api_version
-        self.subresource = subresource
-        self.view = view
-        self._compared: dict[str, tuple[Trie, Trie] | None] = {}
-        self._reset: Trie | None = None
-        if status and subresource == "status":
-            self._reset = {"f:spec": {}, "f:metadata": {"f:labels": {}} if shape.typed else {}}
-        elif status and not subresource:
-            self._reset = {"f:status": {}}
-
-    def kept(self, fields: Trie) -> Trie:
-        """Less what this endpoint resets."""
-        if self._reset is None or not fields.keys() & self._reset.keys():
-            return fields
-        return fieldset.recursive_difference(fields, self._reset)
-
-    def difference(self, old: Json, new: Json, version: str) -> tuple[Trie, Trie] | None:
-        """(changed or added, removed) as seen in a version; None when that version is served no more."""
-        if version not in self._compared:
-            self._compared[version] = self._difference(old, new, version)
-        return self._compared[version]
-
-    def _difference(self, old: Json, new: Json, version: str) -> tuple[Trie, Trie] | None:
-        shape = self.shape
-        if version != self.api_version and self.view is not None:
-            seen = (self.view(old, version), self.view(new, version))
-            if seen[0] is None or seen[1] is None:
-                return None
-            old, new = seen[0][0], seen[1][0]
-            shape = shape_of(seen[1][1])
-        elif version != self.api_version:
-            return self.difference(old, new, self.api_version)
-        changed, removed = compare(shape, _owned(old), _owned(new))
-        return self.kept(changed), self.kept(removed)
-
-
-def _owned(obj: Json) -> Json:
-    """The object less what nobody ever owns."""
-    owned = dict(obj)
-    owned.pop("apiVersion", None)
-    owned.pop("kind", None)
-    owned["metadata"] = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SYSTEM}
-    return owned
-
-
-def _updated(scope: _Scope, entries: list[Json], live: Json, new: Json, manager: str, time: str) -> list[Json]:
-    difference = scope.difference(live, new, scope.api_version)
-    changed, removed = difference or ({}, {})
-    if not changed and not removed:
-        return entries
-    own = (manager, "Update", scope.api_version, scope.subresource)
-    after: list[Json] = []
-    mine: Trie = {}
-    for entry in entries:
-        fields = _settled(scope.shape, entry.get("fieldsV1") or {})
-        if identity(entry) == own:
-            mine = fieldset.difference(fields, removed)
-            if not changed and mine:
-                after.append(entry if mine is fields else {**entry, "fieldsV1": mine})
-            continue
-        kept = _yielded(scope, entry, fields, live, new)
-        if kept is not None:
-            after.append(kept)
-    if changed:
-        after.append(make(manager, "Update", own[2], time, fieldset.union(mine, fieldset.ordered(changed)), own[3]))
-    return entries_of.arranged(entries_of.capped(after))
-
-
-def _yielded(scope: _Scope, entry: Json, fields: Trie, live: Json, new: Json) -> Json | None:
-    """An other manager's entry less what was changed or removed; None when nothing is left of it."""
-    difference = scope.difference(live, new, entry.get("apiVersion", ""))
-    if difference is None:
-        return None
-    kept = fields
-    for lost in difference:
-        if lost:
-            kept = fieldset.difference(kept, lost)
-    if kept is entry.get("fieldsV1"):
-        return entry
-    return {**entry, "fieldsV1": kept} if kept else None
-
-
-_settled_sets: dict[tuple[int, bytes], None] = {}
-
-
-def _settled(shape: Shape, fields: Trie) -> Trie:
-    """See merge.settle. Sets repeat over the objects of a kind, so those found in order are remembered."""
-    key = (id(shape), orjson.dumps(fields))
-    if key in _settled_sets:
-        return fields
-    found = settle(shape, fields)
-    if found is fields:
-        if len(_settled_sets) >= _SETTLED_LIMIT:
-            _settled_sets.clear()
-        _settled_sets[key] = None
-    return found
 
 
 def apply(
@@ -230,13 +115,13 @@ def apply(
     view: View | None = None,
 ) -> Json:
     """The object after a server-side apply of `applied`, managedFields included. Neither input is changed."""
-    scope = _Scope(shape_of(schema), api_version, subresource, status, view)
+    scope = Scope(shape_of(schema), api_version, subresource, status, view)
     _check_applied(scope.shape, applied, api_version, kind)
     base = _without_managed(live or {})
     entries: list[Json] = ((live or {}).get("metadata") or {}).get("managedFields") or []
     if live is not None and not entries:
-        entries = _updated(scope, [], {}, base, BEFORE_FIRST_APPLY, time)
-        scope = _Scope(scope.shape, api_version, subresource, status, view)
+        entries = updated(scope, [], {}, base, BEFORE_FIRST_APPLY, time)
+        scope = Scope(scope.shape, api_version, subresource, status, view)
     step = _Apply(scope, base, applied, entries, manager, time)
     try:
         result = step.run(force)
@@ -274,7 +159,7 @@ def _without_managed(obj: Json) -> Json:
 class _Apply:
     """One apply: merge, drop what this manager applied before and no longer does, then see whose fields changed."""
 
-    def __init__(self, scope: _Scope, live: Json, applied: Json, entries: list[Json], manager: str, time: str) -> None:
+    def __init__(self, scope: Scope, live: Json, applied: Json, entries: list[Json], manager: str, time: str) -> None:
         self.scope = scope
         self.live = live
         self.manager = manager
@@ -291,7 +176,7 @@ class _Apply:
 
     def _pruned(self, merged: Json) -> Json:
         shape = self.scope.shape
-        last = _settled(shape, self.mine.get("fieldsV1") or {}) if self.mine else {}
+        last = settled(shape, self.mine.get("fieldsV1") or {}) if self.mine else {}
         if not fieldset.difference(last, self.fields):
             return merged
         named = named_fields(shape, last)
@@ -321,8 +206,8 @@ class _Apply:
             raise ApplyConflict([(entries_of.printed(entry), fieldset.show_path(path)) for entry, path in found])
         after = []
         for entry in self.others:
-            fields = _settled(self.scope.shape, entry.get("fieldsV1") or {})
-            kept = _yielded(self.scope, entry, fields, self.live, self.merged)
+            fields = settled(self.scope.shape, entry.get("fieldsV1") or {})
+            kept = yielded(self.scope, entry, fields, self.live, self.merged)
             if kept is not None:
                 after.append(kept)
         if self.fields:
@@ -338,7 +223,7 @@ class _Apply:
 def _stripped(fields: Trie) -> Trie:
     kept = {step: node for step, node in fields.items() if step not in ("f:apiVersion", "f:kind")}
     metadata = kept.pop("f:metadata", None)
-    owned = {step: node for step, node in (metadata or {}).items() if step[2:] not in _SYSTEM and step != SELF}
+    owned = {step: node for step, node in (metadata or {}).items() if step[2:] not in SYSTEM_FIELDS and step != SELF}
     return {"f:metadata": owned, **kept} if owned else kept
 
 
