@@ -56,6 +56,16 @@ class Strategy(Protocol):
         """Fields that field selectors may name, besides metadata.name and metadata.namespace."""
 
 
+class Window(Protocol):
+    """A subresource through which only a part of the object can be written (approval, ephemeralcontainers, resize)."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        """Puts everything else back to what it was."""
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        """Instead of the strategy's rules."""
+
+
 class Checker(Protocol):
     """Structural work on objects of one version: what machinery.schema (and CEL) compile to."""
 
@@ -102,6 +112,7 @@ class Served:
     custom: bool = False  # from a CustomResourceDefinition
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # extra ones: name > (g, v, kind)
+    windows: Mapping[str, Window] = field(default_factory=dict)  # rules of their own for some subresources
     convert: Callable[[Json, str], Json] | None = None  # (object, version) > object in that version; None: rename only
     convert_async: Callable[[list[Json], str], Awaitable[list[Json]]] | None = None  # by webhook; wins over convert
     stored_as: str = ""  # the bucket, where it is not plural.group (events.k8s.io shares the core group's)

@@ -383,7 +383,7 @@ class Writer:
         carry_over(meta, old_meta)
         self._hold_subresource(target, obj, old)
         meta = obj["metadata"]
-        if target.subresource not in ("status", "finalize"):
+        if target.subresource != "status" and target.subresource not in served.windows:
             served.strategy.prepare_update(obj, old)
         self._default(served, at, obj)
         if served.spec_generation and _content_changed(obj, old, at.status or not served.custom):
@@ -421,6 +421,8 @@ class Writer:
                     obj["metadata"].pop(field, None)
             if kept is not None:
                 obj["metadata"]["managedFields"] = kept
+        elif target.subresource in target.served.windows:
+            target.served.windows[target.subresource].prepare(obj, old)
         elif target.at.status:
             if "status" in old:
                 obj["status"] = old["status"]
@@ -488,8 +490,12 @@ class Writer:
         served = target.served
         causes = check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
         causes += [Cause(*violation) for violation in target.at.checker.validate(obj, old)]
-        if not causes:  # per-kind rules may rely on a well-formed object
-            causes += served.strategy.validate(obj, old)
+        if not causes or not served.custom:  # rules of custom kinds may rely on a well-formed object
+            window = served.windows.get(target.subresource)
+            if window is not None and old is not None:
+                causes += window.validate(obj, old)
+            else:
+                causes += served.strategy.validate(obj, old)
         if causes:
             raise target.invalid(causes)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import event, pod
+from homeport.apiserver.kinds import certificate, event, pod
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.apiservice import ApiService
-from homeport.apiserver.kinds.certificate import CertificateSigningRequest
 from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
 from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
 from homeport.apiserver.kinds.job import CronJob, Job
-from homeport.apiserver.kinds.namespace import Namespace, namespace_name
+from homeport.apiserver.kinds.namespace import Finalize, Namespace, namespace_name
 from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
 from homeport.apiserver.kinds.node import Node
 from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
@@ -32,7 +31,7 @@ from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
 from homeport.apiserver.kinds.workload import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from homeport.apiserver.name import dns_label, path_segment
-from homeport.apiserver.resource import Served, Strategy
+from homeport.apiserver.resource import Served, Strategy, Window
 
 Shape = Callable[[Served], None]
 
@@ -49,7 +48,13 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
     plain, counted = _shape(), _shape(generation=True)
     return {
         ("", "Namespace"): Behaviour(
-            Namespace(), _shape(naming=namespace_name, fields=("status.phase",), returns_deleted=True)
+            Namespace(),
+            _shape(
+                naming=namespace_name,
+                fields=("status.phase",),
+                returns_deleted=True,
+                windows={"finalize": Finalize()},
+            ),
         ),
         ("", "Secret"): Behaviour(Secret(), _shape(fields=("type",))),
         ("", "ConfigMap"): Behaviour(ConfigMap(), plain),
@@ -84,7 +89,11 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         (hooks, "ValidatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=False), counted),
         (hooks, "MutatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=True), counted),
         ("certificates.k8s.io", "CertificateSigningRequest"): Behaviour(
-            CertificateSigningRequest(), _shape(fields=("spec.signerName",))
+            certificate.CertificateSigningRequest(),
+            _shape(
+                fields=("spec.signerName",),
+                windows={"approval": certificate.Approval(), "status": certificate.Status()},
+            ),
         ),
         (storage, "StorageClass"): Behaviour(StorageClass(), _shape(returns_deleted=True)),
         (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), _shape(returns_deleted=True)),
@@ -105,6 +114,7 @@ def _shape(
     generation: bool = False,
     upsert: bool = False,
     returns_deleted: bool = False,
+    windows: Mapping[str, Window] | None = None,
 ) -> Shape:
     """How a kind is served. `generation`: it counts changes of its spec; `upsert`: a PUT may create it."""
 
@@ -115,12 +125,14 @@ def _shape(
         served.spec_generation = generation
         served.create_on_update = upsert
         served.returns_deleted = returns_deleted
+        served.windows = windows or {}
 
     return shape
 
 
 def _pods(served: Served) -> None:
-    _shape(fields=pod.FIELDS, generation=True, returns_deleted=True)(served)
+    windows: dict[str, Window] = {"ephemeralcontainers": pod.EphemeralContainers(), "resize": pod.Resize()}
+    _shape(fields=pod.FIELDS, generation=True, returns_deleted=True, windows=windows)(served)
     served.graceful = True
 
 

@@ -59,15 +59,34 @@ class CertificateSigningRequest(Plain):
             condition["status"] = condition.get("status") or "True"
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        causes = list(_request(obj["spec"])) if old is None else []
-        causes += _conditions((obj.get("status") or {}).get("conditions") or [])
-        if old is not None:
-            causes += _verdicts(obj.get("status") or {}, old.get("status") or {})
-            causes += _certificate(obj.get("status") or {}, old.get("status") or {})
-        return causes
+        return list(_request(obj["spec"])) if old is None else []
 
     def fields(self, obj: Json) -> Mapping[str, str]:
         return {"spec.signerName": (obj.get("spec") or {}).get("signerName", "")}
+
+
+class Approval:
+    """certificatesigningrequests/approval: the verdict, and nothing else."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        status, before = obj.get("status") or {}, old.get("status") or {}
+        obj["spec"] = old["spec"]
+        obj["status"] = {**before, "conditions": status.get("conditions") or []}
+        if not obj["status"]["conditions"]:
+            del obj["status"]["conditions"]
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        return list(_status(obj.get("status") or {}, old.get("status") or {}, verdict=True))
+
+
+class Status:
+    """certificatesigningrequests/status: the certificate, from whoever signs."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        """The registry holds everything but the status."""
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        return list(_status(obj.get("status") or {}, old.get("status") or {}, verdict=False))
 
 
 def _request(spec: Json) -> Iterator[Cause]:
@@ -130,12 +149,18 @@ def _conditions(conditions: list[Json]) -> Iterator[Cause]:
         yield invalid("status.conditions", "Approved, Denied", "Approved and Denied conditions are mutually exclusive")
 
 
-def _verdicts(status: Json, old: Json) -> Iterator[Cause]:
-    """A verdict stays. Whether one may be given is a matter of the subresource, which the registry sees to."""
+def _status(status: Json, old: Json, *, verdict: bool) -> Iterator[Cause]:
+    """Only the approval subresource gives a verdict, and none is ever taken back."""
+    yield from _conditions(status.get("conditions") or [])
     now = {c.get("type") for c in status.get("conditions") or ()}
+    before = {c.get("type") for c in old.get("conditions") or ()}
     for kind in ("Approved", "Denied", "Failed"):
-        if kind in {c.get("type") for c in old.get("conditions") or ()} - now:
+        if kind in before - now:
             yield forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')
+    for kind in _VERDICTS:
+        if not verdict and kind in now - before:
+            yield forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
+    yield from _certificate(status, old)
 
 
 def _certificate(status: Json, old: Json) -> Iterator[Cause]:

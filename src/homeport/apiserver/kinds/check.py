@@ -25,10 +25,16 @@ _CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+").fullmatch
 # -- causes ----------------------------------------------------------------------------------------------------
 
 
+class Struct(dict[str, Any]):
+    """A value whose fields messages show in the order given; maps are shown sorted."""
+
+
 def shown(value: Any) -> str:
     """A value as messages show it: text in quotes, everything else as JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Struct):
+        return orjson.dumps(value).decode()
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -214,7 +220,7 @@ def immutable(field: str, new: Any, old: Any) -> Iterator[Cause]:
 
 
 __all__ = [
-    "IMMUTABLE", "MAX_INT32", "PROTOCOLS", "cidr", "config_key", "dns_label", "dns_subdomain", "duplicate",
+    "IMMUTABLE", "MAX_INT32", "PROTOCOLS", "Struct", "cidr", "config_key", "dns_label", "dns_subdomain", "duplicate",
     "forbidden", "immutable", "invalid", "ip_address", "label_key", "label_selector", "label_value", "labels",
     "missing", "named", "not_negative", "one_of", "port", "port_name_errors", "port_number", "required",
     "selector_is_empty", "share", "shown", "too_long", "too_many", "unsupported", "within",

@@ -48,7 +48,7 @@ def containers(field: str, found: list[Json], volumes: Mapping[str, Json]) -> It
     names: set[str] = set()
     for i, container in enumerate(found):
         at, name = f"{field}[{i}]", container.get("name", "")
-        yield from _common(at, container, volumes)
+        yield from container_alone(at, container, volumes)
         if name in names:
             yield duplicate(f"{at}.name", name)
         names.add(name)
@@ -59,7 +59,7 @@ def containers(field: str, found: list[Json], volumes: Mapping[str, Json]) -> It
 def init_containers(field: str, found: list[Json], volumes: Mapping[str, Json], taken: set[str]) -> Iterator[Cause]:
     for i, container in enumerate(found):
         at, name = f"{field}[{i}]", container.get("name", "")
-        yield from _common(at, container, volumes)
+        yield from container_alone(at, container, volumes)
         if name in taken:
             yield duplicate(f"{at}.name", name)
         elif name:
@@ -72,7 +72,7 @@ def init_containers(field: str, found: list[Json], volumes: Mapping[str, Json], 
                 yield forbidden(f"{at}.{part}", "may not be set for init containers without restartPolicy=Always")
 
 
-def _common(at: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
+def container_alone(at: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
     name = container.get("name", "")
     if name:
         yield from named(f"{at}.name", name, dns_label)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from homeport.apiserver.kinds.check import invalid, label_key, named
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.name import dns_label
 from homeport.apiserver.resource import Json
+from homeport.client.errors import Cause
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
@@ -41,5 +43,29 @@ class Namespace(Plain):
         else:
             spec.pop("finalizers", None)
 
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return list(_finalizers(obj))
+
     def fields(self, obj: Json) -> Mapping[str, str]:
         return {"status.phase": (obj.get("status") or {}).get("phase", "")}
+
+
+class Finalize:
+    """namespaces/finalize: the spec's finalizers are taken as given, which is how a namespace is let go."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        finalizers = (obj.get("spec") or {}).get("finalizers")
+        obj["spec"] = {"finalizers": finalizers} if finalizers else {}
+        obj["status"] = old.get("status") or {}
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        return list(_finalizers(obj))
+
+
+def _finalizers(obj: Json) -> Iterator[Cause]:
+    for name in (obj.get("spec") or {}).get("finalizers") or ():
+        if "/" not in name and name != FINALIZER:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid("spec.finalizers", name, detail)
+        else:
+            yield from named("spec.finalizers", name, label_key)

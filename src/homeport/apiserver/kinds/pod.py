@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from homeport.apiserver.kinds.check import MAX_INT32, forbidden, invalid, required, within
-from homeport.apiserver.kinds.podrule import pod_spec
+from homeport.apiserver.kinds.podrule import ephemeral_containers, pod_spec
 from homeport.apiserver.kinds.podspec import default_pod_spec, default_requests
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.resource import Json
@@ -38,7 +38,8 @@ class Pod(Plain):
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         """What admission set when the Pod was made is kept when a client leaves it out."""
-        spec, before = obj["spec"] = obj.get("spec") or {}, old.get("spec") or {}
+        spec = obj["spec"] = obj.get("spec") or {}
+        before = old.get("spec") or {}
         for field in ("priority", "preemptionPolicy"):
             if field not in spec and field in before:
                 spec[field] = before[field]
@@ -93,6 +94,53 @@ class Pod(Plain):
             "status.podIPs": status.get("podIP", ""),
             "status.nominatedNodeName": status.get("nominatedNodeName", ""),
         }
+
+
+class EphemeralContainers:
+    """pods/ephemeralcontainers: containers for debugging can be added, and nothing else be changed."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        added = (obj.get("spec") or {}).get("ephemeralContainers")
+        _put_back(obj, old)
+        spec = obj["spec"] = dict(old["spec"])
+        if added:
+            spec["ephemeralContainers"] = added
+        else:
+            spec.pop("ephemeralContainers", None)
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        now, before = (found["spec"].get("ephemeralContainers") or [] for found in (obj, old))
+        spec = obj["spec"]
+        causes = list(ephemeral_containers("spec.ephemeralContainers", now, spec))
+        if now[: len(before)] != before:
+            detail = "existing ephemeral containers may not be changed or removed"
+            causes.append(forbidden("spec.ephemeralContainers", detail))
+        return causes
+
+
+class Resize:
+    """pods/resize: what containers request and are limited to."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        wanted = {c.get("name"): c.get("resources") for c in (obj.get("spec") or {}).get("containers") or ()}
+        _put_back(obj, old)
+        spec = obj["spec"] = dict(old["spec"])
+        spec["containers"] = [
+            {**c, "resources": wanted[c["name"]] or {}} if c["name"] in wanted else c for c in spec["containers"]
+        ]
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        causes = list(pod_spec("spec", obj["spec"]))
+        if qos_class(obj["spec"]) != (old.get("status") or {}).get("qosClass"):
+            causes.append(invalid("spec", None, "Pod QOS Class may not change as a result of resizing"))
+        return causes
+
+
+def _put_back(obj: Json, old: Json) -> None:
+    for field in obj.keys() - {"metadata", "spec"}:
+        del obj[field]
+    for field in old.keys() - {"metadata", "spec"}:
+        obj[field] = old[field]
 
 
 FIELDS = (

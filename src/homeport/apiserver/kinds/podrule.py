@@ -12,6 +12,7 @@ from homeport.apiserver.kinds.check import (
     dns_label,
     dns_subdomain,
     duplicate,
+    forbidden,
     invalid,
     ip_address,
     label_key,
@@ -23,7 +24,7 @@ from homeport.apiserver.kinds.check import (
     unsupported,
     within,
 )
-from homeport.apiserver.kinds.container import containers, init_containers
+from homeport.apiserver.kinds.container import container_alone, containers, init_containers
 from homeport.apiserver.kinds.node import taint_effect
 from homeport.apiserver.kinds.volume import volumes
 from homeport.apiserver.resource import Json
@@ -68,6 +69,21 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
             yield from named(f"{field}.{name}", spec[name], dns_subdomain)
     if spec.get("preemptionPolicy") is not None:
         yield from one_of(f"{field}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
+
+
+def ephemeral_containers(field: str, found: list[Json], spec: Json) -> Iterator[Cause]:
+    """Containers that were added to a running Pod: few of the usual fields make sense for them."""
+    usable, _ = volumes("", spec.get("volumes") or [])
+    taken = {c.get("name", "") for part in ("containers", "initContainers") for c in spec.get(part) or ()}
+    for i, container in enumerate(found):
+        at, name = f"{field}[{i}]", container.get("name", "")
+        yield from container_alone(at, container, usable)
+        if name in taken:
+            yield duplicate(f"{at}.name", name)
+        taken.add(name)
+        for part in ("ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"):
+            if container.get(part):
+                yield forbidden(f"{at}.{part}", "cannot be set for an Ephemeral Container")
 
 
 def _host_network(field: str, spec: Json) -> Iterator[Cause]:

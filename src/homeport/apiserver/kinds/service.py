@@ -24,7 +24,8 @@ class Service(Plain):
         _sync_addresses(obj.get("spec") or {}, {})
 
     def prepare_update(self, obj: Json, old: Json) -> None:
-        spec, before = obj["spec"] = obj.get("spec") or {}, old.get("spec") or {}
+        spec = obj["spec"] = obj.get("spec") or {}
+        before = old.get("spec") or {}
         _sync_addresses(spec, before)
         kind, was = spec.get("type") or "ClusterIP", before.get("type")
         if kind != "ExternalName" and was != "ExternalName":
