@@ -17,7 +17,7 @@ from homeport.apiserver.metadata import carry_over, check_metadata, generated_na
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
 from homeport.apiserver.scale import apply_scale, scale_of
-from homeport.apiserver.view import convert, memo_of, to_version, view
+from homeport.apiserver.view import convert, memo_of, peek_view, to_version, view
 from homeport.client.errors import (
     ApiError,
     BadRequest,
@@ -367,10 +367,11 @@ class Writer:
         return record, await self._decode(target, record), await self._decode(target, record)
 
     async def _decode(self, target: Target, record: Record) -> Json:
-        obj: Json = orjson.loads(record.value)
-        if target.served.custom or target.at.resource.version != target.served.storage:
-            obj = (await convert([obj], target.served, target.at))[0]
-        return obj
+        known = peek_view(record, target.served, target.at)
+        if known is not None:  # in this version and checked by its schema already
+            obj: Json = orjson.loads(known)
+            return obj
+        return (await convert([orjson.loads(record.value)], target.served, target.at))[0]
 
     async def _replace(
         self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, applied: bool = False
