@@ -108,12 +108,21 @@ class Selection:
         known = {"metadata.name", "metadata.namespace"} | {p.removeprefix(".") for p in at.selectable}
         unknown = names - known - set(self._served.field_names)
         if unknown:
-            resource = at.resource
-            raise BadRequest(
-                f'Unable to find "{resource.api_version}, Resource={resource.plural}" that match label selector '
-                f'"{labels}", field selector "{fields}": field label not supported: {sorted(unknown)[0]}'
-            )
+            raise BadRequest(self._unsupported(at, sorted(unknown)[0], labels, fields))
         self.name = self._fields.require("metadata.name")
+
+    def _unsupported(self, at: Version, name: str, labels: str, fields: str) -> str:
+        """The API server words this in as many ways as there are places that check."""
+        if self._served.custom:
+            return (
+                f'Unable to find "{at.resource.api_version}, Resource={at.resource.plural}" that match label selector '
+                f'"{labels}", field selector "{fields}": field label not supported: {name}'
+            )
+        if not self._served.field_names:
+            return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+        if self._served.group == "batch":
+            return f'field label "{name}" not supported for {self._served.kind}'
+        return f"field label not supported: {name}"
 
     def matches(self, record: Record) -> bool:
         if self._labels is not None and not self._labels.matches(labels_of(record)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import orjson
-
 from homeport.apiserver.kinds.check import (
+    IMMUTABLE,
+    Struct,
     dns_subdomain,
     invalid,
     label_selector,
@@ -88,9 +88,8 @@ class Binding(Plain):
         if not role.get("name"):
             causes.append(required("roleRef.name"))
         if old is not None and role != old.get("roleRef"):
-            shown = {"APIGroup": role["apiGroup"], "Kind": role.get("kind", ""), "Name": role.get("name", "")}
-            text = f"Invalid value: {orjson.dumps(shown).decode()}: field is immutable"
-            causes.insert(0, Cause("FieldValueInvalid", text, "roleRef"))
+            shown = Struct(APIGroup=role["apiGroup"], Kind=role.get("kind", ""), Name=role.get("name", ""))
+            causes.insert(0, invalid("roleRef", shown, IMMUTABLE))
         return causes
 
     def _subject(self, field: str, subject: Json) -> Iterator[Cause]:

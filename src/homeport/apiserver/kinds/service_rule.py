@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from homeport.apiserver.kinds.check import (
     PROTOCOLS,
+    Struct,
     cidr,
     dns_label,
     dns_subdomain,
@@ -147,14 +148,7 @@ def _port_uses(ports: list[Json], kind: str) -> Iterator[Cause]:
     for i, found in enumerate(ports):
         use = (found["protocol"], found.get("port", 0))
         if use in numbers:
-            shown = {
-                "Name": "",
-                "Protocol": use[0],
-                "AppProtocol": None,
-                "Port": use[1],
-                "TargetPort": 0,
-                "NodePort": 0,
-            }
+            shown = Struct(Name="", Protocol=use[0], AppProtocol=None, Port=use[1], TargetPort=0, NodePort=0)
             yield duplicate(f"spec.ports[{i}]", shown)
         numbers.add(use)
 
