@@ -129,7 +129,16 @@ class Shaper:
                             unknown = _extend(unknown, name, below)
             return unknown
 
-        return walk
+        if deep or defaults or walk_rest is not None or keep_nulls:
+            return walk
+
+        def walk_flat(obj: Any) -> Unknown:
+            # Only scalars below: the most frequent node of all, and mostly nothing is to do.
+            if obj.__class__ is dict and None not in obj.values() and (open_ or covers(obj)):
+                return None
+            return walk(obj)
+
+        return walk_flat
 
     def _children(self, schema: Schema, embedded: bool) -> Iterable[tuple[str, Walk | None]]:
         for name, child in schema.properties.items():
