@@ -62,6 +62,8 @@ def json_patch(doc: Any, operations: Any) -> Any:
             raise PatchError(f"operation {index} of the JSON patch must be an object", index=index)
         try:
             run.step(operation)
+        except RecursionError:
+            raise PatchError("a value of the JSON patch is nested too deeply", index=index) from None
         except PatchError as error:
             error.index = index
             error.path = error.path or str(operation.get("path", ""))
@@ -181,7 +183,10 @@ class _Run:
             raise PatchError(f"testing value {path} failed: test failed")
 
     def _copy(self, source: str, path: str) -> None:
-        encoded = orjson.dumps(self._read(source, "copy"))
+        try:
+            encoded = orjson.dumps(self._read(source, "copy"))
+        except TypeError:
+            raise PatchError(f"the value at {source} is nested too deeply to be copied") from None
         self._copied += len(encoded)
         if self._copied > MAX_COPIED_BYTES:
             raise PatchError(
@@ -230,7 +235,10 @@ def merge_patch(doc: Any, patch: Any) -> Any:
     """null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         raise PatchError("a merge patch must be an object")
-    return _merge(doc if isinstance(doc, dict) else {}, patch)
+    try:
+        return _merge(doc if isinstance(doc, dict) else {}, patch)
+    except RecursionError:
+        raise PatchError("the patch is nested too deeply") from None
 
 
 def _merge(doc: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

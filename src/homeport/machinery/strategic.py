@@ -26,7 +26,10 @@ def strategic_merge(doc: Mapping[str, Any], patch: Any, schema: Schema | None) -
         raise PatchError("strategic merge patch format is not supported")
     if not isinstance(patch, dict):
         raise PatchError("a strategic merge patch must be an object")
-    return _merge_map(dict(doc), patch, schema)
+    try:
+        return _merge_map(dict(doc), patch, schema)
+    except RecursionError:
+        raise PatchError("the patch is nested too deeply") from None
 
 
 def _merge_map(original: Json, patch: Json, schema: Schema | None) -> Json:

@@ -170,3 +170,15 @@ def test_the_difference_of_two_documents_leads_from_one_to_the_other(before: Any
 def test_a_merge_patch_is_idempotent(doc: Any, patch: Any) -> None:
     once = merge_patch(doc, patch)
     assert same(merge_patch(once, patch), once)
+
+
+def test_patches_nested_too_deeply_are_refused_not_fatal() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(PatchError, match="too deeply"):
+        merge_patch({}, deep)
+    with pytest.raises(PatchError, match="too deeply"):
+        json_patch(deep, [{"op": "test", "path": "", "value": {"a": {"a": deep}}}])
+    with pytest.raises(PatchError, match="too deeply"):
+        json_patch({"x": deep}, [{"op": "copy", "from": "/x", "path": "/y"}])

@@ -15,6 +15,7 @@ from homeport.machinery.apply import element
 
 Trie = dict[str, Any]
 SELF: Final = "."
+DEEPEST: Final = 200  # levels; the JSON encoder takes 254 for the whole object
 
 
 def is_member(node: Trie) -> bool:
@@ -28,9 +29,13 @@ def marked(node: Trie | None) -> Trie:
     return {SELF: {}, **node}
 
 
-def ordered(trie: Trie) -> Trie:
-    """The same set with its steps sorted."""
-    return {key: ordered(trie[key]) for key in _sorted(trie)} if trie else trie
+def ordered(trie: Trie, depth: int = 0) -> Trie:
+    """The same set with its steps sorted. What lies too deep to be written down is owned as a whole."""
+    if not trie:
+        return trie
+    if depth >= DEEPEST:
+        return {}
+    return {key: ordered(trie[key], depth + 1) for key in _sorted(trie)}
 
 
 def _sorted(trie: Trie) -> list[str]:

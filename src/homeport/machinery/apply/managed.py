@@ -83,7 +83,7 @@ def update(
         return
     try:
         after = updated(scope, entries, live or {}, new, manager or "unknown", time)
-    except ShapeError:
+    except (ShapeError, RecursionError):  # nested deeper than the fields of anything real
         after = before
     if after:
         metadata["managedFields"] = after
@@ -116,12 +116,20 @@ def apply(
 ) -> Json:
     """The object after a server-side apply of `applied`, managedFields included. Neither input is changed."""
     scope = Scope(shape_of(schema), api_version, subresource, status, view)
+    try:
+        return _applied(scope, live, applied, manager, time, force, kind)
+    except RecursionError:
+        raise ApplyError("the configuration is nested too deeply to be applied", 400) from None
+
+
+def _applied(scope: Scope, live: Json | None, applied: Json, manager: str, time: str, force: bool, kind: str) -> Json:
+    api_version = scope.api_version
     _check_applied(scope.shape, applied, api_version, kind)
     base = _without_managed(live or {})
     entries: list[Json] = ((live or {}).get("metadata") or {}).get("managedFields") or []
     if live is not None and not entries:
         entries = updated(scope, [], {}, base, BEFORE_FIRST_APPLY, time)
-        scope = Scope(scope.shape, api_version, subresource, status, view)
+        scope.forget()
     step = _Apply(scope, base, applied, entries, manager, time)
     try:
         result = step.run(force)

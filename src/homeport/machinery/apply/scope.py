@@ -47,6 +47,10 @@ class Scope:
         elif status and not subresource:
             self._reset = {"f:status": {}}
 
+    def forget(self) -> None:
+        """Before another pair of objects is compared."""
+        self._compared.clear()
+
     def kept(self, fields: Trie) -> Trie:
         """Less what this endpoint resets."""
         if self._reset is None or not fields.keys() & self._reset.keys():
@@ -124,7 +128,10 @@ _in_order: dict[tuple[Shape, bytes], None] = {}
 
 def settled(shape: Shape, fields: Trie) -> Trie:
     """See merge.settle. Sets repeat over the objects of a kind, so those found in order are remembered."""
-    key = (shape, orjson.dumps(fields))
+    try:
+        key = (shape, orjson.dumps(fields))
+    except TypeError:  # nested too deeply
+        return fields
     if key in _in_order:
         return fields
     found = settle(shape, fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -256,3 +257,25 @@ def test_an_item_without_its_key_keeps_the_old_managers_on_update() -> None:
 def test_malformed_managed_fields_are_named(given: Any, expected: Any) -> None:
     found = entry.problems(given)
     assert [(p.reason, p.field) for p in found] == [(r, f"metadata.managedFields[0].{f}") for r, f in expected]
+
+
+def _nested(levels: int, leaf: Any) -> Any:
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
+
+
+@pytest.mark.parametrize("levels", [220, 1000])
+def test_an_update_of_something_nested_very_deeply_leaves_managers_that_can_be_stored(levels: int) -> None:
+    live = config(_nested(levels, 1))
+    update(None, live, "a", schema=None)
+    new = config(_nested(levels, 2))
+    update(live, new, "b", schema=None)
+    for found in (live, new):
+        orjson.dumps(found["metadata"])
+
+
+def test_something_nested_too_deeply_cannot_be_applied() -> None:
+    assert apply(None, _nested(150, 3), schema=None)["spec"]
+    with pytest.raises(managed.ApplyError, match="too deeply"):
+        apply(None, _nested(2000, 3), schema=None)
