@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import ipaddress
+import os
 import socket
 import ssl
 import urllib.request
@@ -294,10 +295,9 @@ def _reason(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"the host name can't be resolved: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return error.os_error.strerror or str(error.os_error)
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
+        return os.strerror(inner.errno).lower()
     return str(error) or type(error).__name__
 
 

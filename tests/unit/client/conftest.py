@@ -1,0 +1,39 @@
+"""A scripted server and a client for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from scripted_peer import Peer
+
+from homeport.client.config import Config
+from homeport.client.http import HttpClient
+from homeport.client.retry import Retry
+
+
+@pytest_asyncio.fixture
+async def peer() -> AsyncIterator[Peer]:
+    made = Peer()
+    server = web.Server(made.answer)
+    runner = web.ServerRunner(server, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
+
+
+@pytest.fixture
+def quick() -> Retry:
+    """Five attempts without the waits."""
+    return Retry(attempts=5, first_seconds=0.001, cap_seconds=0.002)
+
+
+@pytest_asyncio.fixture
+async def client(peer: Peer, quick: Retry) -> AsyncIterator[HttpClient]:
+    async with HttpClient(Config(peer.url), retry=quick) as made:
+        yield made
