@@ -126,10 +126,10 @@ class _Checker:
             node.type = self._field(node, node.args[0], name.value, optional=True)
             node.overloads = FUNCTIONS["_?._"]
             return
-        for arg in node.args:
-            self.visit(arg)
         if node.target is not None and not self._namespaced(node):
             self.visit(node.target)
+        for arg in node.args:
+            self.visit(arg)
         overloads = FUNCTIONS.get(node.function)
         if overloads is None:
             raise self._fail(node, f"undeclared reference to '{node.function}'")
