@@ -1,0 +1,229 @@
+"""The `homeport` command as its user meets it: real processes, real files, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+
+class Plane:
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    def homeport(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "homeport", *arguments, "--data", str(self.data)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        assert not check or done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done
+
+    def up(self) -> int:
+        """Starts in the background; gives the process number."""
+        self.homeport("up", "--listen", "127.0.0.1:0", "--detach")
+        return int(json.loads((self.data / "run.json").read_bytes())["pid"])
+
+    def request(self, method: str, path: str, body: object = None) -> dict[str, object]:
+        script = (
+            "import sys, json, asyncio\n"
+            "from homeport.client import kubeconfig\n"
+            "from homeport.client.http import HttpClient\n"
+            "from pathlib import Path\n"
+            "async def main():\n"
+            "    client = HttpClient(kubeconfig.load(Path(sys.argv[1])))\n"
+            "    body = sys.argv[4].encode() if sys.argv[4] else None\n"
+            "    answer = await client.raw(sys.argv[2], sys.argv[3], body)\n"
+            "    await client.close()\n"
+            "    print(answer.body.decode())\n"
+            "asyncio.run(main())\n"
+        )
+        config = str(self.data / "kubeconfig")
+        arguments = [sys.executable, "-c", script, config, method, path, json.dumps(body) if body else ""]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, object] = json.loads(done.stdout)
+        return answer
+
+    def create_config_map(self, name: str) -> dict[str, object]:
+        path = "/api/v1/namespaces/default/configmaps"
+        return self.request("POST", path, {"metadata": {"name": name}, "data": {"k": "v"}})
+
+    def read_config_map(self, name: str) -> dict[str, object]:
+        return self.request("GET", f"/api/v1/namespaces/default/configmaps/{name}")
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Plane]:
+    plane = Plane(tmp_path / "data")
+    yield plane
+    plane.homeport("down", check=False)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_up_is_ready_when_it_returns_and_keeps_its_secrets_to_itself(plane):
+    done = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach")
+    assert str(plane.data / "kubeconfig") in done.stdout
+    assert "next: export KUBECONFIG=" in done.stdout
+    names = {item["metadata"]["name"] for item in plane.request("GET", "/api/v1/namespaces")["items"]}
+    assert {"default", "kube-system"} <= names
+    for path in [plane.data / "kubeconfig", *plane.data.glob("pki/*"), *plane.data.glob("state.db*")]:
+        assert mode(path) == 0o600, path
+    assert mode(plane.data) == mode(plane.data / "pki") == 0o700
+
+
+def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane):
+    pid = plane.up()
+    again = plane.homeport("up", "--listen", "127.0.0.1:0", check=False)
+    assert again.returncode == 1
+    assert f"already runs on {plane.data} (process {pid}" in again.stdout
+    assert plane.homeport("up", "--detach").returncode == 0
+
+
+def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = plane.homeport("up", "--listen", f"127.0.0.1:{port}", check=False)
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port} is already in use by process {os.getpid()}" in done.stderr
+    assert "--listen 127.0.0.1:PORT" in done.stderr
+
+
+def test_a_wrong_listen_address_is_refused_before_anything_is_made(plane):
+    done = plane.homeport("up", "--listen", "localhost:http", check=False)
+    assert done.returncode == 2
+    assert "--listen 'localhost:http': the port must be a number" in done.stderr
+    assert not plane.data.exists()
+
+
+def test_sigterm_drains_and_exits_with_zero(plane):
+    command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    assert b"ready" in process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    process.stdout.close()
+    assert plane.homeport("status", check=False).returncode == 3
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(plane):
+    for round_ in range(3):
+        pid = plane.up()
+        made = plane.create_config_map(f"kept-{round_}")
+        os.kill(pid, signal.SIGKILL)
+        plane.up()
+        for earlier in range(round_ + 1):
+            assert plane.read_config_map(f"kept-{earlier}")["data"] == {"k": "v"}
+        assert plane.read_config_map(f"kept-{round_}")["metadata"] == made["metadata"]
+        plane.homeport("down")
+
+
+def test_status_tells_where_it_runs_and_what_it_holds(plane):
+    down = plane.homeport("status", check=False)
+    assert down.returncode == 3
+    assert "not running" in down.stdout
+    pid = plane.up()
+    up = plane.homeport("status").stdout
+    assert f"process {pid}" in up
+    assert "namespaces" in up
+
+
+def test_a_backup_taken_while_running_restores_elsewhere_with_its_secrets(plane, tmp_path):
+    plane.up()
+    secret = {"metadata": {"name": "s"}, "stringData": {"password": "correct horse"}}
+    plane.request("POST", "/api/v1/namespaces/default/secrets", secret)
+    archive = tmp_path / "plane.backup"
+    plane.homeport("backup", str(archive))
+    assert mode(archive) == 0o600
+    assert not list(plane.data.glob("backup-*"))
+
+    other = Plane(tmp_path / "other")
+    assert "next: homeport up" in other.homeport("restore", str(archive)).stdout
+    other.up()
+    try:
+        found = other.request("GET", "/api/v1/namespaces/default/secrets/s")
+        assert found["data"] == {"password": "Y29ycmVjdCBob3JzZQ=="}
+    finally:
+        other.homeport("down")
+
+
+def test_a_backup_never_replaces_a_file_by_accident(plane, tmp_path):
+    plane.up()
+    archive = tmp_path / "plane.backup"
+    archive.write_text("precious")
+    refused = plane.homeport("backup", str(archive), check=False)
+    assert refused.returncode == 1
+    assert "--force" in refused.stderr
+    assert archive.read_text() == "precious"
+
+
+def test_restoring_over_a_running_plane_is_refused(plane, tmp_path):
+    plane.up()
+    archive = tmp_path / "plane.backup"
+    plane.homeport("backup", str(archive))
+    refused = plane.homeport("restore", str(archive), check=False)
+    assert refused.returncode == 1
+    assert "homeport down" in refused.stderr
+    assert plane.request("GET", "/api/v1/namespaces/default")["kind"] == "Namespace"
+
+
+@pytest.mark.parametrize("content", [b"", b"not a tar at all", b"\0" * 4096])
+def test_what_is_no_backup_is_refused_and_nothing_changes(plane, tmp_path, content):
+    plane.up()
+    plane.create_config_map("kept")
+    plane.homeport("down")
+    broken = tmp_path / "broken"
+    broken.write_bytes(content)
+    refused = plane.homeport("restore", str(broken), check=False)
+    assert refused.returncode == 1
+    assert str(broken) in refused.stderr
+    plane.up()
+    assert plane.read_config_map("kept")["data"] == {"k": "v"}
+
+
+def test_a_damaged_database_is_told_and_left_alone(plane):
+    plane.up()
+    plane.homeport("down")
+    database = plane.data / "state.db"
+    damaged = b"\x13" * 4096 + database.read_bytes()[4096:]
+    database.write_bytes(damaged)
+    refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach", check=False)
+    assert refused.returncode == 1
+    assert str(database) in refused.stderr
+    assert "homeport restore FILE" in refused.stderr
+    assert database.read_bytes() == damaged
+
+
+def test_a_lost_key_is_told_instead_of_starting_anew(plane):
+    plane.up()
+    plane.homeport("down")
+    shutil.rmtree(plane.data / "pki")
+    refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach", check=False)
+    assert refused.returncode == 1
+    assert "pki" in refused.stderr
+    assert not (plane.data / "pki" / "ca.key").exists()
+
+
+def test_help_lists_every_verb_and_version_says_which_kubernetes():
+    run = [sys.executable, "-m", "homeport"]
+    shown = subprocess.run([*run, "--help"], capture_output=True, text=True, check=True).stdout
+    for verb in ("up", "down", "status", "backup", "restore", "version"):
+        assert f"  {verb} " in shown
+    version = subprocess.run([*run, "version"], capture_output=True, text=True, check=True).stdout
+    assert version.startswith("homeport ")
+    assert "Kubernetes API v1." in version
