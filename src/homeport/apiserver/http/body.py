@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -22,6 +22,7 @@ _DIGITS = bytes(0x30 if 0x30 <= code <= 0x39 else 0x20 for code in range(256))
 _LONG_NUMBER = b"0" * 19
 _SPACED_COLONS = (b'" :', b'"\n:', b'"\r:', b'"\t:')
 _SHOWN_BYTES = 30
+MAX_DEPTH = 200
 _SLOW_YAML = 16 * 1024
 
 
@@ -99,11 +100,40 @@ def parse_json(body: bytes) -> Any:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        repaired = _repaired(body)
+        if repaired is not None:
+            return parse_json(repaired)
         raise _malformed(body, error) from error
+    _check_depth(body, parsed)
     # As in Go, an integer beyond int64 is a float. The parser does that by itself only beyond 64 bits.
     if _LONG_NUMBER in body.translate(_DIGITS):
         parsed = _fit_numbers(parsed)
     return parsed
+
+
+def _check_depth(body: bytes, parsed: Any) -> None:
+    """Deeper objects could be read but not written: the encoder has a limit of its own."""
+    if body.count(b"{") + body.count(b"[") <= MAX_DEPTH:
+        return
+    level, depth = [parsed], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise MalformedBody(f"json parse error: exceeded max depth of {MAX_DEPTH}")
+        level = [child for item in level for child in _children(item) if isinstance(child, (dict, list))]
+
+
+def _children(item: Any) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+
+
+def _repaired(body: bytes) -> bytes | None:
+    """Bytes that are no UTF-8 count as U+FFFD, as in Go; None when it is not they that are wrong."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body.decode("utf-8", "replace").encode()
+    return None
 
 
 def _malformed(body: bytes, error: orjson.JSONDecodeError) -> MalformedBody:
@@ -111,7 +141,7 @@ def _malformed(body: bytes, error: orjson.JSONDecodeError) -> MalformedBody:
     if "infinity" in text:
         return NumberTooLarge(f"json: cannot unmarshal number {_number(body, at)} into a value of type float64")
     if text.startswith("depth limit"):
-        return MalformedBody("json parse error: exceeded max depth")
+        return MalformedBody(f"json parse error: exceeded max depth of {MAX_DEPTH}")
     if at >= len(body):
         return MalformedBody("json parse error: unexpected end of JSON input")
     where = "looking for beginning of value"
@@ -125,7 +155,7 @@ def _malformed(body: bytes, error: orjson.JSONDecodeError) -> MalformedBody:
 def _byte_position(body: bytes, characters: int) -> int:
     if body.isascii():
         return characters
-    return len(body.decode("utf-8", "replace")[:characters].encode("utf-8"))
+    return len(body.decode("utf-8")[:characters].encode("utf-8"))
 
 
 def _character(code: int) -> str:
@@ -166,7 +196,7 @@ def _parse_yaml(body: bytes) -> Any:
             pass  # a YAML flow mapping, perhaps
     try:
         parsed = load(body)
-        orjson.dumps(parsed)  # escapes can make strings that are no Unicode
+        _check_depth(orjson.dumps(parsed), parsed)  # the encoder refuses strings that are no Unicode
     except RecursionError as error:
         raise MalformedBody("yaml: exceeded max depth") from error
     except (TypeError, ValueError) as error:
@@ -210,6 +240,21 @@ def _count_keys(value: Any) -> int:
     return total
 
 
+def merge_duplicates(body: bytes) -> Any:
+    """The document with fields that come twice merged: so Go reads into the types of built-in kinds."""
+    return json.loads(body.decode("utf-8", "replace"), object_pairs_hook=_merged)
+
+
+def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        known = result.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            value = _merged([*known.items(), *value.items()])
+        result[key] = value
+    return result
+
+
 class _Pairs(list[tuple[str, Any]]):
     """An object with all its fields, doubled ones too."""
 
@@ -217,7 +262,7 @@ class _Pairs(list[tuple[str, Any]]):
 def _find_duplicates(body: bytes) -> Iterator[str]:
     """In the order in which a decoder meets them: what is inside a field before what follows it."""
     try:
-        tree = json.loads(body, object_pairs_hook=_Pairs)
+        tree = json.loads(body.decode("utf-8", "replace"), object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return  # what is no JSON was refused before; what is nested this deep has no field worth naming
     yield from _walk("", tree, 0)

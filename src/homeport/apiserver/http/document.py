@@ -10,6 +10,7 @@ from homeport.apiserver.http.body import (
     NumberTooLarge,
     duplicate_fields,
     go_name,
+    merge_duplicates,
     parse_body,
     parse_json,
     shown_bytes,
@@ -38,7 +39,7 @@ async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, c
     except MalformedBody as error:
         why = error.message if error.message.startswith("yaml") else f"couldn't get version/kind; {error.message}"
         raise _unrecognized(kind, why, body) from error
-    if parsed is None and not served.custom:
+    if parsed is None:
         parsed = {}
     if not isinstance(parsed, dict):
         why = f"json parse error: json: cannot unmarshal {go_name(parsed)} into Go value of type {_HEAD}"
@@ -46,8 +47,9 @@ async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, c
     if served.custom and not parsed.get("kind"):
         text = body.decode("utf-8", "replace")
         raise _unrecognized(kind, f"Object 'Kind' is missing in '{text[:1024]}'", body)
-    if form == JSON:
-        check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ")
+    if form == JSON and check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ") and not served.custom:
+        merged: Json = merge_duplicates(body)
+        return merged
     return parsed
 
 
@@ -59,17 +61,14 @@ def _handled(served: Served, at: Version) -> str:
     return f'{served.kind} in version "{at.resource.version}" cannot be handled as a {served.kind}'
 
 
-def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str) -> None:
-    """Refuses, reports or ignores fields that come twice, as `fieldValidation` says."""
-    if ctx.field_validation == "Ignore":
-        return
+def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str) -> bool:
+    """Refuses, reports or ignores fields that come twice, as `fieldValidation` says. Whether there are any."""
     found = [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
-    if not found:
-        return
-    if ctx.field_validation == "Strict":
+    if ctx.field_validation == "Strict" and found:
         raise BadRequest(f"{prefix}strict decoding error: {', '.join(found)}")
-    for text in found:
+    for text in found if ctx.field_validation == "Warn" else ():
         ctx.warn(text)
+    return bool(found)
 
 
 async def parse_options(body: bytes, content_type: str) -> Json | None:

@@ -84,6 +84,10 @@ def _form(clause: _Clause) -> Form | None:
     return Form(media, kind, version)
 
 
+class UnknownPatch(UnsupportedMediaType):
+    """A content type that no patch of a built-in kind has."""
+
+
 def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
@@ -100,9 +104,12 @@ def body_form(content_type: str, *, custom: bool = False) -> str:
 
 def patch_form(content_type: str, *, strategic: bool) -> str:
     media = media_type(content_type)
-    known = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if strategic else []), APPLY_PATCH]
-    if media not in known:
-        raise unsupported_media(*known)
+    if strategic and media == STRATEGIC_PATCH:
+        return media
+    if media not in (JSON_PATCH, MERGE_PATCH, APPLY_PATCH):
+        if strategic:
+            raise UnknownPatch("415: Unsupported Media Type")
+        raise unsupported_media(JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
     return media
 
 

@@ -87,7 +87,7 @@ def list_options(query: Query, name: str = "") -> ListOptions:
         raise _invalid(
             "ListOptions", "sendInitialEvents", "Forbidden", "Forbidden: sendInitialEvents is forbidden for list"
         )
-    limit = query.number("limit") or 0
+    limit = max(query.number("limit") or 0, 0)
     return ListOptions(
         labels=query.get("labelSelector"),
         fields=_fields(query, name),
@@ -162,15 +162,17 @@ def _dry_run(values: list[str], causes: list[Cause]) -> bool:
 def _check_manager(manager: str, causes: list[Cause]) -> None:
     if len(manager.encode()) > 128:
         causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
-    elif not manager.isprintable():
-        shown = manager.encode("unicode_escape").decode()
-        causes.append(
-            Cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{shown}": should only contain printable characters',
-                "fieldManager",
-            )
-        )
+    else:
+        _check_printable(manager, causes)
+
+
+def _check_printable(manager: str, causes: list[Cause]) -> None:
+    for at, character in enumerate(manager):
+        if not character.isprintable():
+            shown = manager.encode("unicode_escape").decode()
+            place = f"invalid character U+{ord(character):04X} (at position {len(manager[:at].encode())})"
+            causes.append(Cause("FieldValueInvalid", f'Invalid value: "{shown}": {place}', "fieldManager"))
+            return
 
 
 def _unsupported(field: str, shown: str, supported: tuple[str, ...]) -> Cause:

@@ -11,7 +11,7 @@ from aiohttp.web import Response
 from multidict import CIMultiDict
 
 from homeport.apiserver.http.exchange import ACCEPT_ENCODING, Exchange
-from homeport.apiserver.http.negotiate import JSON, YAML
+from homeport.apiserver.http.negotiate import JSON, YAML, UnknownPatch
 from homeport.apiserver.option import Listing
 from homeport.apiserver.resource import Served, Version
 from homeport.client.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
@@ -20,6 +20,7 @@ from homeport.machinery.yaml import dump
 GZIP_FROM = 128 * 1024
 _MAX_WARNING = 256
 _MAX_WARNINGS = 4096
+_BARE = (NotFound, MethodNotAllowed, Forbidden, UnknownPatch)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -81,7 +82,7 @@ def reply_error(exchange: Exchange, error: ApiError) -> Response:
 def status_of(error: ApiError) -> dict[str, Any]:
     """The Status. Errors without an object carry empty details in some cases, which clients can see."""
     status = error.status
-    if "details" not in status and isinstance(error, (NotFound, MethodNotAllowed, Forbidden)):
+    if "details" not in status and isinstance(error, _BARE):
         status = {**status, "details": {}}
     return status
 
@@ -123,4 +124,5 @@ def gzip_fast(body: bytes) -> bytes:
 
 
 def to_yaml(body: bytes) -> bytes:
-    return dump(orjson.loads(body)).encode()
+    ordered = orjson.dumps(orjson.loads(body), option=orjson.OPT_SORT_KEYS)
+    return dump(orjson.loads(ordered)).encode()

@@ -174,11 +174,11 @@ class HttpServer:
             return await self._answer(exchange)
         except ApiError as error:
             return self._refused(exchange, error)
-        except RecursionError:
-            return self._refused(exchange, BadRequest("the request is nested too deeply to be processed"))
         except ConnectionError:
             raise  # nobody is there to hear of it
-        except Exception:
+        except Exception as error:
+            if _too_deep(error):
+                return self._refused(exchange, BadRequest("the object would be nested too deeply"))
             # As text: loggers that draw exceptions show local variables, and those hold bodies.
             log.error(
                 "request failed",
@@ -237,6 +237,11 @@ class HttpServer:
         decision = exchange.decision = self._rbac.authorize(asked)
         if not decision.allowed:
             raise forbidden(asked, decision.reason)
+
+
+def _too_deep(error: Exception) -> bool:
+    """Patches can nest objects further than any one body may; what then gives up is Python or the encoder."""
+    return isinstance(error, RecursionError) or (isinstance(error, TypeError) and "Recursion limit" in str(error))
 
 
 def _quiet_logger() -> logging.Logger:

@@ -310,3 +310,20 @@ async def test_an_unexpected_failure_is_a_500_that_says_nothing_but_where_to_loo
     assert failed.headers["Audit-Id"] in logged
     assert "KeyError" in logged
     assert "hunter2" not in logged
+
+
+async def test_patches_can_not_nest_an_object_beyond_what_can_be_written(api: Api) -> None:
+    await api.post(WIDGETS, widget("a", free={}))
+    deep: Any = {}
+    for _ in range(150):
+        deep = {"a": deep}
+    for depth in (0, 150, 300):
+        operation = {"op": "add", "path": "/spec/free" + "/a" * depth, "value": deep}
+        answer = await api.call("PATCH", f"{WIDGETS}/a", [operation], content_type="application/json-patch+json")
+        assert answer.status in (200, 400, 422), answer.body
+    assert (await api.get(f"{WIDGETS}/a")).status == 200
+
+
+async def test_bytes_that_are_no_text_are_replaced(api: Api) -> None:
+    made = await api.post(CONFIG_MAPS, b'{"metadata":{"name":"a"},"data":{"k":"\xff"}}')
+    assert (made.status, made.json["data"]) == (201, {"k": "\ufffd"})
