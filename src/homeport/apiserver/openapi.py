@@ -15,14 +15,10 @@ import orjson
 
 from homeport.apiserver.discovery import JSON, Document, Groups
 from homeport.apiserver.kinds.load import definitions, kubernetes_version
-from homeport.apiserver.openapi_path import Route, item_v2, item_v3, models_of, routes
-from homeport.apiserver.openapi_proto import encode_document
+from homeport.apiserver.openapi_path import Route, item_v3, models_of, routes
 from homeport.apiserver.openapi_schema import (
-    V2,
     V3,
-    builtin_v2,
     builtin_v3,
-    custom_v2,
     custom_v3,
     descriptions,
     list_name,
@@ -30,6 +26,7 @@ from homeport.apiserver.openapi_schema import (
     model_name,
     references,
 )
+from homeport.apiserver.openapi_v2 import TOKEN, SwaggerDocument
 from homeport.apiserver.resource import Catalog, Json, Served, Version
 
 _PROTO_ACCEPTED: Final = (
@@ -37,12 +34,6 @@ _PROTO_ACCEPTED: Final = (
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 )
 _PROTO_SENT: Final = _PROTO_ACCEPTED[1]
-_TOKEN: Final = {
-    "type": "apiKey",
-    "description": "Bearer Token authentication",
-    "name": "authorization",
-    "in": "header",
-}
 _Pairs = list[tuple[Served, Version]]
 
 
@@ -59,6 +50,7 @@ class OpenApi:
         self._groups = Groups(catalog)
         self._hashes: dict[str, str] = {}
         self._kept: dict[str, Document] = {}  # v3 documents by hash, and v2
+        self._swagger = {JSON: SwaggerDocument(proto=False), _PROTO_SENT: SwaggerDocument(proto=True)}
         self._digests: dict[int, tuple[Version, bytes]] = {}  # of custom schemas, by the identity of their Version
 
     def find(self, path: str, accept: str = "", wanted_hash: str | None = None) -> Document | None:
@@ -143,11 +135,9 @@ class OpenApi:
             every = [
                 pair for versions in self._groups.versions.values() for pairs in versions.values() for pair in pairs
             ]
-            document = _document_v2(every)
-            body = orjson.dumps(document) if form == JSON else encode_document(document)
             # One hash for both forms: it names what they say.
             etag = hashlib.sha512("".join(sorted(self._hashes.values())).encode()).hexdigest().upper()
-            kept = self._kept[form] = Document(body, form, etag, vary="Accept")
+            kept = self._kept[form] = Document(self._swagger[form].render(every), form, etag, vary="Accept")
         return kept
 
 
@@ -155,27 +145,25 @@ def _all_routes(pairs: Iterable[tuple[Served, Version]]) -> list[Route]:
     return sorted((route for served, at in pairs for route in routes(served, at)), key=lambda route: route.path)
 
 
-def _own_models(pairs: _Pairs, prefix: str) -> dict[str, Json]:
+def _own_models(pairs: _Pairs) -> dict[str, Json]:
     """Schemas that no definition holds: custom kinds, and all lists."""
     found: dict[str, Json] = {}
-    custom = custom_v3 if prefix == V3 else custom_v2
     for served, at in pairs:
         if served.custom:
-            found[model_name(served, at)] = custom(served, at)
+            found[model_name(served, at)] = custom_v3(served, at)
         if "list" in served.verbs:
-            found[list_name(served, at)] = list_schema(served, at, prefix)
+            found[list_name(served, at)] = list_schema(served, at, V3)
     return found
 
 
-def _closed(found: dict[str, Json], wanted: Iterable[str], prefix: str) -> dict[str, Json]:
+def _closed(found: dict[str, Json], wanted: Iterable[str]) -> dict[str, Json]:
     """The schemas with every built-in definition that they need, sorted."""
-    builtin = builtin_v3 if prefix == V3 else builtin_v2
     known: Mapping[str, object] = definitions()
     waiting = [*wanted, *(name for schema in found.values() for name in references(schema))]
     while waiting:
         name = waiting.pop()
         if name not in found and name in known:
-            found[name] = builtin(name)
+            found[name] = builtin_v3(name)
             waiting.extend(references(found[name]))
     return dict(sorted(found.items()))
 
@@ -188,20 +176,7 @@ def _document_v3(pairs: _Pairs) -> Json:
         "info": {"title": "Kubernetes", "version": kubernetes_version()},
         "paths": {route.path: item_v3(route) for route in found},
         "components": {
-            "schemas": _closed(_own_models(pairs, V3), wanted, V3),
-            "securitySchemes": {"BearerToken": _TOKEN},
+            "schemas": _closed(_own_models(pairs), wanted),
+            "securitySchemes": {"BearerToken": TOKEN},
         },
-    }
-
-
-def _document_v2(pairs: _Pairs) -> Json:
-    found = _all_routes(pairs)
-    wanted = [name for route in found for name in models_of(route)] + [model_name(*pair) for pair in pairs]
-    return {
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": kubernetes_version()},
-        "paths": {route.path: item_v2(route) for route in found},
-        "definitions": _closed(_own_models(pairs, V2), wanted, V2),
-        "securityDefinitions": {"BearerToken": _TOKEN},
-        "security": [{"BearerToken": []}],
     }

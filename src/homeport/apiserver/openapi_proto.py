@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -14,13 +15,14 @@ import orjson
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
-def encode_document(document: Mapping[str, Any]) -> bytes:
+def encode_document(document: Mapping[str, Any], paths: Mapping[str, bytes], definitions: Mapping[str, bytes]) -> bytes:
+    """`paths` and `definitions` come encoded already, by the functions below."""
     return b"".join(
         (
             _text(1, document.get("swagger")),
             _message(2, _info(document["info"])),
-            _message(8, b"".join(_named(2, name, _path_item(item)) for name, item in document["paths"].items())),
-            _message(9, _schemas(document["definitions"])),
+            _message(8, b"".join(_named(2, name, item) for name, item in paths.items())),
+            _message(9, b"".join(_named(1, name, schema) for name, schema in definitions.items())),
             *(_message(12, _requirement(needed)) for needed in document.get("security", ())),
             _message(13, _security(document.get("securityDefinitions", {}))),
         )
@@ -38,13 +40,18 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _tag(field: int, wire: int) -> bytes:
-    return _varint(field << 3 | wire)
+# Nearly all of a document is tags and short lengths: they are worth a table.
+_LENGTHS: Final = tuple(_varint(value) for value in range(4096))
+_TAGS: Final = {
+    (field, wire): _varint(field << 3 | wire) for field in range(1, 32) for wire in (_VARINT, _FIXED64, _BYTES)
+}
+_OPEN: Final = tuple(_varint(field << 3 | _BYTES) for field in range(32))
 
 
 def _message(field: int, body: bytes) -> bytes:
     """A message field; an empty message is still there."""
-    return _tag(field, _BYTES) + _varint(len(body)) + body
+    size = len(body)
+    return _OPEN[field] + (_LENGTHS[size] if size < 4096 else _varint(size)) + body
 
 
 def _text(field: int, value: Any) -> bytes:
@@ -56,15 +63,15 @@ def _texts(field: int, values: Iterable[str] | None) -> bytes:
 
 
 def _flag(field: int, value: Any) -> bytes:
-    return _tag(field, _VARINT) + b"\x01" if value else b""
+    return _TAGS[field, _VARINT] + b"\x01" if value else b""
 
 
 def _integer(field: int, value: Any) -> bytes:
-    return _tag(field, _VARINT) + _varint(int(value)) if value else b""
+    return _TAGS[field, _VARINT] + _varint(int(value)) if value else b""
 
 
 def _number(field: int, value: Any) -> bytes:
-    return _tag(field, _FIXED64) + struct.pack("<d", value) if value else b""
+    return _TAGS[field, _FIXED64] + struct.pack("<d", value) if value else b""
 
 
 def _named(field: int, name: str, value: bytes) -> bytes:
@@ -109,7 +116,7 @@ def _security(schemes: Mapping[str, Mapping[str, Any]]) -> bytes:
 _METHODS: Final = (("get", 2), ("put", 3), ("post", 4), ("delete", 5), ("patch", 8))
 
 
-def _path_item(item: Mapping[str, Any]) -> bytes:
+def encode_path_item(item: Mapping[str, Any]) -> bytes:
     found = [_message(field, _operation(item[method])) for method, field in _METHODS if method in item]
     return b"".join(found + [_message(9, _parameter(parameter)) for parameter in item.get("parameters", ())])
 
@@ -139,7 +146,7 @@ def _parameter(parameter: Mapping[str, Any]) -> bytes:
                 _text(2, parameter["name"]),
                 _text(3, "body"),
                 _flag(4, parameter.get("required")),
-                _message(5, _schema(parameter["schema"])),
+                _message(5, encode_schema(parameter["schema"])),
             )
         )
         return _message(1, _message(1, body))
@@ -163,11 +170,11 @@ def _responses(responses: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 def _response(response: Mapping[str, Any]) -> bytes:
     body = _text(1, response.get("description"))
-    return body + _message(2, _message(1, _schema(response["schema"]))) if "schema" in response else body
+    return body + _message(2, _message(1, encode_schema(response["schema"]))) if "schema" in response else body
 
 
 def _schemas(schemas: Mapping[str, Mapping[str, Any]]) -> bytes:
-    return b"".join(_named(1, name, _schema(schema)) for name, schema in schemas.items())
+    return b"".join(_named(1, name, encode_schema(schema)) for name, schema in schemas.items())
 
 
 _SCALARS: Final[tuple[tuple[str, int, Callable[[int, Any], bytes]], ...]] = (
@@ -192,21 +199,28 @@ _SCALARS: Final[tuple[tuple[str, int, Callable[[int, Any], bytes]], ...]] = (
 )
 
 
-def _schema(schema: Mapping[str, Any]) -> bytes:
-    found = [encode(field, schema[name]) for name, field, encode in _SCALARS if name in schema]
-    if "default" in schema:
-        found.append(_message(5, _any(schema["default"])))
-    found += [_message(20, _any(value)) for value in schema.get("enum", ())]
-    additional = schema.get("additionalProperties")
-    if isinstance(additional, Mapping):
-        found.append(_message(21, _message(1, _schema(additional))))
-    elif additional is not None:
-        found.append(_message(21, _tag(2, _VARINT) + _varint(int(additional))))
-    if schema.get("type"):
-        found.append(_message(22, _texts(1, [schema["type"]])))
-    if isinstance(schema.get("items"), Mapping):
-        found.append(_message(23, _message(1, _schema(schema["items"]))))
-    if schema.get("properties"):
-        found.append(_message(25, _schemas(schema["properties"])))
-    found.append(_extensions(31, schema))
+def encode_schema(schema: Mapping[str, Any]) -> bytes:
+    found = []
+    for name, value in schema.items():
+        encode = _KEYWORDS.get(name)
+        if encode is not None:
+            found.append(encode(value))
+        elif name.startswith("x-"):
+            found.append(_named(31, name, _any(value)))
     return b"".join(found)
+
+
+def _additional(value: Any) -> bytes:
+    inner = _message(1, encode_schema(value)) if isinstance(value, Mapping) else _TAGS[2, _VARINT] + _varint(int(value))
+    return _message(21, inner)
+
+
+_KEYWORDS: Final[dict[str, Callable[[Any], bytes]]] = {
+    **{name: partial(encode, field) for name, field, encode in _SCALARS},
+    "default": lambda value: _message(5, _any(value)),
+    "enum": lambda values: b"".join(_message(20, _any(value)) for value in values),
+    "additionalProperties": _additional,
+    "type": lambda value: _message(22, _texts(1, [value])),
+    "items": lambda value: _message(23, _message(1, encode_schema(value))),
+    "properties": lambda value: _message(25, _schemas(value)),
+}

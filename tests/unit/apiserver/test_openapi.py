@@ -15,7 +15,7 @@ from homeport.apiserver.kinds.load import builtin_kinds, definitions
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.openapi import OpenApi
 from homeport.apiserver.openapi_path import friendly_group
-from homeport.apiserver.openapi_proto import encode_document
+from homeport.apiserver.openapi_proto import encode_document, encode_schema
 from homeport.apiserver.openapi_schema import descriptions
 from homeport.apiserver.resource import Catalog, Scale, Served, Version
 from homeport.machinery.schema import Schema, compile_checker
@@ -320,7 +320,7 @@ def test_numbers_and_flags_survive_the_protobuf_form() -> None:
         "uniqueItems": True,
         "required": ["a", "b"],
     }
-    raw = encode_document({"info": {"title": "t", "version": "v"}, "paths": {}, "definitions": {"S": schema}})
+    raw = encode_document({"info": {"title": "t", "version": "v"}}, {}, {"S": encode_schema(schema)})
     found = named(decode(decode(raw)[9][0])[1])["S"]
     assert found[11] == [300]
     assert decode(found[21][0])[2] == [1]
