@@ -180,13 +180,13 @@ def _description(route: Route, operation: Operation) -> str:
     kind = route.served.kind
     article = "an" if kind[:1] in "AEIOU" else "a"
     return {
-        "list": f"list or watch objects of kind {kind}",
-        "create": f"create {of}{article} {kind}",
-        "deletecollection": f"delete collection of {kind}",
-        "read": f"read {of}the specified {kind}",
-        "replace": f"replace {of}the specified {kind}",
-        "delete": f"delete {of}{article} {kind}",
-        "patch": f"partially update {of}the specified {kind}",
+        "list": f"Lists {kind} objects, or streams their changes.",
+        "create": f"Makes {of}{article} {kind}.",
+        "deletecollection": f"Deletes every {kind} that the selectors match.",
+        "read": f"Gives {of}one {kind}.",
+        "replace": f"Writes {of}one {kind} anew.",
+        "delete": f"Deletes {of}one {kind}.",
+        "patch": f"Changes some fields of {of}one {kind}.",
     }[operation.verb]
 
 
