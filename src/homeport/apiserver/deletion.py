@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import orjson
 
@@ -82,6 +82,7 @@ class Remover:
     ) -> tuple[bytes, bool]:
         obj: Json = orjson.loads(record.value)
         meta = obj["metadata"]
+        target.served.strategy.prepare_delete(obj, self._time(0))
         finalizers = _finalizers(meta.get("finalizers") or [], options)
         if finalizers:
             meta["finalizers"] = finalizers
@@ -105,11 +106,13 @@ class Remover:
         return await view(written, target.served, target.at), False
 
     def _mark(self, target: Target, meta: Json, grace: int) -> None:
-        moment = datetime.fromtimestamp(self._clock(), UTC) + timedelta(seconds=grace)
-        meta["deletionTimestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionTimestamp"] = self._time(grace)
         meta["deletionGracePeriodSeconds"] = grace
         if "generation" in meta:
             meta["generation"] += 1
+
+    def _time(self, plus: int) -> str:
+        return datetime.fromtimestamp(self._clock() + plus, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _grace(self, target: Target, obj: Json, options: DeleteOptions) -> int:
         """Only Pods on a node are given time; nothing else has anybody to wait for."""

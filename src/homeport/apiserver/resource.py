@@ -50,6 +50,9 @@ class Strategy(Protocol):
     def prepare_update(self, obj: Json, old: Json) -> None:
         """Carry over what the writer may not change."""
 
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        """Add finalizers without which the kind can't be deleted."""
+
     def validate(self, obj: Json, old: Json | None) -> list[Cause]: ...
 
     def fields(self, obj: Json) -> Mapping[str, str]:
@@ -74,8 +77,14 @@ class Checker(Protocol):
 
     def default(self, obj: Json) -> None: ...
 
+    def settle(self, obj: Json) -> list[str]:
+        """`prune` and `default` in one walk."""
+
     def validate(self, obj: Json, old: Json | None) -> Iterable[tuple[str, str, str]]:
         """(reason, message, field) of everything that is wrong."""
+
+    def validate_status(self, obj: Json, old: Json) -> Iterable[tuple[str, str, str]]:
+        """The same for a write to the status, which is not held to account for the rest of the object."""
 
 
 @dataclass(slots=True)

@@ -167,8 +167,7 @@ async def convert(objects: list[Json], served: Served, at: Version) -> list[Json
         objects = await to_version(objects, served, target, at.resource.api_version)
     if served.custom:
         for obj in objects:
-            at.checker.prune(obj)
-            at.checker.default(obj)
+            at.checker.settle(obj)
     return objects
 
 

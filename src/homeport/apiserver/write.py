@@ -135,7 +135,9 @@ class Writer:
                 raise BadRequest(f"an empty namespace may not be set during creation of a {served.kind}")
             if meta.setdefault("namespace", target.namespace) != target.namespace:
                 if meta["namespace"]:
-                    raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+                    raise BadRequest(
+                        "the namespace of the provided object does not match the namespace sent on the request"
+                    )
                 meta["namespace"] = target.namespace
         elif meta.pop("namespace", ""):
             raise BadRequest("namespace must not be set on an object that is not namespaced")
@@ -156,8 +158,8 @@ class Writer:
                 raise BadRequest("Object 'apiVersion' is missing in the request body")
         if kind and kind != resource.kind:
             raise BadRequest(
-                f"{kind} in version \"{api_version}\" cannot be handled as a {resource.kind}: "
-                f"no kind \"{kind}\" is served at this path"
+                f'{kind} in version "{api_version}" cannot be handled as a {resource.kind}: '
+                f'no kind "{kind}" is served at this path'
             )
         if api_version and api_version != resource.api_version:
             raise BadRequest(
@@ -304,7 +306,9 @@ class Writer:
                 if record is None:
                     return await self._apply_new(ctx, target, body, force), True
                 if (uid := meta.get("uid")) and uid != (current := orjson.loads(record.value)["metadata"]["uid"]):
-                    raise target.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found with it (it is {current})")
+                    raise target.conflict(
+                        f"uid mismatch: the provided object specified uid {uid}, and no existing object was found with it (it is {current})"
+                    )
                 if (wanted := meta.get("resourceVersion")) and wanted != str(record.revision):
                     raise target.conflict(_MODIFIED)
                 return await self._apply_live(ctx, target, record, body, force), False
@@ -316,7 +320,9 @@ class Writer:
         """An applied configuration says of itself what it is, unlike the body of a PUT."""
         for field in ("apiVersion", "kind"):
             if not body.get(field):
-                raise BadRequest(f"Object '{field[0].upper() + field[1:] if field == 'kind' else field}' is missing in the applied configuration")
+                raise BadRequest(
+                    f"Object '{field[0].upper() + field[1:] if field == 'kind' else field}' is missing in the applied configuration"
+                )
         if (body.get("metadata") or {}).get("managedFields"):
             raise BadRequest("metadata.managedFields must be nil")
 
@@ -324,8 +330,10 @@ class Writer:
         if target.subresource:
             raise target.not_found()
         meta = body["metadata"]
-        if (uid := meta.get("uid")) :
-            raise target.conflict(f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        if uid := meta.get("uid"):
+            raise target.conflict(
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            )
         meta.pop("resourceVersion", None)
         obj = self._merge(ctx, target, None, body, force)
         return await self._create(ctx, target, obj, applied=True)
@@ -436,9 +444,7 @@ class Writer:
             return orjson.dumps(obj)
         stored = await self._to_storage(target, obj)
         try:
-            change = await self._store.delete(
-                target.served.bucket, target.key, encoder(stored), expect=record.revision
-            )
+            change = await self._store.delete(target.served.bucket, target.key, encoder(stored), expect=record.revision)
         except Missing as error:
             raise target.not_found() from error
         assert change.value is not None
@@ -453,7 +459,9 @@ class Writer:
         if unknown and ctx.field_validation != "Ignore":
             texts = [f'unknown field "{path}"' for path in unknown]
             if ctx.field_validation == "Strict":
-                raise BadRequest(f"{at.resource.kind} in version \"{at.resource.version}\" cannot be handled as a {at.resource.kind}: strict decoding error: {', '.join(texts)}")
+                raise BadRequest(
+                    f'{at.resource.kind} in version "{at.resource.version}" cannot be handled as a {at.resource.kind}: strict decoding error: {", ".join(texts)}'
+                )
             for text in texts:
                 ctx.warn(text)
 
@@ -490,7 +498,12 @@ class Writer:
     def _validate(self, target: Target, obj: Json, old: Json | None) -> None:
         served = target.served
         causes = check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
-        causes += [Cause(*violation) for violation in target.at.checker.validate(obj, old)]
+        checker = target.at.checker
+        if target.subresource == "status" and old is not None:
+            violations = checker.validate_status(obj, old)
+        else:
+            violations = checker.validate(obj, old)
+        causes += [Cause(*violation) for violation in violations]
         if not causes or not served.custom:  # rules of custom kinds may rely on a well-formed object
             window = served.windows.get(target.subresource)
             if window is not None and old is not None:
@@ -543,8 +556,11 @@ def _finished(obj: Json) -> bool:
 
 
 def _unsupported_patch(patch_type: str, custom: bool) -> str:
-    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+    accepted = (
+        [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+    )
     return (
-        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted)
         + (f" (got {patch_type})" if patch_type else "")
     )

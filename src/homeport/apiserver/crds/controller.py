@@ -12,20 +12,21 @@ from typing import Any, Final
 
 import orjson
 
-from homeport.apiserver.admission import DELETE, Attributes
+from homeport.apiserver.admission import Attributes
 from homeport.apiserver.crds.condition import accept_names, is_settled, is_true, set_condition, settle_status
 from homeport.apiserver.crds.served import build_served
+from homeport.apiserver.crds.strategy import FINALIZER
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, Context
 from homeport.apiserver.resource import Json, Served, Version
 from homeport.client.errors import ApiError, Conflict, NotFound
+from homeport.machinery.crd import warnings
 from homeport.store import Change, Record
 
 GROUP: Final = "apiextensions.k8s.io"
 PLURAL: Final = "customresourcedefinitions"
 DEFINITIONS: Final = f"{PLURAL}.{GROUP}"
-FINALIZER: Final = f"customresourcecleanup.{GROUP}"
 _RETRY_SECONDS: Final = 1.0
 
 ConversionHook = Callable[[Json, str], Json]
@@ -86,7 +87,7 @@ class CustomResources:
         for name in list(self._known):
             self._serve(name)
         self._ends.append(self._store.subscribe(DEFINITIONS, self._changed))
-        self._registry.admission.on(GROUP, PLURAL, self._hold, (DELETE,))
+        self._registry.admission.on(GROUP, PLURAL, _warn)
         self._worker = asyncio.get_running_loop().create_task(self._work(), name="custom resource definitions")
 
     async def settled(self) -> None:
@@ -192,21 +193,6 @@ class CustomResources:
             if each.group == definition.group and each.reason != "NoConflicts":
                 self._serve(other)
 
-    async def _hold(self, attributes: Attributes) -> None:
-        """Before a definition is marked as deleted, make sure that it stays until its objects are gone."""
-        old = attributes.old or {}
-        meta = old.get("metadata") or {}
-        if attributes.ctx.dry_run or meta.get("deletionTimestamp") or FINALIZER in (meta.get("finalizers") or ()):
-            return
-        await self._write(attributes.name, _add_finalizer)
-        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-        now = self._registry.now()
-        await self._write(
-            attributes.name,
-            lambda crd: set_condition(crd, "Terminating", "True", "InstanceDeletionPending", text, now),
-            "status",
-        )
-
     # -- writing back (one at a time)
 
     def _queue(self, name: str) -> None:
@@ -297,10 +283,9 @@ class CustomResources:
         return self._registry.find(GROUP, "v1", PLURAL)
 
 
-def _add_finalizer(crd: Json) -> None:
-    finalizers = crd["metadata"].setdefault("finalizers", [])
-    if FINALIZER not in finalizers:
-        finalizers.append(FINALIZER)
+def _warn(attributes: Attributes) -> None:
+    for text in warnings(attributes.object or {}, attributes.old):
+        attributes.ctx.warn(text)
 
 
 def _drop_finalizer(crd: Json) -> None:

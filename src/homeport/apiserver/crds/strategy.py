@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.apiserver.auth.decision import refusal
+from homeport.apiserver.crds.condition import set_condition
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery import crd
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefinitionStrategy:
@@ -29,6 +32,14 @@ class DefinitionStrategy:
         status["storedVersions"] = list(status.get("storedVersions") or ())
         obj["status"] = status
         crd.remember_storage_version(obj)
+
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        """It stays until its objects are gone."""
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if not obj["metadata"].get("deletionTimestamp") and FINALIZER not in finalizers:
+            finalizers.append(FINALIZER)
+            text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+            set_condition(obj, "Terminating", "True", "InstanceDeletionPending", text, now)
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         return [Cause(*violation) for violation in crd.check(obj, old)]
@@ -58,6 +69,9 @@ class CustomStrategy:
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         """The registry keeps the status apart."""
+
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        """Nothing to hold it for."""
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         return []

@@ -54,7 +54,15 @@ class _WireChecker:
         # Not the schema's defaults: those include zero values of fields that are left out when unset.
         decode.fill(self._definition, obj)
 
+    def settle(self, obj: Json) -> list[str]:
+        unknown = self.prune(obj)
+        self.default(obj)
+        return unknown
+
     def validate(self, obj: Json, old: Json | None) -> tuple[tuple[str, str, str], ...]:
+        return ()
+
+    def validate_status(self, obj: Json, old: Json) -> tuple[tuple[str, str, str], ...]:
         return ()
 
 

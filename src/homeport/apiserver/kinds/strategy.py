@@ -23,6 +23,9 @@ class Plain:
     def prepare_update(self, obj: Json, old: Json) -> None:
         """Nothing to carry over."""
 
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        """Nothing to hold it for."""
+
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         return []
 
