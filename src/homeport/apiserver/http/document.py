@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from homeport.apiserver.http.body import (
     MalformedBody,
     NoText,
@@ -47,7 +49,8 @@ async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, c
     if served.custom and not parsed.get("kind"):
         text = body.decode("utf-8", "replace")
         raise _unrecognized(kind, f"Object 'Kind' is missing in '{text[:1024]}'", body)
-    if form == JSON and check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ") and not served.custom:
+    doubled = form == JSON and check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ", at)
+    if doubled and not served.custom:
         merged: Json = merge_duplicates(body)
         return merged
     return parsed
@@ -61,10 +64,12 @@ def _handled(served: Served, at: Version) -> str:
     return f'{served.kind} in version "{at.resource.version}" cannot be handled as a {served.kind}'
 
 
-def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str) -> bool:
+def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str, at: Version | None = None) -> bool:
     """Refuses, reports or ignores fields that come twice, as `fieldValidation` says. Whether there are any."""
     found = [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
     if ctx.field_validation == "Strict" and found:
+        if at is not None:  # one refusal names them all
+            found += [f'unknown field "{path}"' for path in at.checker.prune(orjson.loads(orjson.dumps(parsed)))]
         raise BadRequest(f"{prefix}strict decoding error: {', '.join(found)}")
     for text in found if ctx.field_validation == "Warn" else ():
         ctx.warn(text)

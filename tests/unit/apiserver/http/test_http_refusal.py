@@ -178,6 +178,18 @@ async def test_duplicate_fields_warn_or_refuse(api: Api) -> None:
     assert (await api.post(f"{CONFIG_MAPS}?fieldValidation=Ignore", body % b"i")).warnings == []
 
 
+async def test_a_strict_refusal_names_duplicate_and_unknown_fields(api: Api) -> None:
+    body = (
+        b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"d"},'
+        b'"spec":{"color":"red","color":"blue","zzz":1}}'
+    )
+    refused = await api.post(f"{WIDGETS}?fieldValidation=Strict", body)
+    assert refused.message == (
+        'Widget in version "v1" cannot be handled as a Widget: strict decoding error: '
+        'duplicate field "spec.color", unknown field "spec.zzz"'
+    )
+
+
 async def test_unknown_fields_come_back_as_warnings(api: Api) -> None:
     made = await api.post(WIDGETS, widget("a", nosuch=1))
     assert made.warnings == [r'299 - "unknown field \"spec.nosuch\""']
