@@ -13,60 +13,24 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.admission import Admission, Attributes
-from homeport.apiserver.metadata import carry_over, check_metadata, generated_name, metadata_of, stamp_create
+from homeport.apiserver.metadata import carry_over, check_metadata, metadata_of, stamp_create
+from homeport.apiserver.patch import patched
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
 from homeport.apiserver.scale import apply_scale, scale_of
+from homeport.apiserver.target import Target
 from homeport.apiserver.view import convert, memo_of, peek_view, to_version, view
 from homeport.client.errors import (
-    ApiError,
     BadRequest,
     Cause,
-    Conflict,
-    Invalid,
-    UnsupportedMediaType,
     already_exists,
-    conflict,
-    invalid,
-    not_found,
 )
 from homeport.machinery.apply import managed
-from homeport.machinery.patch import PatchError, json_patch, merge_patch
-from homeport.machinery.strategic import strategic_merge
 from homeport.store import Mismatch, Missing, Record, Store
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
-
-_APPLY_REASON = {400: "BadRequest", 422: "Invalid", 500: "InternalError"}
-_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
-_ATTEMPTS = 5
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+ATTEMPTS = 5
 _NAME_ATTEMPTS = 8
-
-
-class Target:
-    """The address of one write, and what messages call it."""
-
-    __slots__ = ("at", "key", "name", "namespace", "served", "subresource")
-
-    def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
-        self.served = served
-        self.at = at
-        self.namespace = namespace if served.namespaced else ""
-        self.name = name
-        self.subresource = subresource
-        self.key = f"{self.namespace}/{name}" if served.namespaced else name
-
-    def not_found(self) -> ApiError:
-        return not_found(self.served.group, self.served.plural, self.name)
-
-    def conflict(self, why: str) -> Conflict:
-        return conflict(self.served.group, self.served.plural, self.name, why)
-
-    def invalid(self, causes: list[Cause]) -> Invalid:
-        return invalid(self.served.group, self.served.kind, self.name, causes)
 
 
 class Writer:
@@ -78,7 +42,7 @@ class Writer:
     # -- create ------------------------------------------------------------------------------------------------
 
     async def create(self, ctx: Context, target: Target, body: Json) -> bytes:
-        meta = self._address(ctx, target, body)
+        meta = self.check_address(target, body)
         if meta.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         stem = "" if meta.get("name") else meta.get("generateName", "")
@@ -90,31 +54,24 @@ class Writer:
                     raise already_exists(target.served.group, target.served.plural, target.name) from error
         raise AssertionError("unreachable")
 
-    async def _create(self, ctx: Context, target: Target, obj: Json, applied: bool = False) -> bytes:
+    async def _create(self, ctx: Context, target: Target, obj: Json) -> bytes:
+        self._prune(ctx, target.at, obj)
+        return await self.create_owned(ctx, target, obj, owned=False)
+
+    async def create_owned(self, ctx: Context, target: Target, obj: Json, *, owned: bool = True) -> bytes:
+        """Creates an object that was read already; `owned`: its managedFields are as they should be."""
         served, at = target.served, target.at
-        if not applied:
-            self._prune(ctx, at, obj)
         now = self._now()
+        self._default(served, at, obj)
+        if not owned:
+            self._own(ctx, target, None, obj, now)
+        obj = await self._mutate(ctx, target, "CREATE", obj, None)
         meta = obj["metadata"]
-        given = meta.get("managedFields")
         stamp_create(meta, now)
-        target.name = meta.get("name", "")
-        target.key = f"{target.namespace}/{target.name}" if served.namespaced else target.name
-        if served.custom:
-            if at.status:
-                obj.pop("status", None)
+        target.rename(meta.get("name", ""))
         if served.spec_generation:
             meta["generation"] = 1
         served.strategy.prepare_create(obj)
-        self._default(served, at, obj)
-        obj = await self._mutate(ctx, target, "CREATE", obj, None)
-        if not applied:
-            if given is None:
-                obj["metadata"].pop("managedFields", None)
-            managed.update(
-                None, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=now,
-                subresource="", status=at.status,
-            )  # fmt: skip
         self._validate(target, obj, None)
         await self._admit(ctx, target, "CREATE", obj, None)
         if ctx.dry_run:
@@ -123,7 +80,20 @@ class Writer:
             return orjson.dumps(obj)
         return await self._put(target, obj, expect=0)
 
-    def _address(self, ctx: Context, target: Target, body: Json) -> Json:
+    def _own(self, ctx: Context, target: Target, old: Json | None, obj: Json, now: str) -> None:
+        """Notes who set what. Before admission: what a webhook adds belongs to nobody."""
+        managed.update(
+            old,
+            obj,
+            schema=target.at.schema,
+            api_version=target.at.resource.api_version,
+            manager=ctx.manager,
+            time=now,
+            subresource=target.subresource,
+            status=target.at.status,
+        )
+
+    def check_address(self, target: Target, body: Json) -> Json:
         """Checks that the body belongs where it was sent, and gives its metadata."""
         if not isinstance(body, dict):
             raise BadRequest(f"the body must be one object, got {type(body).__name__}")
@@ -173,21 +143,21 @@ class Writer:
     async def update(self, ctx: Context, target: Target, body: Json) -> tuple[bytes, bool]:
         if target.subresource == "scale":
             return await self._update_scale(ctx, target, body), False
-        meta = self._address(ctx, target, body)
+        meta = self.check_address(target, body)
         wanted = meta.get("resourceVersion", "")
         self._prune(ctx, target.at, body)
         again = orjson.dumps(body)  # an attempt changes the body; a second one starts afresh
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             record = self._store.head(target.served.bucket, target.key)
             if record is None:
                 return await self._create_by_update(ctx, target, body), True
             self._check_identity(target, meta, wanted, record)
             try:
-                return await self._replace(ctx, target, record, body if attempt == 0 else orjson.loads(again)), False
+                return await self.replace(ctx, target, record, body if attempt == 0 else orjson.loads(again)), False
             except Mismatch as error:
                 if wanted and wanted != "0":
-                    raise target.conflict(_MODIFIED) from error
-        raise target.conflict(_MODIFIED)
+                    raise target.conflict(MODIFIED) from error
+        raise target.conflict(MODIFIED)
 
     async def _create_by_update(self, ctx: Context, target: Target, body: Json) -> bytes:
         if not target.served.create_on_update or target.subresource:
@@ -196,11 +166,11 @@ class Writer:
         try:
             return await self._create(ctx, target, body)
         except Mismatch as error:
-            raise target.conflict(_MODIFIED) from error
+            raise target.conflict(MODIFIED) from error
 
     def _check_identity(self, target: Target, meta: Json, wanted: str, record: Record) -> None:
         if wanted and wanted != "0" and wanted != str(record.revision):
-            raise target.conflict(_MODIFIED)
+            raise target.conflict(MODIFIED)
         if target.served.custom and (not wanted or wanted == "0"):
             cause = Cause(
                 "FieldValueInvalid",
@@ -219,43 +189,39 @@ class Writer:
         assert scale is not None
         meta = metadata_of(body)
         wanted = meta.get("resourceVersion", "")
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             record, _, obj = await self._load(target)
             if wanted and wanted != str(record.revision):
-                raise target.conflict(_MODIFIED)
+                raise target.conflict(MODIFIED)
             apply_scale(obj, scale, body)
             try:
-                written = await self._replace(ctx, target, record, obj)
+                written = await self.replace(ctx, target, record, obj)
             except Mismatch:
                 continue
             return orjson.dumps(scale_of(orjson.loads(written), scale, target.served))
-        raise target.conflict(_MODIFIED)
+        raise target.conflict(MODIFIED)
 
     # -- patch -------------------------------------------------------------------------------------------------
 
-    async def patch(
-        self, ctx: Context, target: Target, patch_type: str, patch: Any, *, force: bool = False
-    ) -> tuple[bytes, bool]:
-        if patch_type == APPLY_PATCH:
-            return await self._apply(ctx, target, patch, force)
-        for _ in range(_ATTEMPTS):
+    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: Any) -> tuple[bytes, bool]:
+        for _ in range(ATTEMPTS):
             record, old, base = await self._load(target)
             if target.subresource == "scale":
                 return await self._patch_scale(ctx, target, patch_type, patch, old), False
-            body = self._patched(target, patch_type, patch, base)
-            meta = self._address(ctx, target, body)
+            body = patched(target, patch_type, patch, base)
+            meta = self.check_address(target, body)
             self._check_patched_identity(target, meta, record, old)
             self._prune(ctx, target.at, body)
             try:
-                return await self._replace(ctx, target, record, body, old), False
+                return await self.replace(ctx, target, record, body, old), False
             except Mismatch:
                 continue
-        raise target.conflict(_MODIFIED)
+        raise target.conflict(MODIFIED)
 
     def _check_patched_identity(self, target: Target, meta: Json, record: Record, old: Json) -> None:
         wanted = meta.get("resourceVersion", "")
         if wanted and wanted != str(record.revision):
-            raise target.conflict(_MODIFIED)
+            raise target.conflict(MODIFIED)
         if (uid := meta.get("uid")) and uid != old["metadata"].get("uid"):
             current = old["metadata"].get("uid")
             raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
@@ -264,106 +230,8 @@ class Writer:
         scale = target.at.scale
         assert scale is not None
         return await self._update_scale(
-            ctx, target, self._patched(target, patch_type, patch, scale_of(old, scale, target.served))
+            ctx, target, patched(target, patch_type, patch, scale_of(old, scale, target.served))
         )
-
-    def _patched(self, target: Target, patch_type: str, patch: Any, base: Json) -> Json:
-        try:
-            if patch_type == JSON_PATCH:
-                result = json_patch(base, patch)
-            elif patch_type == MERGE_PATCH:
-                if not isinstance(patch, dict):
-                    raise BadRequest("a merge patch must be an object")
-                result = merge_patch(base, patch)
-            elif patch_type == STRATEGIC_PATCH and not target.served.custom and target.at.schema is not None:
-                if not isinstance(patch, dict):
-                    raise BadRequest("a strategic merge patch must be an object")
-                result = strategic_merge(base, patch, target.at.schema)
-            else:
-                raise UnsupportedMediaType(_unsupported_patch(patch_type, target.served.custom))
-        except PatchError as error:
-            if patch_type == JSON_PATCH and error.index >= 0:
-                why = f"the server rejected our request due to an error in our request: {error}"
-                raise Invalid(why, group=target.served.group, kind=target.served.plural, name=target.name) from error
-            raise BadRequest(str(error)) from error
-        if not isinstance(result, dict):
-            raise BadRequest("the patch leaves no object")
-        return result
-
-    async def _apply(self, ctx: Context, target: Target, applied: Any, force: bool) -> tuple[bytes, bool]:
-        if not isinstance(applied, dict):
-            raise BadRequest("an applied configuration must be one object")
-        if not ctx.field_manager:
-            cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
-            raise invalid("meta.k8s.io", "PatchOptions", "", [cause])
-        for _ in range(_ATTEMPTS):
-            record = self._store.head(target.served.bucket, target.key)
-            body = orjson.loads(orjson.dumps(applied))
-            self._check_applied(target, body)
-            meta = self._address(ctx, target, body)
-            self._prune(ctx, target.at, body)
-            try:
-                if record is None:
-                    return await self._apply_new(ctx, target, body, force), True
-                if (uid := meta.get("uid")) and uid != (current := orjson.loads(record.value)["metadata"]["uid"]):
-                    raise target.conflict(
-                        f"uid mismatch: the provided object specified uid {uid}, and no existing object was found with it (it is {current})"
-                    )
-                if (wanted := meta.get("resourceVersion")) and wanted != str(record.revision):
-                    raise target.conflict(_MODIFIED)
-                return await self._apply_live(ctx, target, record, body, force), False
-            except Mismatch:
-                continue
-        raise target.conflict(_MODIFIED)
-
-    def _check_applied(self, target: Target, body: Json) -> None:
-        """An applied configuration says of itself what it is, unlike the body of a PUT."""
-        for field in ("apiVersion", "kind"):
-            if not body.get(field):
-                raise BadRequest(
-                    f"Object '{field[0].upper() + field[1:] if field == 'kind' else field}' is missing in the applied configuration"
-                )
-        if (body.get("metadata") or {}).get("managedFields"):
-            raise BadRequest("metadata.managedFields must be nil")
-
-    async def _apply_new(self, ctx: Context, target: Target, body: Json, force: bool) -> bytes:
-        if target.subresource:
-            raise target.not_found()
-        meta = body["metadata"]
-        if uid := meta.get("uid"):
-            raise target.conflict(
-                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            )
-        meta.pop("resourceVersion", None)
-        obj = self._merge(ctx, target, None, body, force)
-        return await self._create(ctx, target, obj, applied=True)
-
-    async def _apply_live(self, ctx: Context, target: Target, record: Record, body: Json, force: bool) -> bytes:
-        old = await self._decode(target, record)
-        live = await self._decode(target, record)
-        if target.subresource == "scale":
-            raise UnsupportedMediaType("apply is not served for the scale subresource: patch it instead")
-        obj = self._merge(ctx, target, live, body, force)
-        return await self._replace(ctx, target, record, obj, old, applied=True)
-
-    def _merge(self, ctx: Context, target: Target, live: Json | None, body: Json, force: bool) -> Json:
-        try:
-            return managed.apply(
-                live,
-                body,
-                schema=target.at.schema,
-                api_version=target.at.resource.api_version,
-                manager=ctx.field_manager,
-                time=self._now(),
-                force=force,
-                subresource=target.subresource,
-                status=target.at.status,
-                kind=target.at.resource.kind,
-            )
-        except managed.ApplyConflict as error:
-            raise Conflict(str(error), causes=[Cause(*cause) for cause in error.causes]) from error
-        except managed.ApplyError as error:
-            raise ApiError(str(error), code=error.code, reason=_APPLY_REASON.get(error.code, "BadRequest")) from error
 
     # -- the common way of everything that changes an existing object -------------------------------------------
 
@@ -372,39 +240,34 @@ class Writer:
         record = self._store.head(target.served.bucket, target.key)
         if record is None:
             raise target.not_found()
-        return record, await self._decode(target, record), await self._decode(target, record)
+        return record, await self.decode(target, record), await self.decode(target, record)
 
-    async def _decode(self, target: Target, record: Record) -> Json:
+    async def decode(self, target: Target, record: Record) -> Json:
         known = peek_view(record, target.served, target.at)
         if known is not None:  # in this version and checked by its schema already
             obj: Json = orjson.loads(known)
             return obj
         return (await convert([orjson.loads(record.value)], target.served, target.at))[0]
 
-    async def _replace(
-        self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, applied: bool = False
+    async def replace(
+        self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, owned: bool = False
     ) -> bytes:
+        """Puts `obj` in the place of what `record` holds. Raises Mismatch when that is no longer the newest."""
         served, at = target.served, target.at
         if old is None:
-            old = await self._decode(target, record)
-        meta, old_meta = obj["metadata"], old["metadata"]
-        given = meta.get("managedFields")
-        carry_over(meta, old_meta)
-        self._hold_subresource(target, obj, old)
-        meta = obj["metadata"]
+            old = await self.decode(target, record)
+        self._hold(target, obj, old)
+        self._default(served, at, obj)
+        if not owned:
+            self._own(ctx, target, old, obj, self._now())
+        changed = await self._mutate(ctx, target, "UPDATE", obj, old)
+        if changed is not obj:
+            obj = changed
+            self._hold(target, obj, old)
         if target.subresource != "status" and target.subresource not in served.windows:
             served.strategy.prepare_update(obj, old)
-        self._default(served, at, obj)
         if served.spec_generation and _content_changed(obj, old, at.status or not served.custom):
-            meta["generation"] = old_meta.get("generation", 0) + 1
-        obj = await self._mutate(ctx, target, "UPDATE", obj, old)
-        if not applied:
-            if given is not None:
-                obj["metadata"]["managedFields"] = given
-            managed.update(
-                old, obj, schema=at.schema, api_version=at.resource.api_version, manager=ctx.manager, time=self._now(),
-                subresource=target.subresource, status=at.status,
-            )  # fmt: skip
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self._validate(target, obj, old)
         await self._admit(ctx, target, "UPDATE", obj, old)
         if _finished(obj):
@@ -412,6 +275,11 @@ class Writer:
         if obj == old or ctx.dry_run:
             return orjson.dumps(obj)
         return await self._put(target, obj, expect=record.revision)
+
+    def _hold(self, target: Target, obj: Json, old: Json) -> None:
+        """What this write may not change is as it was."""
+        carry_over(obj["metadata"], old["metadata"])
+        self._hold_subresource(target, obj, old)
 
     def _hold_subresource(self, target: Target, obj: Json, old: Json) -> None:
         """A write to the object leaves its status alone, a write to the status everything else."""
@@ -459,9 +327,9 @@ class Writer:
         if unknown and ctx.field_validation != "Ignore":
             texts = [f'unknown field "{path}"' for path in unknown]
             if ctx.field_validation == "Strict":
-                raise BadRequest(
-                    f'{at.resource.kind} in version "{at.resource.version}" cannot be handled as a {at.resource.kind}: strict decoding error: {", ".join(texts)}'
-                )
+                kind, version = at.resource.kind, at.resource.version
+                why = f"strict decoding error: {', '.join(texts)}"
+                raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
             for text in texts:
                 ctx.warn(text)
 
@@ -541,10 +409,7 @@ def encoder(obj: Json) -> Callable[[int], bytes]:
 def _content_changed(obj: Json, old: Json, status_apart: bool) -> bool:
     """Anything but metadata (and the status, where it is a world of its own) differs."""
     apart = ("metadata", "status") if status_apart else ("metadata",)
-    for field in obj.keys() | old.keys():
-        if field not in apart and obj.get(field) != old.get(field):
-            return True
-    return False
+    return any(field not in apart and obj.get(field) != old.get(field) for field in obj.keys() | old.keys())
 
 
 def _finished(obj: Json) -> bool:
@@ -553,14 +418,3 @@ def _finished(obj: Json) -> bool:
     if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
         return False
     return not (obj["kind"] == "Namespace" and obj["apiVersion"] == "v1" and (obj.get("spec") or {}).get("finalizers"))
-
-
-def _unsupported_patch(patch_type: str, custom: bool) -> str:
-    accepted = (
-        [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
-    )
-    return (
-        "the body of the request was in an unknown format - accepted media types include: "
-        + ", ".join(accepted)
-        + (f" (got {patch_type})" if patch_type else "")
-    )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from homeport.apiserver.kinds import certificate, event, pod
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.apiservice import ApiService
+from homeport.apiserver.kinds.check import dotless_label
 from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
 from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
 from homeport.apiserver.kinds.job import CronJob, Job
-from homeport.apiserver.kinds.namespace import Finalize, Namespace, namespace_name
+from homeport.apiserver.kinds.namespace import Finalize, Namespace
 from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
 from homeport.apiserver.kinds.node import Node
 from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
@@ -30,7 +31,7 @@ from homeport.apiserver.kinds.storage import (
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
 from homeport.apiserver.kinds.workload import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
-from homeport.apiserver.name import dns_label, path_segment
+from homeport.apiserver.name import path_segment
 from homeport.apiserver.resource import Served, Strategy, Window
 
 Shape = Callable[[Served], None]
@@ -50,7 +51,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "Namespace"): Behaviour(
             Namespace(),
             _shape(
-                naming=namespace_name,
+                naming=dotless_label,
                 fields=("status.phase",),
                 returns_deleted=True,
                 windows={"finalize": Finalize()},
@@ -60,7 +61,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "ConfigMap"): Behaviour(ConfigMap(), plain),
         ("", "Service"): Behaviour(
             Service(Allocator()),
-            _shape(naming=dns_label, fields=("spec.clusterIP", "spec.type"), upsert=True, returns_deleted=True),
+            _shape(naming=dotless_label, fields=("spec.clusterIP", "spec.type"), upsert=True, returns_deleted=True),
         ),
         ("", "Endpoints"): Behaviour(Endpoints(), _endpoints),
         ("", "ServiceAccount"): Behaviour(Plain(), _shape(returns_deleted=True)),
@@ -74,7 +75,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
         ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
         ("apps", "Deployment"): Behaviour(Deployment(), counted),
-        ("apps", "StatefulSet"): Behaviour(StatefulSet(), _shape(naming=dns_label, generation=True)),
+        ("apps", "StatefulSet"): Behaviour(StatefulSet(), _shape(naming=dotless_label, generation=True)),
         ("apps", "DaemonSet"): Behaviour(DaemonSet(), counted),
         ("apps", "ReplicaSet"): Behaviour(ReplicaSet(), counted),
         ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),

@@ -43,7 +43,8 @@ def required(field: str, detail: str = "") -> Cause:
 
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", field)
+    text = f"Invalid value: {shown(value)}: {detail}" if detail else f"Invalid value: {shown(value)}"
+    return Cause("FieldValueInvalid", text, field)
 
 
 def forbidden(field: str, detail: str) -> Cause:
@@ -105,7 +106,7 @@ def port_number(field: str, value: int) -> Iterator[Cause]:
 
 def port_name_errors(name: str) -> Iterator[str]:
     if len(name) > 15:
-        yield "must be no more than 15 bytes"
+        yield "must be no more than 15 characters"
     if not _PORT_NAME(name):
         yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
     if not re.search("[a-z]", name):
@@ -122,6 +123,11 @@ def port(field: str, value: int | str) -> Iterator[Cause]:
         yield from port_number(field, value)
     else:
         yield from (invalid(field, value, wrong) for wrong in port_name_errors(value))
+
+
+def dotless_label(name: str) -> str | None:
+    """What is wrong with a name that becomes a DNS label."""
+    return "must not contain dots" if "." in name else dns_label(name)
 
 
 def config_key(key: str) -> str | None:
@@ -161,7 +167,7 @@ def cidr(field: str, value: str) -> Iterator[Cause]:
 
 
 def share(field: str, value: int | str | None) -> Iterator[Cause]:
-    """A number of Pods, or a percentage of them up to 100."""
+    """A number of Pods, or a percentage of them."""
     if isinstance(value, str):
         if not _PERCENT(value):
             detail = (
@@ -169,10 +175,13 @@ def share(field: str, value: int | str | None) -> Iterator[Cause]:
                 "regex used for validation is '[0-9]+%')"
             )
             yield invalid(field, value, detail)
-        elif int(value[:-1]) > 100:
-            yield invalid(field, value, "must not be greater than 100%")
     else:
         yield from not_negative(field, value)
+
+
+def at_most_all(field: str, value: int | str | None) -> Iterator[Cause]:
+    if isinstance(value, str) and _PERCENT(value) and int(value[:-1]) > 100:
+        yield invalid(field, value, "must not be greater than 100%")
 
 
 # -- label selectors -------------------------------------------------------------------------------------------
@@ -220,8 +229,38 @@ def immutable(field: str, new: Any, old: Any) -> Iterator[Cause]:
 
 
 __all__ = [
-    "IMMUTABLE", "MAX_INT32", "PROTOCOLS", "Struct", "cidr", "config_key", "dns_label", "dns_subdomain", "duplicate",
-    "forbidden", "immutable", "invalid", "ip_address", "label_key", "label_selector", "label_value", "labels",
-    "missing", "named", "not_negative", "one_of", "port", "port_name_errors", "port_number", "required",
-    "selector_is_empty", "share", "shown", "too_long", "too_many", "unsupported", "within",
-]  # fmt: skip
+    "IMMUTABLE",
+    "MAX_INT32",
+    "PROTOCOLS",
+    "Struct",
+    "at_most_all",
+    "cidr",
+    "config_key",
+    "dns_label",
+    "dns_subdomain",
+    "dotless_label",
+    "duplicate",
+    "forbidden",
+    "immutable",
+    "invalid",
+    "ip_address",
+    "label_key",
+    "label_selector",
+    "label_value",
+    "labels",
+    "missing",
+    "named",
+    "not_negative",
+    "one_of",
+    "port",
+    "port_name_errors",
+    "port_number",
+    "required",
+    "selector_is_empty",
+    "share",
+    "shown",
+    "too_long",
+    "too_many",
+    "unsupported",
+    "within",
+]

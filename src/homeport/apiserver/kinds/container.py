@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from homeport.apiserver.kinds.check import (
     PROTOCOLS,
     dns_label,
+    dns_subdomain,
     duplicate,
     forbidden,
     invalid,
@@ -35,6 +36,10 @@ _ENV_FIELDS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
+# Known to the downward API, but not for environment variables.
+_OTHER_FIELDS = frozenset({
+    "metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase",
+})  # fmt: skip
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
 _ENV_NAME = re.compile(r"[ -<>-~]+").fullmatch
@@ -158,8 +163,7 @@ def _variable_source(field: str, kind: str, source: Json) -> Iterator[Cause]:
         if not source.get("resource"):
             yield required(f"{field}.resource")
     elif kind in ("configMapKeyRef", "secretKeyRef"):
-        if not source.get("name"):
-            yield required(f"{field}.name")
+        yield from named(f"{field}.name", source.get("name", ""), dns_subdomain)
         if not source.get("key"):
             yield required(f"{field}.key")
 
@@ -174,7 +178,7 @@ def _field_ref(field: str, source: Json) -> Iterator[Cause]:
         key = subscript[2].lower() if subscript[1].endswith("annotations") else subscript[2]
         yield from named(field, key, label_key)
     elif path not in _ENV_FIELDS:
-        if path.startswith(("metadata.", "spec.", "status.")):
+        if path in _OTHER_FIELDS:
             yield unsupported(f"{field}.fieldPath", path, _ENV_FIELDS)
         else:
             detail = f"error converting fieldPath: field label not supported: {path}"
@@ -189,9 +193,9 @@ def _variables(at: str, source: Json) -> Iterator[Cause]:
         if not source[kind].get("name"):
             yield required(f"{at}.{kind}.name")
     if not given:
-        yield invalid(at, "", "must specify one of: `configMapRef` or `secretRef`")
+        yield invalid(at.rpartition("[")[0], "", "must specify one of: `configMapRef` or `secretRef`")
     elif len(given) > 1:
-        yield invalid(at, "", "may not have more than one field specified at a time")
+        yield invalid(at.rpartition("[")[0], "", "may not have more than one field specified at a time")
 
 
 def _mounts(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
@@ -239,6 +243,7 @@ def resources(field: str, found: Json) -> Iterator[Cause]:
 def _amount(field: str, key: str, amount: str) -> Iterator[Cause]:
     yield from named(field, key, label_key)
     if "/" not in key and key not in _STANDARD and not key.startswith("hugepages-"):
+        yield invalid(field, key, "must be a standard resource type or fully qualified")
         yield invalid(field, key, "must be a standard resource for containers")
     value = parse_quantity(amount)
     if value.amount < 0:

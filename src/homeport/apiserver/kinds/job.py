@@ -81,9 +81,8 @@ class Job(WithStatus):
         causes += job_spec("spec", spec)
         if spec.get("selector") is None:
             causes.append(required("spec.selector"))
-        else:
-            causes += label_selector("spec.selector", spec["selector"])
-            causes += mismatch(spec["selector"], spec["template"])
+        causes += label_selector("spec.selector", spec.get("selector"))
+        causes += mismatch(spec.get("selector"), spec["template"])
         if old is not None:
             causes += self._changed(spec, old["spec"], old.get("status") or {})
         return causes
@@ -169,6 +168,8 @@ class CronJob(WithStatus):
             causes.append(unsupported(field, True, ("nil", "false")))
         for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             causes += not_negative(f"spec.{name}", spec.get(name))
+        if not spec.get("schedule"):
+            causes.append(required("spec.schedule"))
         if old is None and len(obj["metadata"].get("name", "")) > 52:
             causes.insert(0, _long_name(obj["metadata"]["name"]))
         return causes
@@ -176,7 +177,6 @@ class CronJob(WithStatus):
     def _schedule(self, spec: Json, old: Json | None) -> Iterator[Cause]:
         text = spec.get("schedule", "")
         if not text:
-            yield required("spec.schedule")
             return
         wrong = schedule_error(text)
         if wrong:

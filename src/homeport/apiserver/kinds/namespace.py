@@ -6,16 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from homeport.apiserver.kinds.check import invalid, label_key, named
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.name import dns_label
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 FINALIZER = "kubernetes"
-
-
-def namespace_name(name: str) -> str | None:
-    return "must not contain dots" if "." in name else dns_label(name)
 
 
 class Namespace(Plain):

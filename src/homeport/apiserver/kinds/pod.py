@@ -1,11 +1,8 @@
-"""Pod: its life cycle fields, and the little of a spec that may change.
-
-Two things that kube-apiserver leaves to admission are done here: tolerations for nodes in trouble, and the priority.
-"""
+"""Pod: its life cycle fields, and the little of a spec that may change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.apiserver.kinds.check import MAX_INT32, forbidden, invalid, required, within
@@ -16,25 +13,16 @@ from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery.quantity import parse_quantity
 
-_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _CHANGEABLE = (
     "`spec.containers[*].image`", "`spec.initContainers[*].image`", "`spec.activeDeadlineSeconds`",
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )  # fmt: skip
 
-# A PriorityClass by name; '' for the one that is the default.
-FindPriority = Callable[[str], Json | None]
-
 
 class Pod(Plain):
-    def __init__(self, find_priority: FindPriority = lambda name: None) -> None:
-        self.find_priority = find_priority
-
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {"phase": "Pending"}
-        spec = obj["spec"] = obj.get("spec") or {}
-        _tolerate(spec)
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         """What admission set when the Pod was made is kept when a client leaves it out."""
@@ -53,24 +41,15 @@ class Pod(Plain):
             spec["terminationGracePeriodSeconds"] = 1
         if spec.get("hostNetwork"):
             _host_ports(spec)
-        if "priority" not in spec:
-            self._prioritise(spec)
         status = obj["status"] = obj.get("status") or {}
         if not status.get("qosClass"):
             status["qosClass"] = qos_class(spec)
         _sync_addresses(status)
 
-    def _prioritise(self, spec: Json) -> None:
-        name = spec.get("priorityClassName", "")
-        found = self.find_priority(name)
-        if found is not None and not name:
-            spec["priorityClassName"] = found["metadata"]["name"]
-        spec["priority"] = (found or {}).get("value", 0)
-        spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
-
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         spec = obj["spec"]
         causes = list(pod_spec("spec", spec))
+        causes += _images(spec)
         if old is None:
             if spec.get("ephemeralContainers"):
                 causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -149,19 +128,6 @@ FIELDS = (
 )  # fmt: skip
 
 
-def _tolerate(spec: Json) -> None:
-    """A Pod stays five minutes on a node that is in trouble, unless it says otherwise."""
-    given = spec.get("tolerations") or []
-    missing = [key for key in _TOLERATED if not any(_covers(toleration, key) for toleration in given)]
-    if missing:
-        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
-
-
-def _covers(toleration: Json, key: str) -> bool:
-    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (None, "", "NoExecute")
-
-
 def _host_ports(spec: Json) -> None:
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
@@ -201,6 +167,14 @@ def qos_class(spec: Json) -> str:
     return "Guaranteed" if guaranteed and requests == limits else "Burstable"
 
 
+def _images(spec: Json) -> Iterator[Cause]:
+    for field in ("containers", "initContainers"):
+        for i, container in enumerate(spec.get(field) or ()):
+            image = container.get("image", "")
+            if image != image.strip():
+                yield invalid(f"spec.{field}[{i}].image", image, "must not have leading or trailing whitespace")
+
+
 def _changed(spec: Json, old: Json) -> Iterator[Cause]:
     for field in ("containers", "initContainers"):
         now, before = spec.get(field) or [], old.get(field) or []
@@ -208,11 +182,8 @@ def _changed(spec: Json, old: Json) -> Iterator[Cause]:
             yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
             return
         for i, container in enumerate(now):
-            image = container.get("image", "")
-            if not image:
+            if not container.get("image"):
                 yield required(f"spec.{field}[{i}].image")
-            elif image != image.strip():
-                yield invalid(f"spec.{field}[{i}].image", image, "must not have leading or trailing whitespace")
     deadline = list(_deadline(spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")))
     yield from deadline
     if deadline and spec.get("activeDeadlineSeconds") is not None:

@@ -92,8 +92,8 @@ def _default_probe(probe: Json) -> None:
             probe[field] = value
     _default_get(probe.get("httpGet"))
     grpc = probe.get("grpc")
-    if grpc is not None:
-        grpc.setdefault("service", "")
+    if grpc is not None and grpc.get("service") is None:
+        grpc["service"] = ""
 
 
 def _default_get(get: Json | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homeport.apiserver.kinds.check import (
     Struct,
+    at_most_all,
     forbidden,
     immutable,
     invalid,
@@ -34,8 +35,9 @@ class PodDisruptionBudget(WithStatus):
                 UnhealthyPodEvictionPolicy=spec.get("unhealthyPodEvictionPolicy"),
             )
             causes.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
-        causes += share("spec.minAvailable", least)
-        causes += share("spec.maxUnavailable", most)
+        for field, value in (("minAvailable", least), ("maxUnavailable", most)):
+            causes += share(f"spec.{field}", value)
+            causes += at_most_all(f"spec.{field}", value)
         causes += label_selector("spec.selector", spec.get("selector"))
         policy = spec.get("unhealthyPodEvictionPolicy")
         if policy is not None and policy not in ("AlwaysAllow", "IfHealthyBudget"):

@@ -17,7 +17,7 @@ from homeport.client.errors import Cause
 
 class Service(Plain):
     def __init__(self, allocator: Allocator) -> None:
-        self._allocator = allocator
+        self.allocator = allocator
 
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {}
@@ -85,21 +85,21 @@ class Service(Plain):
     def _address(self, spec: Json, key: str) -> Iterator[Cause]:
         wanted = spec.get("clusterIP")
         if not wanted:
-            found = self._allocator.free_address(key)
+            found = self.allocator.free_address(key)
             if found is None:
                 yield invalid("spec.clusterIPs", None, "failed to allocate a serviceIP: range is full")
                 return
             spec["clusterIP"], spec["clusterIPs"] = found, [found]
             return
         fault = ""
-        if not self._allocator.contains(wanted):
+        if not self.allocator.contains(wanted):
             fault = "the provided network does not match the current range"
-        elif self._allocator.addresses.by_other(wanted, key):
+        elif self.allocator.addresses.by_other(wanted, key):
             fault = "provided IP is already allocated"
         if fault:
             yield invalid("spec.clusterIPs", spec["clusterIPs"], f"failed to allocate IP {wanted}: {fault}")
         else:
-            self._allocator.addresses.reserve(wanted, key)
+            self.allocator.addresses.reserve(wanted, key)
 
     def _ports(self, spec: Json, key: str) -> Iterator[Cause]:
         wanted = spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts")
@@ -109,7 +109,7 @@ class Service(Plain):
             if found.get("nodePort"):
                 yield from self._port(field, found["nodePort"], key)
             elif wanted:
-                number = self._shareable(found, shared) or self._allocator.free_port(key, ports_of(spec))
+                number = self._shareable(found, shared) or self.allocator.free_port(key, ports_of(spec))
                 if number is None:
                     yield invalid(field, 0, "failed to allocate a nodePort: range is full")
                     return
@@ -120,7 +120,7 @@ class Service(Plain):
             if spec.get("healthCheckNodePort"):
                 yield from self._port("spec.healthCheckNodePort", spec["healthCheckNodePort"], key)
             else:
-                spec["healthCheckNodePort"] = self._allocator.free_port(key, ports_of(spec)) or 0
+                spec["healthCheckNodePort"] = self.allocator.free_port(key, ports_of(spec)) or 0
 
     def _shareable(self, found: Json, shared: Mapping[int, set[str]]) -> int | None:
         """The same port number serves TCP and UDP of one Service when both have the same port."""
@@ -131,14 +131,14 @@ class Service(Plain):
         )
 
     def _port(self, field: str, number: int, key: str) -> Iterator[Cause]:
-        ports = self._allocator.ports
+        ports = self.allocator.ports
         if number not in ports:
             detail = f"provided port is not in the valid range. The range of valid ports is {ports[0]}-{ports[-1]}"
             yield invalid(field, number, detail)
-        elif self._allocator.node_ports.by_other(number, key):
+        elif self.allocator.node_ports.by_other(number, key):
             yield invalid(field, number, "provided port is already allocated")
         else:
-            self._allocator.node_ports.reserve(number, key)
+            self.allocator.node_ports.reserve(number, key)
 
 
 def _default_affinity(spec: Json) -> None:

@@ -70,17 +70,6 @@ def claim_spec(field: str, spec: Json) -> Iterator[Cause]:
 
 
 class PersistentVolumeClaim(WithStatus):
-    """`default_class` names the StorageClass of claims that name none, if there is one."""
-
-    def __init__(self, default_class: Callable[[], str | None] = lambda: None) -> None:
-        self.default_class = default_class
-
-    def prepare_create(self, obj: Json) -> None:
-        super().prepare_create(obj)
-        spec = obj["spec"] = obj.get("spec") or {}
-        if spec.get("storageClassName") is None and (name := self.default_class()):
-            spec["storageClassName"] = name
-
     def default(self, obj: Json) -> None:
         default_claim(obj)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from homeport.apiserver.kinds.check import (
+    Struct,
+    at_most_all,
     dns_label,
     forbidden,
     immutable,
@@ -39,28 +41,36 @@ def template(field: str, found: Json) -> Iterator[Cause]:
     yield from pod_spec(f"{field}.spec", found.get("spec") or {})
 
 
-def _selected(spec: Json, kind: str, *, needed: bool = True) -> Iterator[Cause]:
-    """The selector of a workload, and that its template's Pods are selected by it."""
+def _selected(spec: Json, *, about: str, flaw: str) -> Iterator[Cause]:
+    """The selector of a workload, and the template whose Pods it has to select. The words for both are the kind's."""
     selector = spec.get("selector")
     if selector is None:
-        if needed:
-            yield required("spec.selector")
+        yield required("spec.selector")
     else:
         yield from label_selector("spec.selector", selector)
         if selector_is_empty(selector):
-            yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
-    if selector_is_empty(selector):
+            yield invalid("spec.selector", selector, f"empty selector is invalid for {about}")
+    if not parses(selector):
+        yield invalid("spec.selector", selector, flaw)
         return
-    yield from mismatch(selector, spec["template"])
+    if selector is None or not selector_is_empty(selector):
+        yield from mismatch(selector, spec["template"])
+    yield from template("spec.template", spec["template"])
+
+
+def parses(selector: Json | None) -> bool:
+    try:
+        from_label_selector(selector)
+    except SelectorError:
+        return False
+    return True
 
 
 def mismatch(selector: Json | None, found: Json) -> Iterator[Cause]:
     given = (found.get("metadata") or {}).get("labels")
-    try:
-        matches = from_label_selector(selector).matches(given or {})
-    except SelectorError:
+    if not parses(selector):
         return
-    if not matches:
+    if selector is None or not from_label_selector(selector).matches(given or {}):
         field = "spec.template.metadata.labels"
         yield invalid(field, given, "`selector` does not match template `labels`")
 
@@ -72,6 +82,10 @@ def _always(spec: Json, kind: str) -> Iterator[Cause]:
     if pods.get("activeDeadlineSeconds") is not None:
         field = "spec.template.spec.activeDeadlineSeconds"
         yield forbidden(field, f"activeDeadlineSeconds in {kind} is not Supported")
+
+
+def _strategy_of(strategy: Json) -> Struct:
+    return Struct(Type=strategy["type"], RollingUpdate=strategy.get("rollingUpdate"))
 
 
 def _is_zero(value: int | str | None) -> bool:
@@ -102,8 +116,7 @@ class Deployment(_Workload):
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         spec = obj["spec"]
         causes = list(not_negative("spec.replicas", spec["replicas"]))
-        causes += _selected(spec, "deployment")
-        causes += template("spec.template", spec["template"])
+        causes += _selected(spec, about="deployment", flaw="invalid label selector")
         causes += _always(spec, "ReplicaSet")
         causes += self._strategy(spec["strategy"])
         for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
@@ -124,13 +137,13 @@ class Deployment(_Workload):
         elif strategy["type"] == "RollingUpdate":
             field = "spec.strategy.rollingUpdate"
             yield from share(f"{field}.maxUnavailable", rolling["maxUnavailable"])
-            if isinstance(rolling["maxSurge"], int) or not rolling["maxSurge"].endswith("%"):
-                yield from share(f"{field}.maxSurge", rolling["maxSurge"])
+            yield from share(f"{field}.maxSurge", rolling["maxSurge"])
             if _is_zero(rolling["maxUnavailable"]) and _is_zero(rolling["maxSurge"]):
                 detail = "may not be 0 when `maxSurge` is 0"
                 yield invalid(f"{field}.maxUnavailable", rolling["maxUnavailable"], detail)
+            yield from at_most_all(f"{field}.maxUnavailable", rolling["maxUnavailable"])
         else:
-            yield unsupported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
+            yield unsupported("spec.strategy", _strategy_of(strategy), ("Recreate", "RollingUpdate"))
 
 
 class ReplicaSet(_Workload):
@@ -142,8 +155,7 @@ class ReplicaSet(_Workload):
         spec = obj["spec"]
         causes = list(not_negative("spec.replicas", spec["replicas"]))
         causes += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        causes += _selected(spec, "replicaset")
-        causes += template("spec.template", spec["template"])
+        causes += _selected(spec, about="deployment", flaw="invalid label selector")
         causes += _always(spec, "ReplicaSet")
         if old is not None:
             causes += immutable("spec.selector", spec.get("selector"), old["spec"].get("selector"))
@@ -185,8 +197,7 @@ class StatefulSet(_Workload):
             causes += not_negative(f"spec.{field}", spec.get(field))
         if spec.get("serviceName"):
             causes += named("spec.serviceName", spec["serviceName"], dns_label)
-        causes += _selected(spec, "statefulset")
-        causes += template("spec.template", self._with_claims(spec))
+        causes += _selected({**spec, "template": self._with_claims(spec)}, about="statefulset", flaw="")
         causes += _always(spec, "StatefulSet")
         if old is not None:
             for field in ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"):
@@ -202,9 +213,11 @@ class StatefulSet(_Workload):
         elif kind == "RollingUpdate":
             if rolling is not None:
                 yield from not_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
-                yield from share("spec.updateStrategy.rollingUpdate.maxUnavailable", rolling.get("maxUnavailable"))
+                field, down = "spec.updateStrategy.rollingUpdate.maxUnavailable", rolling.get("maxUnavailable")
+                yield from share(field, down)
+                yield from at_most_all(field, down)
         else:
-            yield invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'")
+            yield invalid("spec.updateStrategy", _strategy_of(strategy), "must be 'RollingUpdate' or 'OnDelete'")
 
     def _with_claims(self, spec: Json) -> Json:
         """The template with the volumes that the claims will be, which its containers may mount."""
@@ -259,8 +272,6 @@ class DaemonSet(_Workload):
 
     def _selector(self, spec: Json) -> Iterator[Cause]:
         selector = spec.get("selector")
-        if selector is None:
-            yield required("spec.selector")
         yield from label_selector("spec.selector", selector)
         yield from mismatch(selector, spec["template"])
         if selector is not None and selector_is_empty(selector):
@@ -270,12 +281,14 @@ class DaemonSet(_Workload):
         if strategy["type"] == "OnDelete":
             return
         if strategy["type"] != "RollingUpdate":
-            yield unsupported("spec.updateStrategy", strategy, ("RollingUpdate", "OnDelete"))
+            yield unsupported("spec.updateStrategy", _strategy_of(strategy), ("RollingUpdate", "OnDelete"))
             return
         field, rolling = "spec.updateStrategy.rollingUpdate", strategy["rollingUpdate"]
         down, surge = rolling["maxUnavailable"], rolling["maxSurge"]
         yield from share(f"{field}.maxUnavailable", down)
         yield from share(f"{field}.maxSurge", surge)
+        yield from at_most_all(f"{field}.maxUnavailable", down)
+        yield from at_most_all(f"{field}.maxSurge", surge)
         if not _is_zero(down) and not _is_zero(surge):
             yield invalid(f"{field}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
         elif _is_zero(down) and _is_zero(surge):

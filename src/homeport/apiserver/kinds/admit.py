@@ -1,0 +1,110 @@
+"""What kube-apiserver's admission plugins add to built-in kinds: tolerations, priorities, default classes, requesters.
+
+LimitRange and ResourceQuota are kept and shown, but nothing is held to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from homeport.apiserver.admission import CREATE, Admission, Attributes
+from homeport.apiserver.auth.decision import refusal
+from homeport.apiserver.kinds.certificate import record_requester
+from homeport.apiserver.resource import Json
+from homeport.store import Store
+
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_PRIORITIES = "priorityclasses.scheduling.k8s.io"
+_STORAGE = "storageclasses.storage.k8s.io"
+_INGRESSES = "ingressclasses.networking.k8s.io"
+_DEFAULT_STORAGE = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+_DEFAULT_INGRESS = ("ingressclass.kubernetes.io/is-default-class",)
+
+
+def install(admission: Admission, store: Store) -> None:
+    defaults = _Defaults(store)
+    admission.on("", "pods", tolerate, (CREATE,), mutating=True)
+    admission.on("", "pods", defaults.prioritise, (CREATE,), mutating=True)
+    admission.on("", "persistentvolumeclaims", defaults.choose_storage, (CREATE,), mutating=True)
+    admission.on("networking.k8s.io", "ingresses", defaults.choose_ingress, (CREATE,), mutating=True)
+    admission.on("certificates.k8s.io", "certificatesigningrequests", record_requester, (CREATE,), mutating=True)
+
+
+def tolerate(attributes: Attributes) -> None:
+    """A Pod stays five minutes on a node that is in trouble, unless it says otherwise."""
+    spec = _spec(attributes)
+    given = spec.get("tolerations") or []
+    missing = [key for key in _TOLERATED if not any(_covers(toleration, key) for toleration in given)]
+    if missing:
+        added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+
+
+def _covers(toleration: Json, key: str) -> bool:
+    return toleration.get("key") in (None, "", key) and toleration.get("effect") in (None, "", "NoExecute")
+
+
+def _spec(attributes: Attributes) -> Json:
+    assert attributes.object is not None
+    spec: Json = attributes.object.setdefault("spec", {})
+    return spec
+
+
+class _Defaults:
+    """Choices that depend on what is in the store. The kinds asked have few objects."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _all(self, bucket: str) -> Iterator[Json]:
+        for record in self._store.range(bucket):
+            yield orjson.loads(record.value)
+
+    def prioritise(self, attributes: Attributes) -> None:
+        spec = _spec(attributes)
+        name = spec.get("priorityClassName", "")
+        found = self._priority(name)
+        if name and found is None:
+            raise refusal("", "pods", attributes.name, f"no PriorityClass with name {name} was found")
+        if found is not None:
+            spec["priorityClassName"] = found["metadata"]["name"]
+        value = (found or {}).get("value", 0)
+        if spec.get("priority", value) != value:
+            why = (
+                f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+                f"priority admission controller computed {value} from the given PriorityClass name"
+            )
+            raise refusal("", "pods", attributes.name, why)
+        spec["priority"] = value
+        spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
+
+    def _priority(self, name: str) -> Json | None:
+        if name:
+            record = self._store.get(_PRIORITIES, name)
+            found: Json | None = None if record is None else orjson.loads(record.value)
+            return found
+        defaults = [found for found in self._all(_PRIORITIES) if found.get("globalDefault")]
+        return min(defaults, key=lambda found: int(found.get("value", 0)), default=None)
+
+    def choose_storage(self, attributes: Attributes) -> None:
+        spec = _spec(attributes)
+        if spec.get("storageClassName") is None and (name := self._class(_STORAGE, _DEFAULT_STORAGE)):
+            spec["storageClassName"] = name
+
+    def choose_ingress(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        annotations = attributes.object["metadata"].get("annotations") or {}
+        spec = _spec(attributes)
+        if spec.get("ingressClassName") is not None or "kubernetes.io/ingress.class" in annotations:
+            return
+        if name := self._class(_INGRESSES, _DEFAULT_INGRESS):
+            spec["ingressClassName"] = name
+
+    def _class(self, bucket: str, marks: tuple[str, ...]) -> str | None:
+        """The class marked as the default one; of several the newest."""
+        found = [obj["metadata"] for obj in self._all(bucket)]
+        marked = [m for m in found if any((m.get("annotations") or {}).get(mark) == "true" for mark in marks)]
+        newest = sorted(marked, key=lambda m: (m.get("creationTimestamp", ""), m["name"]))
+        return str(newest[-1]["name"]) if newest else None

@@ -1,0 +1,39 @@
+"""Gives the built-in kinds of one server what they need of it: the store, the clock, admission and connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from homeport.apiserver.kinds import admit, eviction
+from homeport.apiserver.kinds.allocation import Allocator
+from homeport.apiserver.kinds.log import LogSources
+from homeport.apiserver.kinds.service import Service
+from homeport.apiserver.kinds.storage import PersistentVolume
+from homeport.apiserver.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """`logs` is where whoever runs containers registers what they write; `stop` ends the following of the store."""
+
+    logs: LogSources
+    allocator: Allocator
+    stop: Callable[[], None]
+
+
+def install(registry: Registry, *, service_network: str = "10.96.0.0/16") -> Installed:
+    """Once per registry, before the first request."""
+    allocator = Allocator(service_network)
+    stop = allocator.follow(registry.store)
+    services = registry.catalog.by_plural("", "services")
+    if services is not None and isinstance(services.strategy, Service):
+        services.strategy.allocator = allocator
+    volumes = registry.catalog.by_plural("", "persistentvolumes")
+    if volumes is not None and isinstance(volumes.strategy, PersistentVolume):
+        volumes.strategy.now = registry.now
+    admit.install(registry.admission, registry.store)
+    eviction.install(registry)
+    logs = LogSources()
+    logs.install(registry)
+    return Installed(logs, allocator, stop)
