@@ -145,7 +145,7 @@ class HttpTransport:
         attempt, waited, renewed = 1, 0.0, False
         while True:
             last = attempt >= self.retry.attempts
-            pause = self.retry.pause(attempt)
+            after = 0
             try:
                 answer = await once()
             except _NotSent as error:
@@ -160,9 +160,10 @@ class HttpTransport:
                     continue
                 if answer.status not in REFUSED or "Retry-After" not in answer.headers or last:
                     return answer
-                pause = max(pause, retry_after(answer.headers))
-                if waited + pause > self.retry.patience_seconds:
+                after = retry_after(answer.headers)
+                if waited + after > self.retry.patience_seconds:
                     return answer
+            pause = max(after, self.retry.pause(attempt))
             attempt += 1
             waited += pause
             await asyncio.sleep(pause)

@@ -1,0 +1,79 @@
+"""A plane started by `homeport up`, a real kube-apiserver where one can be had, and a namespace on both per test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import Cluster, Pair
+from realkube import RealKube, find_binaries
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.xdist_group("e2e"))
+
+
+@pytest.fixture(scope="session")
+def binaries() -> dict[str, Path] | str:
+    return find_binaries()
+
+
+@pytest.fixture(scope="session")
+def kubectl(binaries: dict[str, Path] | str) -> str:
+    found = shutil.which("kubectl") or (isinstance(binaries, dict) and str(binaries["kubectl"]))
+    if not found:
+        pytest.skip("no kubectl on PATH, and none was built (tools/kube/build)")
+    return found
+
+
+def homeport(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "homeport", *args], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The data directory of a running plane."""
+    data = tmp_path_factory.mktemp("plane") / "data"
+    started = homeport("up", "--data", str(data), "--listen", "127.0.0.1:0", "--detach")
+    assert started.returncode == 0, started.stdout + started.stderr
+    yield data
+    stopped = homeport("down", "--data", str(data))
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+
+@pytest.fixture(scope="session")
+def ours(plane: Path, kubectl: str, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    return Cluster("ours", kubectl, plane / "kubeconfig", tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session")
+def real(
+    binaries: dict[str, Path] | str, kubectl: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster | None]:
+    if isinstance(binaries, str):
+        yield None
+        return
+    with RealKube(binaries) as kube:
+        yield Cluster("real", kubectl, kube.kubeconfig, tmp_path_factory.mktemp("realhome"))
+
+
+@pytest.fixture
+def both(ours: Cluster, real: Cluster | None) -> Pair:
+    ns = f"e-{uuid.uuid4().hex[:8]}"
+    for cluster in (ours, real):
+        if cluster is not None:
+            cluster.ok("create", "namespace", ns)
+    return Pair(ours, real, ns)
