@@ -103,7 +103,9 @@ class HttpServer:
             lingering_time=2.0,
         )
         if tls is not None:
-            tls.num_tickets = 0  # clients of ours don't resume sessions, and tickets are kept for each connection
+            # Few clients resume sessions, so two tickets are one too many. None at all would cost each new connection
+            # 40 ms: it is the ticket that acknowledges the client's handshake and lets its first request out.
+            tls.num_tickets = 1
         patience = _HANDSHAKE_SECONDS if tls is not None else None
         self._server = await loop.create_server(
             self._http, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
