@@ -1,0 +1,190 @@
+"""The CA of our webhooks: kept in a Secret, shared by all replicas, replaced in time.
+
+    ca.crt     every certificate that is to be trusted, the one that signs first: this is what gets injected
+    ca.key     key of the one that signs
+    next.key   key of its successor, while one waits
+
+A CA is replaced in two steps, so that nobody meets a certificate whose CA it has not been given: the successor is
+trusted for `overlap_days` before it signs, and the old one is trusted until it expires. Every step is one write
+that fails when somebody else was faster; whoever loses reads what the winner wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from cryptography import x509
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.apiserver.auth import certificate as certs
+from homeport.apiserver.auth.certificate import Issuer
+from homeport.client.errors import AlreadyExists, Conflict, NotFound
+from homeport.client.protocol import Client, Key, Write
+from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.queue import Backoff
+
+log = structlog.get_logger(__name__)
+
+SECRET = Resource("", "v1", "Secret", "secrets")
+_WRITE = Write(field_manager="homeport-webhook")
+_ATTEMPTS = 10
+_PAUSE = Backoff(first=0.01, limit=1.0, jitter=1.0)
+
+
+class AuthorityError(ValueError):
+    """What the Secret holds can't be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    ca_days: int = certs.CA_DAYS
+    overlap_days: float = 1.0
+    leaf_days: int = 90
+
+    def ca_due(self, certificate: x509.Certificate, now: datetime.datetime) -> bool:
+        """A fifth of its life is left."""
+        return certificate.not_valid_after_utc - now < datetime.timedelta(days=self.ca_days) / 5
+
+    def leaf_due(self, certificate: x509.Certificate, now: datetime.datetime) -> bool:
+        """A third of its life is left."""
+        whole = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+        return certificate.not_valid_after_utc - now < whole / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    issuer: Issuer
+    successor: Issuer | None = None
+    trusted: tuple[x509.Certificate, ...] = ()  # besides these two
+
+    @property
+    def bundle(self) -> bytes:
+        own = [self.issuer.certificate, *([self.successor.certificate] if self.successor else [])]
+        return b"".join(certs.certificate_pem(each) for each in (*own, *self.trusted))
+
+    def renewed(self, now: datetime.datetime, lifetime: Lifetime) -> Authority:
+        """Itself when nothing is due."""
+        result = self
+        if result.successor is None and lifetime.ca_due(result.issuer.certificate, now):
+            result = replace(result, successor=_make_issuer(now, lifetime))
+            log.info("a new CA for webhooks waits until it is known everywhere")
+        if result.successor is not None and self._may_sign(result.successor, now, lifetime):
+            trusted = (result.issuer.certificate, *result.trusted)
+            result = Authority(result.successor, None, trusted)
+            log.info("the new CA for webhooks signs from now on")
+        valid = tuple(each for each in result.trusted if each.not_valid_after_utc > now)
+        return result if len(valid) == len(result.trusted) else replace(result, trusted=valid)
+
+    def _may_sign(self, successor: Issuer, now: datetime.datetime, lifetime: Lifetime) -> bool:
+        made = successor.certificate.not_valid_before_utc + certs.SKEW
+        waited = now - made >= datetime.timedelta(days=lifetime.overlap_days)
+        return waited or self.issuer.certificate.not_valid_after_utc <= now
+
+    def as_data(self) -> dict[str, str]:
+        """The `data` of the Secret."""
+        raw = {"ca.crt": self.bundle, "ca.key": certs.key_pem(self.issuer.key)}
+        if self.successor is not None:
+            raw["next.key"] = certs.key_pem(self.successor.key)
+        return {name: base64.b64encode(content).decode() for name, content in raw.items()}
+
+
+def make_authority(now: datetime.datetime, lifetime: Lifetime) -> Authority:
+    return Authority(_make_issuer(now, lifetime))
+
+
+def _make_issuer(now: datetime.datetime, lifetime: Lifetime) -> Issuer:
+    key = certs.make_key()
+    return Issuer(certs.sign_ca(key, now, days=lifetime.ca_days), key)
+
+
+def parse_authority(data: Mapping[str, str]) -> Authority:
+    """Raises AuthorityError, which names the entry of the Secret."""
+    bundle = _parsed(data, "ca.crt", x509.load_pem_x509_certificates)
+    issuer = _issuer(_parsed(data, "ca.key", certs.load_key), bundle, "ca.key")
+    successor = _issuer(_parsed(data, "next.key", certs.load_key), bundle, "next.key") if "next.key" in data else None
+    own = {issuer.certificate, *([successor.certificate] if successor else [])}
+    return Authority(issuer, successor, tuple(each for each in bundle if each not in own))
+
+
+def _parsed(data: Mapping[str, str], entry: str, parse: Any) -> Any:
+    try:
+        return parse(base64.b64decode(data[entry], validate=True))
+    except KeyError as missing:
+        raise AuthorityError(f"data[{entry}] is missing") from missing
+    except (ValueError, TypeError, binascii.Error) as broken:
+        raise AuthorityError(f"data[{entry}] is damaged") from broken
+
+
+def _issuer(key: certs.EcKey, bundle: list[x509.Certificate], entry: str) -> Issuer:
+    for certificate in bundle:
+        if certs.same_key(key, certificate):
+            return Issuer(certificate, key)
+    raise AuthorityError(f"data[{entry}] belongs to no certificate of data[ca.crt]")
+
+
+class SharedAuthority:
+    """The Secret in the cluster. `ensure` is called by every replica, whenever it likes."""
+
+    def __init__(
+        self, client: Client, secret: Key, *, lifetime: Lifetime | None = None, clock: Clock | None = None
+    ) -> None:
+        self._client = client
+        self.secret = secret
+        self.lifetime = lifetime or Lifetime()
+        self._clock = clock or SystemClock()
+
+    def now(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC)
+
+    async def ensure(self) -> Authority:
+        """What all replicas sign with now; makes or renews it where that is due."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._attempt()
+            except (Conflict, AlreadyExists):
+                log.debug("another replica wrote the CA of webhooks first", secret=str(self.secret))
+            await asyncio.sleep(_PAUSE.delay(attempt))
+        raise Conflict(f"secret {self.secret}: {_ATTEMPTS} writes in a row came too late; something keeps changing it")
+
+    async def _attempt(self) -> Authority:
+        try:
+            secret = await self._client.get(SECRET, self.secret)
+        except NotFound:
+            return await self._create()
+        try:
+            held = parse_authority(secret.get("data") or {})
+            wanted = held.renewed(self.now(), self.lifetime)
+            if wanted is held and not self._expired(held):
+                return held
+        except AuthorityError as error:
+            # Nothing but our own certificates depends on it, and those are made anew in a moment.
+            log.warning("the CA of webhooks is made anew", secret=str(self.secret), error=str(error))
+            wanted = make_authority(self.now(), self.lifetime)
+        secret["data"] = {**(secret.get("data") or {}), **wanted.as_data()}
+        if wanted.successor is None:
+            secret["data"].pop("next.key", None)
+        await self._client.replace(secret, _WRITE, kind=SECRET)
+        return wanted
+
+    def _expired(self, held: Authority) -> bool:
+        return held.issuer.certificate.not_valid_after_utc <= self.now()
+
+    async def _create(self) -> Authority:
+        made = make_authority(self.now(), self.lifetime)
+        secret = Unstructured(
+            apiVersion="v1",
+            kind="Secret",
+            metadata={"name": self.secret.name, "namespace": self.secret.namespace},
+            type="Opaque",
+            data=made.as_data(),
+        )
+        await self._client.create(secret, _WRITE, kind=SECRET)
+        log.info("CA of webhooks made", secret=str(self.secret))
+        return made

@@ -1,0 +1,148 @@
+"""What is registered about kinds: defaults, validation, warnings, conversion. Functions on objects as dicts.
+
+They are written against one version of the kind; whoever calls converts to it first. A function may be `async` where
+it has to look something up, but most are pure.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from homeport.api.meta import Object, Resource
+from homeport.client.errors import Cause
+
+Json = dict[str, Any]
+T = TypeVar("T")
+Causes = Iterable[Cause]
+
+Default = Callable[[Json, Json | None], Awaitable[None] | None]  # (object, old or None): changes the object
+Validate = Callable[[Json, Json | None], Causes | Awaitable[Causes]]  # nothing found: it is valid
+ValidateDelete = Callable[[Json], Causes | Awaitable[Causes]]
+Warn = Callable[[Json, Json | None], Iterable[str] | Awaitable[Iterable[str]]]
+Convert = Callable[[Json, str], Json]  # (object, version): the object in that version
+
+# What conversion may change of the metadata; everything else is carried over, as kube-apiserver insists.
+_CONVERTIBLE = ("labels", "annotations")
+
+
+class ConversionError(Exception):
+    """An object can't be converted; says which and why."""
+
+
+@dataclass(slots=True)
+class KindHooks:
+    """What is registered for one kind, in the order of registration."""
+
+    resource: Resource
+    defaults: list[Default] = field(default_factory=list)
+    validators: list[Validate] = field(default_factory=list)
+    deletions: list[ValidateDelete] = field(default_factory=list)
+    warnings: list[Warn] = field(default_factory=list)
+
+    @property
+    def validates(self) -> bool:
+        return bool(self.validators or self.warnings)
+
+    async def apply_defaults(self, obj: Json, old: Json | None) -> None:
+        for fn in self.defaults:
+            await settled(fn(obj, old))
+
+    async def find_causes(self, obj: Json, old: Json | None) -> list[Cause]:
+        return [cause for fn in self.validators for cause in await settled(fn(obj, old))]
+
+    async def find_delete_causes(self, old: Json) -> list[Cause]:
+        return [cause for fn in self.deletions for cause in await settled(fn(old))]
+
+    async def find_warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return [text for fn in self.warnings for text in await settled(fn(obj, old))]
+
+
+class Hooks:
+    """Register first, then `install` into an embedded server or hand to a WebhookServer."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], KindHooks] = {}
+        self._converters: dict[tuple[str, str], Convert] = {}
+
+    def default(self, kind: type[Object] | Resource, fn: Default) -> None:
+        """`fn(object, old)` fills in what the user left out. It must change nothing when called again."""
+        self._of(kind).defaults.append(fn)
+
+    def validate(self, kind: type[Object] | Resource, fn: Validate) -> None:
+        """`fn(object, old)` gives the causes why a new or changed object is refused."""
+        self._of(kind).validators.append(fn)
+
+    def validate_delete(self, kind: type[Object] | Resource, fn: ValidateDelete) -> None:
+        """`fn(object)` gives the causes why it may not be deleted."""
+        self._of(kind).deletions.append(fn)
+
+    def warn(self, kind: type[Object] | Resource, fn: Warn) -> None:
+        """`fn(object, old)` gives texts that the user sees though the request is granted."""
+        self._of(kind).warnings.append(fn)
+
+    def convert(self, group: str, kind: str, fn: Convert) -> None:
+        """`fn(object, version)` gives the object in another version; it may change what it gets."""
+        if (group, kind) in self._converters:
+            raise ValueError(f"{kind}.{group} has a converter already")
+        self._converters[group, kind] = fn
+
+    def _of(self, kind: type[Object] | Resource) -> KindHooks:
+        resource = kind if isinstance(kind, Resource) else kind.__resource__
+        known = self._kinds.setdefault((resource.group, resource.plural), KindHooks(resource))
+        if known.resource != resource:
+            raise ValueError(
+                f"hooks of {resource.qualified} are written against version {known.resource.version} already: "
+                f"write this one against it too, not against {resource.version}"
+            )
+        return known
+
+    def __iter__(self) -> Iterator[KindHooks]:
+        return iter(self._kinds.values())
+
+    def find(self, group: str, plural: str) -> KindHooks | None:
+        return self._kinds.get((group, plural))
+
+    @property
+    def conversions(self) -> list[tuple[str, str]]:
+        """(group, kind) of everything with a converter."""
+        return list(self._converters)
+
+    def converted(self, obj: Json, version: str) -> Json:
+        """The object in another version of its group. Raises ConversionError."""
+        api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
+        group = api_version.rpartition("/")[0]
+        fn = self._converters.get((group, kind))
+        if fn is None:
+            raise ConversionError(f"{kind} of {api_version} is not converted here")
+        target = f"{group}/{version}"
+        if api_version == target:
+            return obj
+        before = dict(obj.get("metadata") or {})
+        try:
+            result = fn(obj, version)
+        except ConversionError:
+            raise
+        except Exception as error:  # the edge to functions of any kind: one object's trouble has to name the object
+            name = "/".join(filter(None, (before.get("namespace"), before.get("name"))))
+            raise ConversionError(
+                f"{kind} {name} can't be converted from {api_version} to {target}: {error}"
+            ) from error
+        result["apiVersion"], result["kind"] = target, kind
+        result["metadata"] = _carried_over(result.get("metadata") or {}, before)
+        return result
+
+
+def _carried_over(meta: Json, before: Json) -> Json:
+    kept = {name: value for name, value in before.items() if name not in _CONVERTIBLE}
+    kept.update({name: meta[name] for name in _CONVERTIBLE if meta.get(name) is not None})
+    return kept
+
+
+async def settled(result: T | Awaitable[T]) -> T:
+    """The result of a function that may be async."""
+    if inspect.isawaitable(result):
+        return await result
+    return result
