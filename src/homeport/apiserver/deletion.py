@@ -12,8 +12,9 @@ from homeport.apiserver.admission import Admission, Attributes
 from homeport.apiserver.option import DeleteOptions
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
+from homeport.apiserver.target import Target
 from homeport.apiserver.view import convert, view
-from homeport.apiserver.write import Target, encoder
+from homeport.apiserver.write import encoder
 from homeport.client.errors import BadRequest, Cause, invalid
 from homeport.store import Mismatch, Missing, Record, Store
 

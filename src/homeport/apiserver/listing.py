@@ -88,7 +88,9 @@ def _check(options: ListOptions) -> None:
             "resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         )
     if options.match and options.continue_:
-        raise _bad_option("resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden when continue is provided")
+        raise _bad_option(
+            "resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+        )
     if options.match == "Exact" and options.resource_version == "0":
         raise _bad_option(
             "resourceVersionMatch",

@@ -12,10 +12,10 @@ import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions
+from homeport.apiserver.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.apiserver.registry import Call, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
 from homeport.apiserver.resource import Served, Version
-from homeport.apiserver.write import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.client.errors import BadRequest, MethodNotAllowed
 from homeport.client.protocol import (
     ALL,

@@ -123,9 +123,7 @@ def _check_annotations(value: Any) -> list[Cause]:
     causes = list(_strings(value, "metadata.annotations"))
     if causes:
         return causes
-    for key in value:
-        if wrong := label_key(key.lower()):
-            causes.append(_bad("metadata.annotations", key, wrong))
+    causes += [_bad("metadata.annotations", key, wrong) for key in value if (wrong := label_key(key.lower()))]
     size = sum(len(k.encode()) + len(v.encode()) for k, v in value.items())
     if size > _ANNOTATIONS_LIMIT:
         message = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"

@@ -1,4 +1,4 @@
-"""The verbs of the API over the store. HTTP handlers and LocalClient both call these, and nothing else writes objects."""
+"""The verbs of the API over the store. HTTP handlers and LocalClient call these, and nothing else writes objects."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.admission import Admission
+from homeport.apiserver.apply import Applier
 from homeport.apiserver.deletion import Remover
 from homeport.apiserver.listing import list_objects, parse_revision, too_large
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
+from homeport.apiserver.patch import APPLY_PATCH
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Catalog, Json, Served, Version
 from homeport.apiserver.scale import scale_of
+from homeport.apiserver.target import Target
 from homeport.apiserver.view import view
 from homeport.apiserver.watch import WatchStream, open_watch
-from homeport.apiserver.write import Target, Writer
+from homeport.apiserver.write import Writer
 from homeport.client.errors import MethodNotAllowed, NotFound, Unavailable
 from homeport.store import Store, StoreUnavailable
 
@@ -68,6 +71,7 @@ class Registry:
         # Answers for what is not stored, by (group, plural, subresource): reviews, tokens, logs, evictions.
         self.connectors: dict[tuple[str, str, str], Connector] = {}
         self._writer = Writer(store, admission, self.now)
+        self._applier = Applier(store, self._writer, self.now)
         self._remover = Remover(store, admission, clock)
 
     def now(self) -> str:
@@ -119,7 +123,7 @@ class Registry:
 
     async def create(self, ctx: Context, served: Served, at: Version, namespace: str, body: Json) -> bytes:
         self._check_verb(served, "create")
-        with _durability():
+        with _Durability():
             return await self._writer.create(ctx, Target(served, at, namespace, ""), body)
 
     async def update(
@@ -127,7 +131,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
         self._check_write(served, at, "update", subresource)
-        with _durability():
+        with _Durability():
             return await self._writer.update(ctx, Target(served, at, namespace, name, subresource), body)
 
     async def patch(
@@ -145,15 +149,17 @@ class Registry:
     ) -> tuple[bytes, bool]:
         self._check_write(served, at, "patch", subresource)
         target = Target(served, at, namespace, name, subresource)
-        with _durability():
-            return await self._writer.patch(ctx, target, patch_type, patch, force=force)
+        with _Durability():
+            if patch_type == APPLY_PATCH:
+                return await self._applier.apply(ctx, target, patch, force)
+            return await self._writer.patch(ctx, target, patch_type, patch)
 
     async def delete(
         self, ctx: Context, served: Served, at: Version, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[bytes, bool]:
         """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
         self._check_verb(served, "delete")
-        with _durability():
+        with _Durability():
             return await self._remover.delete(ctx, Target(served, at, namespace, name), options)
 
     async def delete_collection(
@@ -183,12 +189,14 @@ class Registry:
             self._check_verb(served, verb)
 
     def _check_window(self, served: Served, at: Version, subresource: str) -> None:
-        exists = {"status": at.status, "scale": at.scale is not None}.get(subresource, subresource in served.subresources)
+        exists = {"status": at.status, "scale": at.scale is not None}.get(
+            subresource, subresource in served.subresources
+        )
         if not exists or subresource not in _WINDOWS:
             raise NotFound("the server could not find the requested resource")
 
 
-class _durability:
+class _Durability:
     """A store that can't write is a 503 with its own words, not an internal error."""
 
     __slots__ = ()

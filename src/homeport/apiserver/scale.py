@@ -64,5 +64,7 @@ def _count(value: Any, served: Served, meta: Json, path: str) -> int:
     if value is None:
         return 0
     if not isinstance(value, int):
-        raise BadRequest(f'{served.kind} "{meta.get("name")}": {path} must be an integer to be scaled, it is {value!r:.40}')
+        raise BadRequest(
+            f'{served.kind} "{meta.get("name")}": {path} must be an integer to be scaled, it is {value!r:.40}'
+        )
     return value

@@ -1,0 +1,34 @@
+"""The address of one request on one object, and what messages call it."""
+
+from __future__ import annotations
+
+from homeport.apiserver.resource import Served, Version
+from homeport.client.errors import ApiError, Cause, Conflict, Invalid, conflict, invalid, not_found
+
+
+class Target:
+    """The address of one write, and what messages call it."""
+
+    __slots__ = ("at", "key", "name", "namespace", "served", "subresource")
+
+    def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
+        self.served = served
+        self.at = at
+        self.namespace = namespace if served.namespaced else ""
+        self.name = name
+        self.subresource = subresource
+        self.key = f"{self.namespace}/{name}" if served.namespaced else name
+
+    def rename(self, name: str) -> None:
+        """The name is known: generated, or changed on the way."""
+        self.name = name
+        self.key = f"{self.namespace}/{name}" if self.served.namespaced else name
+
+    def not_found(self) -> ApiError:
+        return not_found(self.served.group, self.served.plural, self.name)
+
+    def conflict(self, why: str) -> Conflict:
+        return conflict(self.served.group, self.served.plural, self.name, why)
+
+    def invalid(self, causes: list[Cause]) -> Invalid:
+        return invalid(self.served.group, self.served.kind, self.name, causes)
