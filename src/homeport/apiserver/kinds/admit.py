@@ -52,6 +52,11 @@ def _spec(attributes: Attributes) -> Json:
     return spec
 
 
+def _name(attributes: Attributes) -> str:
+    assert attributes.object is not None
+    return attributes.name or str(attributes.object["metadata"].get("name", ""))
+
+
 class _Defaults:
     """Choices that depend on what is in the store. The kinds asked have few objects."""
 
@@ -67,7 +72,7 @@ class _Defaults:
         name = spec.get("priorityClassName", "")
         found = self._priority(name)
         if name and found is None:
-            raise refusal("", "pods", attributes.name, f"no PriorityClass with name {name} was found")
+            raise refusal("", "pods", _name(attributes), f"no PriorityClass with name {name} was found")
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
         value = (found or {}).get("value", 0)
@@ -76,7 +81,7 @@ class _Defaults:
                 f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
                 f"priority admission controller computed {value} from the given PriorityClass name"
             )
-            raise refusal("", "pods", attributes.name, why)
+            raise refusal("", "pods", _name(attributes), why)
         spec["priority"] = value
         spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy", "PreemptLowerPriority"))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import certificate, event, pod
+from homeport.apiserver.kinds import certificate, event, namespace, pod
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.apiservice import ApiService
 from homeport.apiserver.kinds.check import dotless_label
 from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
 from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
 from homeport.apiserver.kinds.job import CronJob, Job
-from homeport.apiserver.kinds.namespace import Finalize, Namespace
 from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
 from homeport.apiserver.kinds.node import Node
 from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
@@ -49,12 +48,12 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
     plain, counted = _shape(), _shape(generation=True)
     return {
         ("", "Namespace"): Behaviour(
-            Namespace(),
+            namespace.Namespace(),
             _shape(
                 naming=dotless_label,
                 fields=("status.phase",),
                 returns_deleted=True,
-                windows={"finalize": Finalize()},
+                windows={"finalize": namespace.Finalize(), "status": namespace.Status()},
             ),
         ),
         ("", "Secret"): Behaviour(Secret(), _shape(fields=("type",))),

@@ -47,7 +47,7 @@ def record_requester(attributes: Attributes) -> None:
 
 
 class CertificateSigningRequest(Plain):
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         obj["status"] = {}
 
     def prepare_update(self, obj: Json, old: Json) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
 
 import orjson
 
@@ -54,8 +54,22 @@ async def _evict(registry: Registry, call: Call) -> Json:
     options = _delete_options(body.get("deleteOptions") or {})
     if not _leaves_freely(pod):
         await _ask_budget(registry, call, pod)
+    if not call.ctx.dry_run:
+        await _announce(registry, call)
     await registry.delete(call.ctx, call.served, call.at, call.namespace, call.name, options)
     return dict(_SUCCESS)
+
+
+async def _announce(registry: Registry, call: Call) -> None:
+    """Says on the Pod itself why it ends. That it is said must not keep it from ending."""
+    record = registry.store.head("pods", f"{call.namespace}/{call.name}")
+    if record is None:
+        return
+    pod: Json = orjson.loads(record.value)
+    reason, message = "EvictionByEvictionAPI", "Eviction API: evicting"
+    _set_condition(pod, "DisruptionTarget", registry.now(), reason=reason, message=message)
+    with contextlib.suppress(Mismatch):
+        await registry.store.put("pods", record.name, encoder(pod), expect=record.revision)
 
 
 def _pod(registry: Registry, call: Call) -> Json:
@@ -158,6 +172,11 @@ async def _spend(registry: Registry, call: Call, budget: Json) -> None:
     status: Json = budget["status"]
     status["disruptionsAllowed"] -= 1
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), call.name: registry.now()}
+    if status["disruptionsAllowed"] == 0:
+        spent: Json = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
+        spent |= {"lastTransitionTime": registry.now(), "observedGeneration": status.get("observedGeneration", 0)}
+        others = [c for c in status.get("conditions") or () if c.get("type") != spent["type"]]
+        status["conditions"] = [*others, spent]
     name = budget["metadata"]["name"]
     await registry.update(call.ctx, served, at, call.namespace, name, budget, subresource="status")
 
@@ -196,6 +215,7 @@ def _target(body: Json, name: str) -> str:
     else:
         causes += named("target.name", target["name"], dns_subdomain)
     if causes:
+        # The real server gives a 500 without a reason here; the fault is the client's, and it is told so.
         raise invalid("", "Binding", name, causes)
     return str(target["name"])
 
@@ -218,9 +238,13 @@ def _bound(record: Record, meta: Json, node: str, now: str) -> Json:
     for field in ("annotations", "labels"):
         if meta.get(field):
             own[field] = {**(own.get(field) or {}), **meta[field]}
-    status: Json = pod.setdefault("status", {})
-    status.pop("nominatedNodeName", None)
-    kept: list[Any] = [c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"]
-    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    status["conditions"] = [*kept, scheduled]
+    pod.setdefault("status", {}).pop("nominatedNodeName", None)
+    _set_condition(pod, "PodScheduled", now)
     return pod
+
+
+def _set_condition(pod: Json, kind: str, now: str, **more: str) -> None:
+    status: Json = pod.setdefault("status", {})
+    others = [c for c in status.get("conditions") or () if c.get("type") != kind]
+    condition = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": now, **more}
+    status["conditions"] = [*others, condition]

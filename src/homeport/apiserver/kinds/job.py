@@ -35,8 +35,8 @@ _MODES = ("NonIndexed", "Indexed")
 
 
 class Job(WithStatus):
-    def prepare_create(self, obj: Json) -> None:
-        super().prepare_create(obj)
+    def begin(self, obj: Json) -> None:
+        super().begin(obj)
         spec = obj["spec"] = obj.get("spec") or {}
         found = spec["template"] = spec.get("template") or {}
         labels = (found.get("metadata") or {}).get("labels")

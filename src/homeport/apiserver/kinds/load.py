@@ -12,7 +12,7 @@ from homeport.api.meta import Resource
 from homeport.apiserver.kinds import decode
 from homeport.apiserver.kinds.behaviour import Behaviour, behaviours
 from homeport.apiserver.kinds.strategy import Plain, WithStatus
-from homeport.apiserver.resource import Json, Scale, Served, Version
+from homeport.apiserver.resource import Json, Scale, Served, Strategy, Version
 from homeport.client.errors import BadRequest
 from homeport.machinery.schema import Schema
 
@@ -76,6 +76,9 @@ def _served(facts: Json, behaviour: Behaviour | None) -> Served:
     group, version, kind = facts["group"], facts["version"], facts["kind"]
     subresources: dict[str, Any] = facts["subresources"]
     definition = facts["definition"]
+    strategy: Strategy = behaviour.strategy if behaviour else _default_strategy(facts)
+    if isinstance(strategy, Plain):
+        strategy.definition = definition
     at = Version(
         resource=Resource(group, version, kind, facts["plural"], facts["namespaced"]),
         schema=Schema({"$ref": _REF + definition}, definitions()),
@@ -92,7 +95,7 @@ def _served(facts: Json, behaviour: Behaviour | None) -> Served:
         namespaced=facts["namespaced"],
         storage=version,
         versions={version: at},
-        strategy=behaviour.strategy if behaviour else _default_strategy(at),
+        strategy=strategy,
         list_kind=f"{kind}List",
         short_names=tuple(facts["shortNames"]),
         categories=tuple(facts["categories"]),
@@ -109,5 +112,5 @@ def _served(facts: Json, behaviour: Behaviour | None) -> Served:
     return served
 
 
-def _default_strategy(at: Version) -> Plain:
-    return WithStatus() if at.status else Plain()
+def _default_strategy(facts: Json) -> Plain:
+    return WithStatus() if "status" in facts["subresources"] else Plain()

@@ -22,7 +22,7 @@ class Namespace(Plain):
         status = obj["status"] = obj.get("status") or {}
         status.setdefault("phase", "Active")
 
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         obj["status"] = {"phase": "Active"}
         spec = obj["spec"] = obj.get("spec") or {}
         finalizers = spec.get("finalizers") or []
@@ -45,6 +45,20 @@ class Namespace(Plain):
         return {"status.phase": (obj.get("status") or {}).get("phase", "")}
 
 
+class Status:
+    """namespaces/status: the phase follows from the deletion, not the other way round."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        """The registry holds everything but the status."""
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        phase, going = obj["status"].get("phase", ""), bool(obj["metadata"].get("deletionTimestamp"))
+        if going == (phase == "Terminating"):
+            return []
+        wanted, state = ("Terminating", "not empty") if going else ("Active", "empty")
+        return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` is {state}")]
+
+
 class Finalize:
     """namespaces/finalize: the spec's finalizers are taken as given, which is how a namespace is let go."""
 
@@ -58,9 +72,9 @@ class Finalize:
 
 
 def _finalizers(obj: Json) -> Iterator[Cause]:
-    for name in (obj.get("spec") or {}).get("finalizers") or ():
+    for i, name in enumerate((obj.get("spec") or {}).get("finalizers") or ()):
         if "/" not in name and name != FINALIZER:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid("spec.finalizers", name, detail)
+            yield invalid(f"spec.finalizers[{i}]", name, detail)
         else:
             yield from named("spec.finalizers", name, label_key)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.apiserver.kinds.check import (
+    Struct,
     cidr,
     duplicate,
     forbidden,
@@ -88,7 +89,8 @@ def taints(field: str, found: list[Json] | tuple[()]) -> Iterator[Cause]:
         yield from taint_effect(f"{at}.effect", effect)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
-            yield Cause("FieldValueDuplicate", f"Duplicate value: {shown(taint)}: {detail}", at)
+            shape = Struct(Key=key, Value=taint.get("value", ""), Effect=effect, TimeAdded=taint.get("timeAdded"))
+            yield Cause("FieldValueDuplicate", f"Duplicate value: {shown(shape)}: {detail}", at)
         seen.add((key, effect))
 
 

@@ -21,7 +21,7 @@ _CHANGEABLE = (
 
 
 class Pod(Plain):
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         obj["status"] = {"phase": "Pending"}
 
     def prepare_update(self, obj: Json, old: Json) -> None:
@@ -91,7 +91,7 @@ class EphemeralContainers:
         now, before = (found["spec"].get("ephemeralContainers") or [] for found in (obj, old))
         spec = obj["spec"]
         causes = list(ephemeral_containers("spec.ephemeralContainers", now, spec))
-        if now[: len(before)] != before:
+        if not causes and now[: len(before)] != before:
             detail = "existing ephemeral containers may not be changed or removed"
             causes.append(forbidden("spec.ephemeralContainers", detail))
         return causes
@@ -207,12 +207,11 @@ def _deadline(now: int | None, before: int | None) -> Iterator[Cause]:
 
 
 def _tolerations(now: list[Json], before: list[Json]) -> Iterator[Cause]:
-    for old in before:
-        kept = any({**new, "tolerationSeconds": None} == {**old, "tolerationSeconds": None} for new in now)
-        if not kept:
-            detail = "existing toleration can not be modified except its tolerationSeconds"
-            yield forbidden("spec.tolerations", detail)
-            return
+    """Those that are there stay, but for their seconds."""
+    kept = [{**toleration, "tolerationSeconds": None} for toleration in now]
+    if any({**toleration, "tolerationSeconds": None} not in kept for toleration in before):
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        yield forbidden("spec.tolerations", detail)
 
 
 def _new_gates(now: list[Json], before: list[Json]) -> Iterator[Cause]:

@@ -71,7 +71,7 @@ class PriorityClass(Plain):
 
 
 class Lease(Plain):
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         self._drop_coordination(obj)
 
     def prepare_update(self, obj: Json, old: Json) -> None:

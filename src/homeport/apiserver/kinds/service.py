@@ -19,7 +19,7 @@ class Service(Plain):
     def __init__(self, allocator: Allocator) -> None:
         self.allocator = allocator
 
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         obj["status"] = {}
         _sync_addresses(obj.get("spec") or {}, {})
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from homeport.apiserver.kinds.check import (
+    IMMUTABLE,
     dns_subdomain,
     duplicate,
     forbidden,
@@ -81,7 +82,8 @@ class PersistentVolumeClaim(WithStatus):
 
     def _changed(self, spec: Json, old: Json) -> Iterator[Cause]:
         before = old["spec"]
-        allowed = {"resources", "volumeAttributesClassName"}
+        bound = (old.get("status") or {}).get("phase") == "Bound"
+        allowed = {"resources", "volumeAttributesClassName"} if bound else set()
         if not before.get("volumeName"):
             allowed.add("volumeName")  # binding happens once
         if before.get("storageClassName") is None:
@@ -97,15 +99,13 @@ class PersistentVolumeClaim(WithStatus):
         if size is not None and was is not None and parse_quantity(size) < parse_quantity(was):
             field = "spec.resources.requests.storage"
             yield forbidden(field, "field can not be less than status.capacity")
-        elif size != was and (old.get("status") or {}).get("phase") != "Bound":
-            yield forbidden("spec", "spec is immutable after creation except resources.requests for bound claims")
 
 
 class PersistentVolume(WithStatus):
     def __init__(self, now: Callable[[], str] | None = None) -> None:
         self.now = now
 
-    def prepare_create(self, obj: Json) -> None:
+    def begin(self, obj: Json) -> None:
         obj["status"] = {"phase": "Pending"}
         if self.now is not None:
             obj["status"]["lastPhaseTransitionTime"] = self.now()
@@ -190,13 +190,9 @@ class StorageClass(Plain):
         causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
         causes += one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
         if old is not None:
-            if (obj.get("parameters") or {}) != (old.get("parameters") or {}):
-                causes.append(forbidden("parameters", "updates to parameters are forbidden."))
-            if provisioner != old.get("provisioner"):
-                causes.append(forbidden("provisioner", "updates to provisioner are forbidden."))
-            if obj["reclaimPolicy"] != old.get("reclaimPolicy"):
-                causes.append(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
-            causes += immutable("volumeBindingMode", obj["volumeBindingMode"], old.get("volumeBindingMode"))
+            for field in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
+                if (obj.get(field) or None) != (old.get(field) or None):
+                    causes.append(invalid(field, None, IMMUTABLE))
         return causes
 
 

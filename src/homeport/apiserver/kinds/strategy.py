@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from homeport.apiserver.kinds import decode
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 
@@ -12,11 +13,19 @@ class Plain:
     """No rules of its own. Kinds with a status keep it out of reach of plain writes (the registry sees to that)."""
 
     has_status = False
+    definition = ""  # of the kind in wire.json
 
     def default(self, obj: Json) -> None:
         """Nothing to add."""
 
     def prepare_create(self, obj: Json) -> None:
+        self.begin(obj)
+        # What was just set is as incomplete as what a client sends.
+        decode.fill(self.definition, obj)
+        self.default(obj)
+
+    def begin(self, obj: Json) -> None:
+        """Sets what a new object starts with, and clears what its writer has no say in."""
         if self.has_status:
             obj["status"] = {}
 

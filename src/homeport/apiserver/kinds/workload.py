@@ -232,14 +232,13 @@ class StatefulSet(_Workload):
 
 
 class DaemonSet(_Workload):
-    def prepare_create(self, obj: Json) -> None:
-        super().prepare_create(obj)
+    def begin(self, obj: Json) -> None:
+        super().begin(obj)
         self._mark(obj, 1)
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         annotations = old["metadata"].get("annotations") or {}
         before = int(annotations.get(_GENERATION, "1")) if annotations.get(_GENERATION, "1").isdigit() else 1
-        self.default(obj)  # both sides of the comparison have their defaults
         changed = (obj.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template")
         self._mark(obj, before + 1 if changed else before)
 
