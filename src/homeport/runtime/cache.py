@@ -6,7 +6,10 @@ Objects in a cache are shared. Whoever changes one changes it for everybody, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Object, Unstructured
@@ -33,6 +36,12 @@ def version_of(obj: Object | Unstructured) -> int:
     return int(text or 0)
 
 
+def labels_of(obj: Object | Unstructured) -> Mapping[str, str]:
+    if isinstance(obj, Unstructured):
+        return obj.metadata.get("labels") or {}
+    return obj.metadata.labels
+
+
 def deleting(obj: Object | Unstructured) -> bool:
     if isinstance(obj, Unstructured):
         return bool(obj.metadata.get("deletionTimestamp"))
@@ -45,7 +54,9 @@ class Cache(Generic[T]):
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
         self._indexes: dict[str, tuple[Index, dict[str, dict[Key, T]]]] = {}
-        self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._by_revision: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
+        self._by_key: dict[Key, list[asyncio.Future[None]]] = {}
+        self._order = itertools.count()
         self.revision = 0
 
     def __len__(self) -> int:
@@ -54,8 +65,14 @@ class Cache(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(list(self._objects.values()))
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._objects
+
     def get(self, key: Key) -> T | None:
         return self._objects.get(key)
+
+    def known_keys(self) -> Sequence[Key]:
+        return list(self._objects)
 
     def list(self, namespace: str = "") -> Sequence[T]:
         if not namespace:
@@ -74,53 +91,85 @@ class Cache(Generic[T]):
         """The objects that index `name` files under `value`."""
         return list(self._indexes[name][1].get(value, {}).values())
 
-    def put(self, obj: T) -> T | None:
-        """Takes a newer state; gives the one before. A state older than what is known is ignored."""
+    # -- being fed ---------------------------------------------------------------------------------------------
+
+    def put(self, obj: T) -> bool:
+        """Takes a newer state. False: it is older than what is known, and ignored."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None and uid_of(old) == uid_of(obj) and version_of(obj) < version_of(old):
-            return obj
-        self._objects[key] = obj
-        if self._indexes:
-            self._reindex(key, old, obj)
+            return False
+        self._set(key, old, obj)
         self.reach(version_of(obj))
-        return old
+        return True
 
     def drop(self, key: Key, revision: int = 0) -> T | None:
-        old = self._objects.pop(key, None)
-        if old is not None and self._indexes:
-            self._reindex(key, old, None)
+        old = self._objects.get(key)
+        if old is not None:
+            self._set(key, old, None)
         self.reach(revision)
         return old
 
+    def replace(self, seen: Mapping[Key, T], revision: int) -> Sequence[tuple[T | None, T | None]]:
+        """A list is the truth, whatever was known before. Gives the differences as (before, after)."""
+        changes: list[tuple[T | None, T | None]] = []
+        for key in [key for key in self._objects if key not in seen]:
+            old = self._objects[key]
+            self._set(key, old, None)
+            changes.append((old, None))
+        for key, obj in seen.items():
+            known = self._objects.get(key)
+            if known is not None and uid_of(known) == uid_of(obj) and version_of(known) == version_of(obj):
+                continue
+            self._set(key, known, obj)
+            if known is not None and uid_of(known) != uid_of(obj):  # deleted and made again while nobody looked
+                changes.append((known, None))
+                known = None
+            changes.append((known, obj))
+        # Not `reach`: a server that was restored from a backup counts on from an earlier revision.
+        self.revision = revision
+        self._release()
+        return changes
+
     def reach(self, revision: int) -> None:
         """The view is complete up to `revision`."""
-        self.revision = max(self.revision, revision)
-        if self._waiters:
-            self._release()
+        if revision > self.revision:
+            self.revision = revision
+            if self._by_revision:
+                self._release()
 
-    async def until(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Waits until the cache shows something. False when `timeout` seconds have passed first."""
-        if condition():
-            return True
-        future = asyncio.get_running_loop().create_future()
-        waiter = (condition, future)
-        self._waiters.append(waiter)
+    # -- waiting -----------------------------------------------------------------------------------------------
+
+    async def news(self, *, revision: int = 0, key: Key | None = None) -> None:
+        """Returns when the view reaches `revision` (0: whenever) or when the object `key` changes."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if revision:
+            heapq.heappush(self._by_revision, (revision, next(self._order), future))
+        if key is not None:
+            self._by_key.setdefault(key, []).append(future)
         try:
-            async with asyncio.timeout(timeout):
-                await future
-        except TimeoutError:
-            return False
+            await future
         finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-        return True
+            if key is not None and key in self._by_key:
+                with contextlib.suppress(ValueError):
+                    self._by_key[key].remove(future)
+                if not self._by_key[key]:
+                    del self._by_key[key]
 
     def _release(self) -> None:
-        for waiter in [w for w in self._waiters if w[0]()]:
-            self._waiters.remove(waiter)
-            if not waiter[1].done():
-                waiter[1].set_result(None)
+        while self._by_revision and (self._by_revision[0][0] <= self.revision or self._by_revision[0][2].done()):
+            _wake(heapq.heappop(self._by_revision)[2])
+
+    def _set(self, key: Key, old: T | None, new: T | None) -> None:
+        if new is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = new
+        if self._indexes:
+            self._reindex(key, old, new)
+        if self._by_key:
+            for future in self._by_key.pop(key, ()):
+                _wake(future)
 
     def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
         for name, (index, table) in self._indexes.items():
@@ -138,3 +187,8 @@ class Cache(Generic[T]):
         index, table = self._indexes[name]
         for value in index(obj):
             table.setdefault(value, {})[key] = obj
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

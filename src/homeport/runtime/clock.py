@@ -28,12 +28,16 @@ class Clock(Protocol):
         """Seconds since some moment; never goes back."""
 
 
+# Where there is one, the clock that goes on while the machine is suspended: leases run out in that time, too.
+_MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
     def now(self) -> float:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_MONOTONIC)
 
 
 class LoopClock:
@@ -67,6 +71,15 @@ def parse_time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
+class Deadlock(RuntimeError):
+    """In virtual time nothing can happen any more."""
+
+
+def _waiting(loop: asyncio.AbstractEventLoop) -> str:
+    names = sorted(task.get_name() for task in asyncio.all_tasks(loop))
+    return ", ".join(names[:20]) or "no task is left"
+
+
 class _Jumping(selectors.BaseSelector):
     """Never waits for time to pass: an idle wait advances the loop's clock instead."""
 
@@ -89,7 +102,10 @@ class _Jumping(selectors.BaseSelector):
             return ready
         if timeout is None:
             # Nothing scheduled: only a thread or a socket can wake us, or nobody ever will.
-            return self._real.select(self._loop.patience)
+            ready = self._real.select(self._loop.patience)
+            if not ready:
+                raise Deadlock(f"everybody waits, and nothing is scheduled: {_waiting(self._loop)}")
+            return ready
         self._loop.advance(timeout)
         return []
 

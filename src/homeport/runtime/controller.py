@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,16 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.client.errors import ApiError, Conflict, TooManyRequests
+from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.informer import Informer, Informers
+from homeport.runtime.lease import LeaseLost
 from homeport.runtime.metric import ControllerMetrics
 from homeport.runtime.outcome import Terminal, Wait
-from homeport.runtime.own_write import Gate, Writes, track, untrack
-from homeport.runtime.queue import Priority, ShutDown, WorkQueue
+from homeport.runtime.own_write import Expectation, Gate, Writes, track, untrack
+from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 
 log = structlog.get_logger(__name__)
@@ -50,23 +52,29 @@ class Controller:
         predicate: Predicate | None = None,
         query: Query | None = None,
         resync: float = 36_000.0,
+        backoff: Backoff | None = None,
+        shard_key: Callable[[Key], str] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
-        self.queue: WorkQueue[Key] = WorkQueue()
+        self.shard_key = shard_key  # which keys of ours stay together; None: as the manager says
+        self.metrics = ControllerMetrics(name)
+        self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
+        self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
         self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
         self._reconciler = reconciler
         self._workers = workers
         self._resync = resync
         self._clock = clock or SystemClock()
-        self._writes: dict[Key, Writes] = {}
+        self._expected: dict[Key, list[Expectation]] = {}
         self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._gate: Gate | None = None
+        self._group: asyncio.TaskGroup | None = None
         self._busy: dict[Key, asyncio.Event] = {}  # keys in work, and their end
-        self.metrics = ControllerMetrics(name)
+        self.metrics.measure(self)
 
     # -- what wakes it -----------------------------------------------------------------------------------------
 
@@ -107,15 +115,18 @@ class Controller:
     # -- working -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Works until cancelled; a reconcile under way is given the chance to end cleanly."""
+        """Works until cancelled. What is in work then is cancelled, too, at a point where it waits."""
         for informer in self._informers:
             await informer.synced.wait()
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
-                group.create_task(self._resync_all())
+                self._group = group
+                for number in range(self._workers):
+                    group.create_task(self._work(), name=f"{self.name} worker {number}")
+                group.create_task(self._resync_all(), name=f"{self.name} resync")
         finally:
+            self._group = None
+            self.held.clear()
             self.queue.close()
 
     async def _work(self) -> None:
@@ -124,31 +135,39 @@ class Controller:
                 key = await self.queue.get()
                 finished = self._busy[key] = asyncio.Event()
                 try:
-                    if self.mine(key):
+                    if self.mine(key) and self._caught_up(key):
                         await self._attempt(key)
                 finally:
                     del self._busy[key]
                     finished.set()
                     self.queue.done(key)
-                    self.metrics.depth(len(self.queue))
 
     async def _attempt(self, key: Key) -> None:
         with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
-            if not await self._caught_up(key):
-                self.queue.retry(key)
-                return
             started = self._clock.monotonic()
             outcome = await self._reconcile(key)
             self.metrics.reconciled(outcome, self._clock.monotonic() - started)
 
-    async def _caught_up(self, key: Key) -> bool:
-        writes = self._writes.get(key)
-        if writes is None or self._gate is None:
-            return True
-        if not await self._gate.caught_up(writes):
+    def _caught_up(self, key: Key) -> bool:
+        """False: the key comes back by itself, when the caches show what it wrote. No worker waits for that."""
+        if key in self.held:
             return False
-        self._writes.pop(key, None)
-        return True
+        expected = [each for each in self._expected.get(key, ()) if not each.met]
+        if not expected:
+            self._expected.pop(key, None)
+            return True
+        assert self._group is not None
+        self.held[key] = self._group.create_task(self._hold(key, expected), name=f"{self.name} holding {key}")
+        return False
+
+    async def _hold(self, key: Key, expected: list[Expectation]) -> None:
+        assert self._gate is not None
+        with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
+            try:
+                await self._gate.caught_up(expected)
+            finally:
+                self.held.pop(key, None)
+        self.queue.add(key)
 
     async def _reconcile(self, key: Key) -> str:
         """One loop. The only place where any exception is caught: a broken object must not stop the others."""
@@ -161,10 +180,13 @@ class Controller:
             self.queue.forget(key)
             self._note_wait(key, Wait(stop.reason, stop.message))
             return "terminal"
-        except (Conflict, TooManyRequests) as busy:
+        except LeaseLost as lost:
+            log.warning("not written", error=str(lost), **self._again_in(key))
+            return "fenced"
+        except (Conflict, AlreadyExists, TooManyRequests) as busy:
             return self._again(key, busy)
         except ApiError as error:
-            log.warning("failed", error=str(error), **self._again_in(key))
+            log.warning("failed", error=str(error), **self._again_in(key, error.retry_after))
             return "error"
         except Exception:
             log.exception("failed", **self._again_in(key))
@@ -173,8 +195,10 @@ class Controller:
             return self._finish(key, wait)
         finally:
             untrack(token)
-            if writes.made:
-                self._writes[key] = writes
+            if writes.made and self._gate is not None:
+                expected = self._gate.expect(writes)
+                if expected:
+                    self._expected[key] = expected
 
     def _again(self, key: Key, busy: ApiError) -> str:
         if busy.retry_after:
@@ -184,8 +208,8 @@ class Controller:
             log.debug("lost a race, looking again", error=str(busy), **self._again_in(key))
         return "conflict"
 
-    def _again_in(self, key: Key) -> dict[str, float]:
-        return {"retry_in": round(self.queue.retry(key), 3)}
+    def _again_in(self, key: Key, at_least: float = 0.0) -> dict[str, float]:
+        return {"retry_in": round(self.queue.retry(key, at_least=at_least), 3)}
 
     def _finish(self, key: Key, wait: Wait | None) -> str:
         self.queue.forget(key)
@@ -211,16 +235,15 @@ class Controller:
     async def _resync_all(self) -> None:
         """A safety net: everything is looked at again now and then, after whatever is urgent."""
         while True:
-            await asyncio.sleep(self._resync)
-            for obj in self._informers[0].cache:
-                key = key_of(obj)
+            # Spread, so that controllers with the same period do not all start over in the same second.
+            await asyncio.sleep(self._resync * random.uniform(0.9, 1.0))  # noqa: S311
+            for key in self._informers[0].cache.known_keys():
                 if self.mine(key):
                     self.queue.add(key, priority=Priority.RESYNC)
 
     def take_over(self) -> None:
         """Keys may have become ours: look at all of them."""
-        for obj in self._informers[0].cache if self._informers else ():
-            key = key_of(obj)
+        for key in self._informers[0].cache.known_keys() if self._informers else ():
             if self.mine(key):
                 self.queue.add(key)
 
@@ -229,6 +252,8 @@ class Controller:
         self.queue.drop(lambda key: not self.mine(key))
         for key in [k for k in self.waits if not self.mine(k)]:
             del self.waits[key]
+        for key in [k for k in self.held if not self.mine(k)]:
+            self.held[key].cancel()
         while busy := [key for key in self._busy if not self.mine(key)]:
             await self._busy[busy[0]].wait()
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound
 from homeport.client.protocol import Client, Event, Key, Query
-from homeport.runtime.cache import Cache, key_of, uid_of, version_of
+from homeport.runtime.cache import Cache, key_of, uid_of
+from homeport.runtime.metric import informer_metrics
 from homeport.runtime.queue import Backoff
 
 T = TypeVar("T", bound=Object | Unstructured)
@@ -25,6 +28,15 @@ Handler = Callable[[Any, Any, bool], None]
 _PAGE = 500
 
 
+@functools.cache
+def metadata_only(resource: Resource) -> type[Object]:
+    """A type of `resource` that has metadata and nothing else: for caches of kinds whose content nobody reads."""
+    made = msgspec.defstruct(f"{resource.kind}Metadata", [], bases=(Object,), kw_only=True)
+    assert issubclass(made, Object)
+    made.__resource__ = resource
+    return made
+
+
 class Informer(Generic[T]):
     """Feeds a Cache and tells handlers of every change. `run` returns only by cancellation."""
 
@@ -34,11 +46,15 @@ class Informer(Generic[T]):
         self.query = query or Query()
         self.cache: Cache[T] = Cache()
         self.synced = asyncio.Event()
+        self.settled = asyncio.Event()  # synced, or known to be unable to for now
         self.restarts = 0  # times the past was gone and everything had to be listed anew
         self.error = ""  # why it does not follow at the moment
         self._handlers: list[Handler] = []
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
+        self._revision = ""  # where to resume; "" is a fresh start
+        self._progress = 0  # grows with everything the server tells us
+        self._metrics = informer_metrics(self.resource.qualified)
 
     @property
     def resource(self) -> Resource:
@@ -49,40 +65,62 @@ class Informer(Generic[T]):
         """Handlers are called in order, synchronously. One added late is told of what is there."""
         self._handlers.append(handler)
         for obj in self.cache:
-            handler(None, obj, True)
+            self._call(handler, None, obj, True)
 
     async def run(self) -> None:
-        revision, failures = "", 0
+        failures = 0
         while True:
-            try:
-                if not revision:
-                    revision = await self._begin()
-                failures = 0
-                revision = await self._follow(revision)
-            except Expired:
-                self.restarts += 1
-                revision = ""
-            except ApiError as error:
-                failures += 1
-                self.error = str(error)
-                delay = max(self._backoff.delay(failures), float(error.retry_after))
-                log.warning("can't follow", kind=self.resource.qualified, error=str(error), retry_in=round(delay, 1))
-                if isinstance(error, NotFound | Forbidden):
-                    revision = ""  # the kind went away or the right to see it: start over when it is back
-                await asyncio.sleep(delay)
-            else:
-                self.error = ""
+            before = self._progress
+            problem = await self._attempt()
+            failures = 1 if self._progress != before else failures + 1
+            if problem is None and self._progress != before:
+                continue  # the server ended the watch in order
+            # A server that ends watches at once, or forgets faster than we list, must not be asked in a tight loop.
+            delay = self._backoff.delay(failures)
+            if problem is not None:
+                delay = max(delay, float(getattr(problem, "retry_after", 0)))
+                self._report(problem, delay)
+            await asyncio.sleep(delay)
 
-    async def _begin(self) -> str:
+    async def _attempt(self) -> Exception | None:
+        try:
+            if self._revision:
+                await self._follow()
+            else:
+                await self._begin()
+        except Expired:
+            self._revision = ""
+            self.restarts += 1
+            self._metrics.restarted()
+        except (ApiError, msgspec.MsgspecError) as error:
+            if _start_over(error):
+                self._revision = ""
+            return error
+        return None
+
+    def _report(self, problem: Exception, delay: float) -> None:
+        text = str(problem)
+        # Said once: a kind that is not there yet is asked for again and again.
+        tell = log.warning if text != self.error else log.debug
+        tell("can't follow", kind=self.resource.qualified, error=text, retry_in=round(delay, 1))
+        self.error = text
+        self.settled.set()
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
         """Everything there is now, as one stream where the server can, else page by page."""
         if self._streaming:
             try:
-                return await self._stream_list()
+                await self._stream_list()
+                return
             except (BadRequest, Invalid):
+                if self._revision:
+                    raise  # it could: this is about something else
                 self._streaming = False  # an older server
-        return await self._page_list()
+        await self._page_list()
 
-    async def _stream_list(self) -> str:
+    async def _stream_list(self) -> None:
         seen: dict[Key, T] = {}
         async with self._client.watch(
             self.kind, replace(self.query, resource_version=""), initial_events=True
@@ -90,74 +128,100 @@ class Informer(Generic[T]):
             async for event in events:
                 if event.initial_events_end:
                     self._replace(seen, event.resource_version)
-                    return await self._consume(events, event.resource_version)
+                    await self._consume(events)
+                    return
                 if event.type == "DELETED":
                     seen.pop(key_of(event.object), None)
                 elif event.type != "BOOKMARK":
-                    seen[key_of(event.object)] = event.object
-        raise Expired("the server ended the initial list before it was complete")
+                    seen[key_of(event.object)] = _slim(event.object)
 
-    async def _page_list(self) -> str:
+    async def _page_list(self) -> None:
         seen: dict[Key, T] = {}
         query = replace(self.query, resource_version="", limit=_PAGE)
         while True:
             page = await self._client.list(self.kind, query)
             for obj in page.items:
-                seen[key_of(obj)] = obj
+                seen[key_of(obj)] = _slim(obj)
             if not page.continue_:
-                self._replace(seen, page.resource_version)
-                return str(page.resource_version)
+                break
             query = replace(query, continue_=page.continue_)
+        self._replace(seen, page.resource_version)
 
     def _replace(self, seen: dict[Key, T], revision: str) -> None:
         """The list is the truth: what it lacks was deleted while we did not look."""
         initial = not self.synced.is_set()
-        for key in [key_of(obj) for obj in self.cache if key_of(obj) not in seen]:
-            self._tell(self.cache.drop(key), None, False)
-        for key, obj in seen.items():
-            old = self.cache.get(key)
-            if old is not None and uid_of(old) != uid_of(obj):
-                self._tell(self.cache.drop(key), None, False)
-                old = None
-            if old is None or version_of(old) != version_of(obj):
-                self.cache.put(obj)
-                self._tell(old, obj, initial)
-        self.cache.reach(int(revision or 0))
+        changes = self.cache.replace(seen, int(revision or 0))
+        self._advance(revision)
+        # Handlers are told when the whole list is in, so that none of them sees half of it.
+        for old, new in changes:
+            self._tell(old, new, initial and old is None)
         self.synced.set()
+        self.settled.set()
 
-    async def _follow(self, revision: str) -> str:
-        query = replace(self.query, resource_version=revision)
+    # -- what changes ------------------------------------------------------------------------------------------
+
+    async def _follow(self) -> None:
+        query = replace(self.query, resource_version=self._revision)
         async with self._client.watch(self.kind, query) as events:
-            return await self._consume(events, revision)
+            await self._consume(events)
 
-    async def _consume(self, events: Any, revision: str) -> str:
+    async def _consume(self, events: Any) -> None:
         self.error = ""
         async for event in events:
             self._take(event)
-            revision = event.resource_version or revision
-        return revision
+            self._advance(event.resource_version)
+
+    def _advance(self, revision: str) -> None:
+        self._revision = revision or self._revision
+        self._progress += 1
+        self._metrics.holds(len(self.cache))
 
     def _take(self, event: Event[T]) -> None:
         if event.type == "BOOKMARK":
             self.cache.reach(int(event.resource_version or 0))
             return
-        obj = event.object
+        obj = _slim(event.object)
         key = key_of(obj)
         if event.type == "DELETED":
-            old = self.cache.drop(key, int(event.resource_version or 0))
-            if old is not None:
+            if self.cache.drop(key, int(event.resource_version or 0)) is not None:
                 self._tell(obj, None, False)
             return
         old = self.cache.get(key)
+        if not self.cache.put(obj):
+            return
         if old is not None and uid_of(old) != uid_of(obj):  # deleted and made again while we did not look
-            self._tell(self.cache.drop(key), None, False)
+            self._tell(old, None, False)
             old = None
-        if self.cache.put(obj) is not obj:
-            self._tell(old, obj, False)
+        self._tell(old, obj, False)
 
     def _tell(self, old: T | None, new: T | None, initial: bool) -> None:
         for handler in self._handlers:
+            self._call(handler, old, new, initial)
+
+    def _call(self, handler: Handler, old: T | None, new: T | None, initial: bool) -> None:
+        try:
             handler(old, new, initial)
+        except Exception:
+            # One object that a mapper can't digest must not keep the others from everybody.
+            shown = new if new is not None else old
+            assert shown is not None
+            log.exception("a handler failed", kind=self.resource.qualified, object=str(key_of(shown)))
+
+
+def _slim(obj: Any) -> Any:
+    """Who owns which field is half of an object's size, and nobody asks a cache for it."""
+    if isinstance(obj, Unstructured):
+        obj.metadata.pop("managedFields", None)
+    elif obj.metadata.managed_fields:
+        obj.metadata.managed_fields = []
+    return obj
+
+
+def _start_over(error: Exception) -> bool:
+    """What we know is worth nothing: the kind or the right to see it went away, or the server's history did."""
+    if isinstance(error, NotFound | Forbidden):
+        return True
+    return isinstance(error, ApiError) and any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
 
 
 class Informers:
@@ -165,19 +229,36 @@ class Informers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._informers: dict[tuple[Resource, Query, bool], Informer[Any]] = {}
+        self._informers: dict[tuple[Any, Query], Informer[Any]] = {}
+        self._spawn: Callable[[Informer[Any]], object] | None = None
 
     def get(self, kind: Any, query: Query | None = None) -> Informer[Any]:
-        query = query or Query()
-        resource = kind if isinstance(kind, Resource) else kind.__resource__
-        key = (resource, query, isinstance(kind, Resource))
+        """The one for this kind and selection. May be asked for at any time; `kind` as in `Client`."""
+        key = (kind, query or Query())
         if key not in self._informers:
-            self._informers[key] = Informer(self._client, kind, query)
+            made = self._informers[key] = Informer(self._client, kind, query)
+            if self._spawn is not None:
+                self._spawn(made)
         return self._informers[key]
 
-    def of(self, resource: Resource) -> list[Informer[Any]]:
-        """All that follow this kind."""
-        return [i for (r, _, _), i in self._informers.items() if r == resource]
+    def start(self, create_task: Callable[..., object]) -> None:
+        """From now on all run, those that come later as well."""
 
-    def __iter__(self) -> Any:
+        def spawn(informer: Informer[Any]) -> None:
+            run: Coroutine[Any, Any, None] = informer.run()
+            create_task(run, name=f"informer {informer.resource.qualified}")
+
+        self._spawn = spawn
+        for informer in self:
+            spawn(informer)
+
+    def stop(self) -> None:
+        self._spawn = None
+
+    def of(self, resource: Resource) -> list[Informer[Any]]:
+        """All that follow this kind, whatever the version."""
+        where = (resource.group, resource.plural)
+        return [i for i in self._informers.values() if (i.resource.group, i.resource.plural) == where]
+
+    def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(list(self._informers.values()))

@@ -2,12 +2,15 @@
 
 Other machines' clocks are never trusted: a lease is expired when its record has not changed for its duration by our own
 monotonic clock. We stop believing in our own lease earlier (`renew_deadline`) than others may take it (`duration`), and
-the fence refuses writes from then on: there is a moment without a leader, never one with two.
+the fence refuses writes from then on: there is a moment without a leader, never one with two. A lease that lapsed is
+never renewed, even if nobody took it: others may have acted on its absence.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +24,7 @@ from homeport.runtime.clock import Clock, SystemClock, rfc3339_micro
 log = structlog.get_logger(__name__)
 
 LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+_WRITE = Write(field_manager="homeport-lease")
 
 
 class LeaseLost(Exception):
@@ -34,11 +38,25 @@ class LeaseTiming:
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.retry_period < self.renew_deadline < self.duration:
+        if not 0 < self.retry_period < self.renew_deadline < self.duration:
             raise ValueError(
-                "lease timing: retry_period < renew_deadline < duration must hold, got "
+                "lease timing: 0 < retry_period < renew_deadline < duration must hold, got "
                 f"{self.retry_period}, {self.renew_deadline}, {self.duration}"
             )
+
+    @property
+    def seconds(self) -> int:
+        """As the record says it: whole seconds, never less than meant."""
+        return math.ceil(self.duration)
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """A record of somebody else, and when we first saw it unchanged since."""
+
+    revision: str = ""
+    since: float = 0.0
+    duration: float = 0.0
 
 
 class Lease:
@@ -63,83 +81,98 @@ class Lease:
         self._labels = labels or {}
         self._client = client
         self._clock = clock or SystemClock()
-        self._seen: tuple[str, float] = ("", 0.0)  # the record's resourceVersion, and when we first saw it
+        self._seen = _Sighting()
         self._renewed: float | None = None  # when our last successful renewal was *sent*
+        self._one = asyncio.Lock()  # attempts of ours must not race each other
+
+    @property
+    def left(self) -> float:
+        """Seconds for which it is surely ours."""
+        if self._renewed is None:
+            return 0.0
+        return max(0.0, self._renewed + self.timing.renew_deadline - self._clock.monotonic())
 
     @property
     def held(self) -> bool:
-        return self._renewed is not None and self._clock.monotonic() - self._renewed < self.timing.renew_deadline
+        return self.left > 0
 
-    def fence(self) -> None:
+    def fence(self) -> float:
         """Called before every write: refuses once the lease may have passed to somebody else."""
-        if not self.held:
+        left = self.left
+        if left <= 0:
             raise LeaseLost(f"lease {self.key} is no longer held by {self.identity}: not writing")
+        return left
 
     async def hold(self) -> None:
         """Waits until the lease is ours."""
-        while not await self._attempt():  # noqa: ASYNC110  (a poll by nature: the holder may be dead)
-            await asyncio.sleep(self.timing.retry_period)
+        while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
+            # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
+            await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
         log.info("leading", lease=str(self.key), identity=self.identity, transitions=self.transitions)
 
     async def keep(self) -> None:
-        """Renews until that fails for too long."""
+        """Renews until that fails for too long; raises LeaseLost the moment it is no longer surely ours."""
         while True:
-            await asyncio.sleep(self.timing.retry_period)
-            await self._attempt()
-            if not self.held:
+            await asyncio.sleep(min(self.timing.retry_period, self.left))
+            if not await self.renew() and not self.held:
                 log.error("lease lost", lease=str(self.key), identity=self.identity)
                 raise LeaseLost(f"lease {self.key} could not be renewed within {self.timing.renew_deadline} s")
 
     async def renew(self) -> bool:
-        """Renews now, with the annotations as they are."""
-        return await self._attempt()
+        """Renews now, with the annotations as they are. Never after it lapsed."""
+        left = self.left
+        return left > 0 and await self._attempt(min(left, self.timing.renew_deadline / 2))
 
     async def release(self) -> None:
-        """Gives it up at once, so that the next one need not wait."""
-        if not self.held:
+        """Gives it up at once, so that the next one need not wait. We write nothing from here on."""
+        left, self._renewed = self.left, None
+        if left <= 0:
             return
         try:
-            lease = await self._client.get(LEASE, self.key)
-            if lease["spec"].get("holderIdentity") == self.identity:
-                lease["spec"].update(holderIdentity="", leaseDurationSeconds=1, renewTime=self._now())
-                await self._client.replace(lease, Write(field_manager="homeport-lease"), kind=LEASE)
-        except ApiError as error:
-            log.info("lease not released; it will expire", lease=str(self.key), error=str(error))
-        finally:
-            self._renewed = None
+            async with asyncio.timeout(left), self._one:
+                lease = await self._client.get(LEASE, self.key)
+                if lease["spec"].get("holderIdentity") == self.identity:
+                    lease["spec"].update(holderIdentity="", leaseDurationSeconds=1, renewTime=self._now())
+                    await self._client.replace(lease, _WRITE, kind=LEASE)
+        except (ApiError, TimeoutError) as error:
+            log.info("lease not released; it will expire", lease=str(self.key), error=str(error) or "timed out")
 
-    async def _attempt(self) -> bool:
-        sent = self._clock.monotonic()
+    async def _attempt(self, seconds: float) -> bool:
+        """True: it is ours, counted from before we asked."""
+        renewing = self._renewed is not None
         try:
             # A request that hangs must not outlive what it is to renew.
-            async with asyncio.timeout(self.timing.renew_deadline / 2):
-                won = await self._take()
+            async with asyncio.timeout(seconds), self._one:
+                sent = self._clock.monotonic()
+                won = await self._take(renewing)
         except (ApiError, TimeoutError) as error:
-            log.info("lease not renewed", lease=str(self.key), error=str(error) or "timed out")
+            tell = log.debug if isinstance(error, Conflict) else log.warning  # candidates lose races all the time
+            tell("lease not renewed", lease=str(self.key), error=str(error) or "timed out")
             return False
-        if won:
-            self._renewed = sent
-        else:
-            self._renewed = None
+        if renewing and not self.held:
+            return False  # it lapsed while we asked, or was released: too late, whatever the answer
+        self._renewed = sent if won else None
         return won
 
-    async def _take(self) -> bool:
+    async def _take(self, renewing: bool) -> bool:
+        asked = self._clock.monotonic()
         try:
             lease = await self._client.get(LEASE, self.key)
         except NotFound:
+            # Somebody deleted the record, but whoever held it may still believe in it.
+            if not renewing and self._seen.revision and not self._outlived(asked):
+                return False
             return await self._create()
         spec = lease.setdefault("spec", {})
         ours = spec.get("holderIdentity") == self.identity
-        if not ours and not self._expired(lease):
+        if not ours and (renewing or not self._expired(lease, asked)):
             return False
         if not ours:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = self._now()
         self._fill(lease)
-        try:
-            written = await self._client.replace(lease, Write(field_manager="homeport-lease"), kind=LEASE)
-        except Conflict:
-            return False  # somebody was faster; the next look tells who
+        # A Conflict says that the record changed under our hands: the next look tells how.
+        written = await self._client.replace(lease, _WRITE, kind=LEASE)
         self.transitions = int(written["spec"].get("leaseTransitions") or 0)
         return True
 
@@ -152,7 +185,7 @@ class Lease:
         }
         self._fill(Unstructured(lease))
         try:
-            await self._client.create(lease, Write(field_manager="homeport-lease"), kind=LEASE)
+            await self._client.create(lease, _WRITE, kind=LEASE)
         except AlreadyExists:
             return False
         self.transitions = 0
@@ -161,22 +194,25 @@ class Lease:
     def _fill(self, lease: Unstructured) -> None:
         spec = lease["spec"]
         spec["holderIdentity"] = self.identity
-        spec["leaseDurationSeconds"] = max(1, int(self.timing.duration))
+        spec["leaseDurationSeconds"] = self.timing.seconds
         spec["renewTime"] = self._now()
         if self.annotations:
             lease.metadata.setdefault("annotations", {}).update(self.annotations)
         if self._labels:
             lease.metadata.setdefault("labels", {}).update(self._labels)
 
-    def _expired(self, lease: Unstructured) -> bool:
+    def _expired(self, lease: Unstructured, asked: float) -> bool:
         if not lease["spec"].get("holderIdentity"):
             return True
-        now = self._clock.monotonic()
-        if lease.resource_version != self._seen[0]:
-            self._seen = (lease.resource_version, now)
+        if lease.resource_version != self._seen.revision:
+            duration = float(lease["spec"].get("leaseDurationSeconds") or self.timing.duration)
+            self._seen = _Sighting(lease.resource_version, self._clock.monotonic(), duration)
             return False
-        duration = float(lease["spec"].get("leaseDurationSeconds") or self.timing.duration)
-        return now - self._seen[1] > duration
+        return self._outlived(asked)
+
+    def _outlived(self, asked: float) -> bool:
+        """`asked`: the answer tells how things were then, not how they are now."""
+        return asked - self._seen.since > self._seen.duration
 
     def _now(self) -> str:
         return rfc3339_micro(self._clock.now())

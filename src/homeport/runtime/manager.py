@@ -15,16 +15,19 @@ from typing import Any
 
 import structlog
 
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.event import Recorder
 from homeport.runtime.informer import Informers
-from homeport.runtime.lease import Lease, LeaseTiming
+from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import Shards
 
 log = structlog.get_logger(__name__)
+
+_GOODBYE_SECONDS = 2.0
 
 Job = Callable[[], Awaitable[None]]
 
@@ -76,18 +79,18 @@ class Manager:
         self.mode: Mode = mode or Solo()
         self.clock = clock or SystemClock()
         self.identity = who or identity()
-        self.lease: Lease | None = None
-        self.client: Any = OwnWrites(client, fence=self._fence)
+        self.client: Any = OwnWrites(client, fence=self.fence)
         self.informers = Informers(client)
         self.recorder = Recorder(self.client, name, clock=self.clock)
         self.controllers: list[Controller] = []
         self.ready = asyncio.Event()
         self._plain = client
         self._jobs: list[Job] = []
-        self._shards: Shards | None = None
+        self._tenure = self._make_tenure()
 
     def add(self, controller: Controller) -> Controller:
         self.controllers.append(controller)
+        self._share(controller)
         controller.connect(self.informers)
         return controller
 
@@ -95,9 +98,16 @@ class Manager:
         """Something else to keep running while this process leads."""
         self._jobs.append(run)
 
-    def _fence(self) -> None:
-        if self.lease is not None:
-            self.lease.fence()
+    def fence(self) -> float | None:
+        """Raises LeaseLost when somebody else may be working by now. For what reconcilers do outside the API.
+
+        The seconds for which this process may surely go on; None: there is no other.
+        """
+        return None if self._tenure is None else self._tenure.lease.fence()
+
+    @property
+    def lease(self) -> Lease | None:
+        return None if self._tenure is None else self._tenure.lease
 
     @property
     def synced(self) -> bool:
@@ -110,46 +120,70 @@ class Manager:
     async def run(self) -> None:
         """Works until cancelled. Raises LeaseLost (in an ExceptionGroup) when the lease is lost."""
         async with asyncio.TaskGroup() as group:
-            for informer in self.informers:
-                group.create_task(informer.run(), name=f"informer {informer.resource.qualified}")
             # Followers keep warm caches: a new leader starts without a list.
-            for informer in self.informers:
-                await informer.synced.wait()
-            await self._begin(group)
-            group.create_task(self.recorder.run(), name="events")
-            for controller in self.controllers:
-                group.create_task(controller.run(), name=f"controller {controller.name}")
-            for job in self._jobs:
-                group.create_task(_as_coroutine(job), name="job")
-            self.ready.set()
-            log.info("running", controllers=[c.name for c in self.controllers], identity=self.identity)
+            self.informers.start(group.create_task)
+            try:
+                await self._work_in_turn()
+            finally:
+                self.informers.stop()
 
-    async def _begin(self, group: asyncio.TaskGroup) -> None:
+    async def _work_in_turn(self) -> None:
+        for informer in self.informers:
+            await informer.settled.wait()
+        if self._tenure is not None:
+            await self._tenure.join()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._start(group)
+        finally:
+            # Only now has everybody put the pen down: the next one may take it.
+            self.ready.clear()
+            await self._say_goodbye()
+
+    def _start(self, group: asyncio.TaskGroup) -> None:
+        if self._tenure is not None:
+            group.create_task(self._tenure.run(), name="lease")
+        group.create_task(self.recorder.run(), name="events")
+        for controller in self.controllers:
+            group.create_task(controller.run(), name=f"controller {controller.name}")
+        for job in self._jobs:
+            group.create_task(_as_coroutine(job), name="job")
+        self.ready.set()
+        log.info("running", controllers=[c.name for c in self.controllers], identity=self.identity)
+
+    async def _say_goodbye(self) -> None:
+        try:
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self.recorder.flush()
+        except (ApiError, LeaseLost, TimeoutError) as error:
+            log.info("some events were not recorded", error=str(error) or "timed out")
+        if self._tenure is not None:
+            await self._tenure.leave()
+
+    def _make_tenure(self) -> _Election | Shards | None:
         match self.mode:
             case Solo():
-                return
+                return None
             case Elected(namespace, name, timing):
-                self.lease = Lease(self._plain, Key(namespace, name), self.identity, timing=timing, clock=self.clock)
-                await self.lease.hold()
-                group.create_task(_kept(self.lease), name="lease")
-            case Sharded(namespace, name, timing, shard_key):
-                self._share(namespace, name, timing, shard_key)
-                assert self._shards is not None
-                group.create_task(self._shards.run(), name="shards")
+                return _Election(
+                    Lease(self._plain, Key(namespace, name), self.identity, timing=timing, clock=self.clock)
+                )
+            case Sharded(namespace, name, timing, _):
+                return Shards(
+                    self._plain,
+                    namespace,
+                    name,
+                    self.identity,
+                    lost=self._let_go,
+                    won=self._take_over,
+                    timing=timing,
+                    clock=self.clock,
+                )
 
-    def _share(self, namespace: str, name: str, timing: LeaseTiming | None, shard_key: Callable[[Key], str]) -> None:
-        shards = self._shards = Shards(
-            self._plain,
-            namespace,
-            name,
-            self.identity,
-            lost=self._let_go,
-            won=self._take_over,
-            timing=timing,
-            clock=self.clock,
-        )
-        self.lease = shards.lease
-        for controller in self.controllers:
+    def _share(self, controller: Controller) -> None:
+        shards = self._tenure
+        if isinstance(shards, Shards) and isinstance(self.mode, Sharded):
+            shard_key = controller.shard_key or self.mode.shard_key
             controller.mine = lambda key: shards.mine(shard_key(key))
 
     async def _let_go(self) -> None:
@@ -161,11 +195,14 @@ class Manager:
             controller.take_over()
 
 
-async def _kept(lease: Lease) -> None:
-    try:
-        await lease.keep()
-    finally:
-        await lease.release()
+class _Election:
+    """The part of a leader, in the words of Shards."""
+
+    def __init__(self, lease: Lease) -> None:
+        self.lease = lease
+        self.join = lease.hold
+        self.run = lease.keep
+        self.leave = lease.release
 
 
 async def _as_coroutine(job: Job) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
+import msgspec
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.protocol import DEFAULT_WRITE, Client, Key, Patch, Propagation, Query, Write
-from homeport.runtime.cache import deleting, key_of, uid_of, version_of
-from homeport.runtime.informer import Informer, Informers
+from homeport.machinery.selector import FieldSelector, LabelSelector, parse_fields, parse_labels
+from homeport.runtime.cache import Cache, deleting, key_of, labels_of, uid_of, version_of
+from homeport.runtime.informer import Informers
+from homeport.runtime.lease import LeaseLost
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,45 +29,42 @@ class _Written:
     resource: Resource
     key: Key
     uid: str
-    revision: int
-    deleted: bool = False
+    revision: int  # 0: it was deleted, and nobody says at which revision
+    object: Object | Unstructured | None = None
 
 
 @dataclass(slots=True)
 class Writes:
-    """What one reconcile wrote. The newest write of an object replaces older ones."""
+    """What one reconcile wrote, in order."""
 
-    made: dict[tuple[Resource, Key], _Written] = field(default_factory=dict)
-    count: int = 0
+    made: list[_Written] = field(default_factory=list)
 
     def note(self, resource: Resource, obj: Object | Unstructured) -> None:
-        self.count += 1
-        key = key_of(obj)
-        self.made[resource, key] = _Written(resource, key, uid_of(obj), version_of(obj))
+        self.made.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj))
 
     def note_deleted(self, resource: Resource, key: Key, uid: str) -> None:
-        self.count += 1
-        self.made[resource, key] = _Written(resource, key, uid, 0, deleted=True)
+        self.made.append(_Written(resource, key, uid, 0))
 
 
 _current: ContextVar[Writes | None] = ContextVar("writes", default=None)
 
 
-def track(writes: Writes) -> Any:
+def track(writes: Writes) -> Token[Writes | None]:
     """From here on, in this task, writes through an OwnWrites client are noted in `writes`."""
     return _current.set(writes)
 
 
-def untrack(token: Any) -> None:
+def untrack(token: Token[Writes | None]) -> None:
     _current.reset(token)
 
 
 class OwnWrites:
     """A Client around a Client. Reads pass through; writes are noted for the reconcile that makes them."""
 
-    def __init__(self, inner: Client, *, fence: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, inner: Client, *, fence: Callable[[], float | None] = lambda: None) -> None:
         self._inner = inner
-        self._fence = fence  # raises when this process may no longer write
+        # Raises LeaseLost when this process may no longer write; else for how many seconds it still may.
+        self._fence = fence
         self.get = inner.get
         self.list = inner.list
         self.watch = inner.watch
@@ -69,6 +73,18 @@ class OwnWrites:
     @property
     def warnings(self) -> Any:
         return getattr(self._inner, "warnings", None)
+
+    async def _fenced(self, send: Callable[[], Awaitable[T]]) -> T:
+        left = self._fence()
+        if left is None:
+            return await send()
+        try:
+            # A write that hangs must not reach the server when somebody else may be writing already.
+            async with asyncio.timeout(left):
+                return await send()
+        except TimeoutError:
+            self._fence()
+            raise LeaseLost("the lease ran out while a write was under way") from None
 
     def _note(self, kind: Any, obj: Any, options: Write) -> Any:
         writes = _current.get()
@@ -85,35 +101,33 @@ class OwnWrites:
         key: Key | None = None,
         subresource: str = "",
     ) -> Any:
-        self._fence()
         if kind is None:
-            return self._note(type(obj), await self._inner.create(obj, options), options)
-        made = await self._inner.create(obj, options, kind=kind, key=key, subresource=subresource)
+            return self._note(type(obj), await self._fenced(lambda: self._inner.create(obj, options)), options)
+        made = await self._fenced(lambda: self._inner.create(obj, options, kind=kind, key=key, subresource=subresource))
         return made if subresource else self._note(kind, made, options)
 
     async def replace(
         self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
     ) -> Unstructured:
-        self._fence()
-        made = await self._inner.replace(obj, options, kind=kind, subresource=subresource)
+        made = await self._fenced(lambda: self._inner.replace(obj, options, kind=kind, subresource=subresource))
         return made if subresource == "scale" else self._note(kind, made, options)
 
     async def patch(
         self, kind: Any, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
-        self._fence()
-        made = await self._inner.patch(kind, key, patch, options, subresource=subresource)
+        made = await self._fenced(lambda: self._inner.patch(kind, key, patch, options, subresource=subresource))
         return made if subresource == "scale" else self._note(kind, made, options)
 
     async def apply(
         self, obj: Any, options: Write, *, kind: Resource | None = None, force: bool = False, subresource: str = ""
     ) -> Any:
-        self._fence()
         if kind is None:
-            made = await self._inner.apply(obj, options, force=force, subresource=subresource)
-            return self._note(type(obj), made, options)
-        made = await self._inner.apply(obj, options, kind=kind, force=force, subresource=subresource)
-        return self._note(kind, made, options)
+            made = await self._fenced(lambda: self._inner.apply(obj, options, force=force, subresource=subresource))
+        else:
+            made = await self._fenced(
+                lambda: self._inner.apply(obj, options, kind=kind, force=force, subresource=subresource)
+            )
+        return made if subresource == "scale" else self._note(kind or type(obj), made, options)
 
     async def delete(
         self,
@@ -126,33 +140,58 @@ class OwnWrites:
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Unstructured:
-        self._fence()
-        answer = await self._inner.delete(
-            kind,
-            key,
-            uid=uid,
-            resource_version=resource_version,
-            propagation=propagation,
-            grace_seconds=grace_seconds,
-            dry_run=dry_run,
+        answer = await self._fenced(
+            lambda: self._inner.delete(
+                kind,
+                key,
+                uid=uid,
+                resource_version=resource_version,
+                propagation=propagation,
+                grace_seconds=grace_seconds,
+                dry_run=dry_run,
+            )
         )
         writes = _current.get()
         if writes is not None and not dry_run:
-            gone = uid or (answer.get("details") or {}).get("uid", "") or answer.uid
-            writes.note_deleted(_resource(kind), key, gone)
+            if _is_object(answer) and answer.get("kind") != "Status":
+                writes.note(_resource(kind), answer)  # finalizers hold it, or it ends in its own time
+            else:
+                writes.note_deleted(_resource(kind), key, uid or (answer.get("details") or {}).get("uid", ""))
         return answer
 
     async def delete_all(
         self, kind: Any, query: Query, *, propagation: Propagation | None = None, dry_run: bool = False
     ) -> Unstructured:
-        self._fence()
-        answer = await self._inner.delete_all(kind, query, propagation=propagation, dry_run=dry_run)
+        answer = await self._fenced(
+            lambda: self._inner.delete_all(kind, query, propagation=propagation, dry_run=dry_run)
+        )
         writes = _current.get()
         if writes is not None and not dry_run:
             for item in answer.get("items") or ():
                 obj = Unstructured(item)
                 writes.note_deleted(_resource(kind), key_of(obj), obj.uid)
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a cache must show before the key that wrote it is worked on again."""
+
+    resource: Resource
+    cache: Cache[Any]
+    key: Key
+    uid: str
+    revision: int
+    present: bool
+
+    @property
+    def met(self) -> bool:
+        if self.revision and self.cache.revision >= self.revision:
+            return True
+        if self.present:
+            return False
+        known = self.cache.get(self.key)
+        return known is None or bool(self.uid and uid_of(known) != self.uid) or (not self.revision and deleting(known))
 
 
 class Gate:
@@ -162,39 +201,67 @@ class Gate:
         self._informers = informers
         self._patience = patience
 
-    async def caught_up(self, writes: Writes) -> bool:
-        """False: a cache did not show a write in time (the watch is behind). The caller tries again later."""
-        for written in writes.made.values():
-            for informer in self._informers.of(written.resource):
-                if not _sees(informer, written) and not await self._wait(informer, written):
-                    return False
+    def expect(self, writes: Writes) -> list[Expectation]:
+        """What is still to be seen of these writes, in all caches that would show them."""
+        found = [
+            Expectation(
+                written.resource,
+                informer.cache,
+                written.key,
+                written.uid,
+                written.revision,
+                written.revision > 0 and _selected(informer.query, written),
+            )
+            for written in writes.made
+            for informer in self._informers.of(written.resource)
+            # Nobody reads from a cache before it is synced, and then it shows everything from before.
+            if informer.synced.is_set() and informer.query.namespace in ("", written.key.namespace)
+        ]
+        return [each for each in found if not each.met]
+
+    async def caught_up(self, expected: list[Expectation]) -> None:
+        """Returns when all are met. However long it takes: to work on stale knowledge is worse than to wait."""
+        for each in expected:
+            while not each.met:
+                try:
+                    async with asyncio.timeout(self._patience):
+                        await each.cache.news(revision=each.revision, key=each.key)
+                except TimeoutError:
+                    log.warning(
+                        "the cache is behind a write of ours",
+                        kind=each.resource.qualified,
+                        written=str(each.key),
+                        cache_revision=each.cache.revision,
+                        written_revision=each.revision,
+                    )
+
+
+@lru_cache(maxsize=256)
+def _selectors(query: Query) -> tuple[LabelSelector, FieldSelector]:
+    return parse_labels(query.labels), parse_fields(query.fields)
+
+
+def _selected(query: Query, written: _Written) -> bool:
+    """Whether a watch with these selectors shows the object as it was written."""
+    if not query.labels and not query.fields:
         return True
-
-    async def _wait(self, informer: Informer[Any], written: _Written) -> bool:
-        if not _in_scope(informer.query, written.key):
-            return True
-        if await informer.cache.until(lambda: _sees(informer, written), self._patience):
-            return True
-        log.warning(
-            "the cache is behind a write of ours",
-            kind=written.resource.qualified,
-            object=str(written.key),
-            cache_revision=informer.cache.revision,
-            written_revision=written.revision,
-        )
+    assert written.object is not None
+    labels, fields = _selectors(query)
+    if not labels.matches(labels_of(written.object)):
         return False
+    if fields.empty:
+        return True
+    raw = msgspec.to_builtins(written.object)
+    return fields.matches({name: _text(raw, name) for name in fields.names()})
 
 
-def _sees(informer: Informer[Any], written: _Written) -> bool:
-    if not written.deleted:
-        return informer.cache.revision >= written.revision
-    known = informer.cache.get(written.key)
-    return known is None or uid_of(known) != written.uid or deleting(known)
-
-
-def _in_scope(query: Query, key: Key) -> bool:
-    # With selectors only bookmarks tell how far the view is; waiting for one would take a minute.
-    return not query.labels and not query.fields and query.namespace in ("", key.namespace)
+def _text(raw: Any, path: str) -> str:
+    """A field as field selectors see it: '' when absent, booleans and numbers as JSON writes them."""
+    for part in path.split("."):
+        raw = raw.get(part) if isinstance(raw, dict) else None
+    if raw is None:
+        return ""
+    return str(raw).lower() if isinstance(raw, bool) else str(raw)
 
 
 def _is_object(obj: Any) -> bool:

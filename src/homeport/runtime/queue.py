@@ -8,6 +8,7 @@ key comes back after a growing, jittered pause; an explicit `after` never delays
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 from collections import deque
@@ -43,7 +44,6 @@ class Backoff:
 class QueueStats:
     adds: int = 0
     retries: int = 0
-    depth: int = 0
     waited_seconds: float = 0.0
     taken: int = 0
 
@@ -53,7 +53,16 @@ class ShutDown(Exception):
 
 
 class WorkQueue(Generic[K]):
-    def __init__(self, *, backoff: Backoff | None = None, fairness: int = 10) -> None:
+    def __init__(
+        self,
+        *,
+        backoff: Backoff | None = None,
+        fairness: int = 10,
+        taken: Callable[[float], None] | None = None,
+        retried: Callable[[], None] | None = None,
+    ) -> None:
+        self._observe_taken = taken  # told how long each key was ready before a worker took it
+        self._observe_retried = retried
         self._backoff = backoff or Backoff()
         self._fairness = fairness  # at least every n-th key taken is the oldest of the least urgent ones
         self._lanes: dict[Priority, deque[K]] = {p: deque() for p in Priority}
@@ -135,7 +144,8 @@ class WorkQueue(Generic[K]):
                 if getter.done() and not getter.cancelled():
                     self._wake()  # the wake-up was ours but we leave: pass it on
                 else:
-                    self._getters.remove(getter)
+                    with contextlib.suppress(ValueError):  # a wake-up may have found it cancelled and dropped it
+                        self._getters.remove(getter)
                 raise
 
     def _take(self) -> K | None:
@@ -151,8 +161,11 @@ class WorkQueue(Generic[K]):
                     continue  # moved to another lane, or taken from there already
                 del self._waiting[key]
                 self._working[key] = None
+                waited = asyncio.get_running_loop().time() - held[1]
                 self.stats.taken += 1
-                self.stats.waited_seconds += asyncio.get_running_loop().time() - held[1]
+                self.stats.waited_seconds += waited
+                if self._observe_taken is not None:
+                    self._observe_taken(waited)
                 return key
         return None
 
@@ -162,11 +175,13 @@ class WorkQueue(Generic[K]):
         if again is not None:
             self.add(key, priority=again)
 
-    def retry(self, key: K, *, priority: Priority = Priority.NORMAL) -> float:
+    def retry(self, key: K, *, priority: Priority = Priority.NORMAL, at_least: float = 0.0) -> float:
         """It failed: once more after a pause that grows with each failure in a row. Returns the pause."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.stats.retries += 1
-        delay = self._backoff.delay(failures)
+        if self._observe_retried is not None:
+            self._observe_retried()
+        delay = max(at_least, self._backoff.delay(failures))
         self.add(key, priority=priority, after=delay)
         return delay
 
@@ -183,6 +198,11 @@ class WorkQueue(Generic[K]):
             del self._waiting[key]
         for key in [k for k in self._timers if matches(k)]:
             self._cancel_timer(key)
+        for key in [k for k in self._failures if matches(k)]:
+            del self._failures[key]
+        for key, again in self._working.items():
+            if again is not None and matches(key):
+                self._working[key] = None  # who works on it ends, but does not start over
 
     def close(self) -> None:
         self._closed = True

@@ -11,26 +11,30 @@ async def reconcile(self, key: Key) -> Wait | None:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
 
 from homeport.api.meta import Object
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery import condition
 from homeport.machinery.patch import diff_merge
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, SystemClock, rfc3339
 from homeport.runtime.event import Recorder
+from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
 
 O = TypeVar("O", bound=Object)
+T = TypeVar("T")
 S = TypeVar("S", bound="Scope[Any]")
 
 log = structlog.get_logger(__name__)
+
+_WRITE_SECONDS = 5.0  # how long a shutdown waits for a status that is being written
 
 Phase = Callable[[S], Awaitable[Wait | None]]
 
@@ -57,18 +61,39 @@ class Scope(Generic[O]):
         return bool(self.object.metadata.deletion_timestamp)
 
     def status_patch(self) -> dict[str, Any]:
-        """What changed in the status, as a merge patch; empty when nothing did."""
-        patch = diff_merge({"status": self._status_before}, {"status": _status(self.object)})
-        return dict(patch)
+        """What changed in the status, as a merge patch of that very state; empty when nothing did.
 
-    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> None:
-        """Sets a condition on the object. Kinds that keep conditions elsewhere override this."""
+        Merge patches replace lists whole, so what somebody else wrote meanwhile would be lost, and a reconcile that was
+        held up for long would write its old news: the patch is refused when the object is no longer what it was.
+        """
+        patch = diff_merge({"status": self._status_before}, {"status": _status(self.object)})
+        if not patch:
+            return {}
+        meta = self.object.metadata
+        return {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, **patch}
+
+    def wrote(self, obj: O) -> None:
+        """The object's metadata or spec was written in this loop: go on from what the server answered."""
+        self.object.metadata = obj.metadata
+
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
+        """Sets a condition on the object. Kinds that keep conditions elsewhere override this.
+
+        True: it says something else than before. None: this kind has no conditions.
+        """
         held: Any = getattr(self.object, "status", None)
         if held is None or not hasattr(held, "conditions"):
-            return
+            return None
+        before = condition.find(held.conditions, kind)
         held.conditions = condition.put(
             held.conditions, kind, status, reason, message, now=now, generation=self.object.metadata.generation
         )
+        after = condition.find(held.conditions, kind)
+        return _said(before) != _said(after)
+
+
+def _said(found: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    return () if found is None else (found.get("status"), found.get("reason"), found.get("message"))
 
 
 async def run_phases(scope: S, phases: Sequence[Phase[S]]) -> Wait | None:
@@ -93,41 +118,71 @@ class Reporting:
         self.recorder = recorder
         self.clock = clock or SystemClock()
         self._write = Write(field_manager=manager)
+        self._told: dict[Key, tuple[str, str]] = {}
 
     async def reported(self, scope: Scope[Any], work: Awaitable[Wait | None]) -> Wait | None:
         try:
             wait = await work
-        except asyncio.CancelledError:
-            raise  # shutting down: what was written stands, the next loop observes it
+        except (asyncio.CancelledError, LeaseLost):
+            raise  # we stop: what was written stands, the next loop observes it
+        except (Conflict, TooManyRequests):
+            raise  # nothing is wrong with the object: the next loop comes in a moment
         except Terminal as stop:
             self._tell(scope, stop.reason, stop.message, warn=True)
-            await self._store(scope)
+            await self._store_quietly(scope)
             raise
-        except ApiError as error:
-            self._tell(scope, "ReconcileError", str(error), warn=False)
-            await self._store(scope)
+        except Exception as error:
+            self._tell(scope, "ReconcileError", str(error) or type(error).__name__, warn=True)
+            await self._store_quietly(scope)
             raise
         if wait is None:
             scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
+            self._told.pop(scope.key, None)
         else:
-            self._tell(scope, wait.reason, wait.message, warn=False)
+            self._tell(scope, wait.reason, wait.message, warn=False, quiet=wait.quiet)
         await self._store(scope)
         return wait
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool) -> None:
-        scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
-        self.recorder.record(scope.object, reason, message or reason, warning=warn)
+    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """The event comes once, when the condition changes; kinds without conditions have our memory instead."""
+        news = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
+        if news is None:
+            news = self._told.get(scope.key) != (reason, message)
+            self._told[scope.key] = (reason, message)
+        if news and not quiet:
+            self.recorder.record(scope.object, reason, message or reason, warning=warn)
+
+    async def _store_quietly(self, scope: Scope[Any]) -> None:
+        """On the way out with an error: that one counts, not that it could not be reported."""
+        try:
+            await self._store(scope)
+        except ApiError as error:
+            log.info("status not written", object=str(scope.key), error=str(error))
 
     async def _store(self, scope: Scope[Any]) -> None:
         patch = scope.status_patch()
         if not patch:
             return
-        # Shielded: a status is written whole or not at all, also while shutting down.
         write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
         try:
-            await asyncio.shield(write)
+            await whole(write)
         except NotFound:
             log.debug("gone before its status was written", object=str(scope.key))
+
+
+async def whole(write: Coroutine[Any, Any, T]) -> T:
+    """A write that has begun is seen to its end, also while shutting down: nobody has to guess what became of it."""
+    task = asyncio.ensure_future(write)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait({task}, timeout=_WRITE_SECONDS)
+        if not task.done():
+            task.cancel()
+        elif not task.cancelled() and task.exception() is not None:
+            log.info("a write failed while shutting down", error=str(task.exception()))
+        raise
 
 
 def _status(obj: Object) -> Any:

@@ -3,7 +3,9 @@
 Every member keeps a Lease of its own. Whose lease has not changed for its duration is dead. Members may learn of a
 change at different moments, so a key changes hands in two steps: the loser lets go at once, finishes what it has in
 work and then publishes the membership it acts on (an annotation of its Lease); a winner takes keys only when every
-live member has published the same membership. Nobody works on a key that another may still be working on.
+live member, itself included, has published the same membership. Nobody works on a key that another may still be
+working on. A member is dead somewhat before its lease's full duration but well after it has stopped itself, and while
+something is amiss everybody looks more often: its keys are in other hands within one lease duration.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class Shards:
         self._seen: dict[str, tuple[str, float]] = {}  # lease name > resourceVersion, since when
         self._next: Members = ()  # the membership we know of
         self._active: Members = ()  # the one that everybody acts on
+        self._late = False  # a member has missed renewals
         self.lease = Lease(
             client,
             Key(namespace, f"{group}-{identity}"),
@@ -66,49 +69,91 @@ class Shards:
             clock=clock,
             labels={GROUP_LABEL: group},
         )
+        timing = self.lease.timing
+        self._death = timing.renew_deadline + (timing.duration - timing.renew_deadline) / 4
 
     @property
     def members(self) -> Members:
         return self._active
+
+    @property
+    def agreed(self) -> bool:
+        """Everybody acts on the same membership."""
+        return bool(self._next) and self._active == self._next
 
     def mine(self, key: str) -> bool:
         if not self._next or not self.lease.held or owner(key, self._next) != self._identity:
             return False
         return self._active == self._next or (bool(self._active) and owner(key, self._active) == self._identity)
 
+    async def join(self) -> None:
+        """Becomes a member; keys come once all have agreed."""
+        self._next = self._active = ()
+        self._seen.clear()
+        await self.lease.hold()
+
     async def run(self) -> None:
         """Takes part until cancelled; raises LeaseLost when our own lease could not be kept."""
-        await self.lease.hold()
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.lease.keep())
-                group.create_task(self._follow())
-        finally:
-            await self.lease.release()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.lease.keep(), name="shard lease")
+            group.create_task(self._follow(), name="shard membership")
+
+    async def leave(self) -> None:
+        """The others need not wait for our lease to run out. To be called when nothing is in work any more."""
+        self._next = self._active = ()
+        await self.lease.release()
 
     async def _follow(self) -> None:
+        period = self.lease.timing.retry_period
         while True:
             try:
                 await self._look()
             except ApiError as error:
                 log.warning("membership unknown", group=self._group, error=str(error))
-            await asyncio.sleep(self.lease.timing.retry_period)
+            calm = self.agreed and not self._late
+            await asyncio.sleep(period / 2 if calm else period / 8)
 
     async def _look(self) -> None:
-        query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")
-        leases = (await self._client.list(LEASE, query)).items
-        live = [lease for lease in leases if self._alive(lease)]
+        live = await self._live()
         members = tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live))
         if self._identity not in members:
             raise LeaseLost(f"lease {self.lease.key} is not there any more")
         if members != self._next:
             await self._adopt(members)
-        published = {lease["spec"]["holderIdentity"]: _view(lease) for lease in live}
-        published[self._identity] = _digest(self._next)
-        if self._active != self._next and all(view == _digest(self._next) for view in published.values()):
+            live = await self._live()
+            if tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live)) != members:
+                return  # it goes on changing: the next look adopts that
+        if self._active != self._next and all(_view(lease) == _digest(self._next) for lease in live):
             self._active = self._next
             log.info("shards agreed", group=self._group, members=list(self._active))
             self._won()
+
+    async def _live(self) -> list[Unstructured]:
+        query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")
+        asked = self._clock.monotonic()
+        leases = (await self._client.list(LEASE, query)).items
+        self._seen = {lease.name: self._sighting(lease) for lease in leases}
+        self._late = False
+        return [lease for lease in leases if self._alive(lease, asked)]
+
+    def _sighting(self, lease: Unstructured) -> tuple[str, float]:
+        known = self._seen.get(lease.name)
+        if known is not None and known[0] == lease.resource_version:
+            return known
+        return lease.resource_version, self._clock.monotonic()
+
+    def _alive(self, lease: Unstructured, asked: float) -> bool:
+        """`asked`: the list tells how things were then, not how they are now."""
+        spec = lease.get("spec") or {}
+        if not spec.get("holderIdentity"):
+            return False
+        quiet = asked - self._seen[lease.name][1]
+        told = int(spec.get("leaseDurationSeconds") or self.lease.timing.seconds)
+        # A member with other timings than ours stops itself at a moment we don't know: it gets all of its lease.
+        alive = quiet <= (self._death if told == self.lease.timing.seconds else told)
+        if alive and quiet > 2 * self.lease.timing.retry_period:
+            self._late = True
+        return alive
 
     async def _adopt(self, members: Members) -> None:
         log.info("membership changed", group=self._group, before=list(self._next), now=list(members))
@@ -116,17 +161,6 @@ class Shards:
         await self._lost()
         self.lease.annotations[VIEW_ANNOTATION] = _digest(members)
         await self.lease.renew()
-
-    def _alive(self, lease: Unstructured) -> bool:
-        spec = lease.get("spec") or {}
-        if not spec.get("holderIdentity"):
-            return False
-        now = self._clock.monotonic()
-        revision, since = self._seen.get(lease.name, ("", now))
-        if revision != lease.resource_version:
-            self._seen[lease.name] = (lease.resource_version, now)
-            return True
-        return now - since <= float(spec.get("leaseDurationSeconds") or self.lease.timing.duration)
 
 
 def _digest(members: Members) -> str:
