@@ -161,7 +161,7 @@ class LocalClient:
     ) -> Any:
         shape: Kind = kind or type(obj)
         served, at = self._find(shape)
-        body = _plain(obj)
+        body = _plain(obj, _resource(shape))
         namespace = key.namespace if key else (body.get("metadata") or {}).get("namespace", "")
         ctx = self._context(options)
         connector = self._registry.connector(served, subresource)
@@ -183,7 +183,7 @@ class LocalClient:
         self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
     ) -> Unstructured:
         served, at = self._find(kind)
-        body = _plain(obj)
+        body = _plain(obj, kind)
         meta = body.get("metadata") or {}
         ctx = self._context(options)
         try:
@@ -233,7 +233,7 @@ class LocalClient:
     ) -> Any:
         shape: Kind = kind or type(obj)
         served, at = self._find(shape)
-        body = _plain(obj)
+        body = _plain(obj, _resource(shape))
         meta = body.get("metadata") or {}
         ctx = self._context(options)
         ctx.field_manager = options.field_manager
@@ -294,15 +294,13 @@ class LocalClient:
         """Nothing to close: the registry belongs to the server."""
 
 
-def _plain(obj: Any) -> dict[str, Any]:
-    """A dict of our own: the registry may change it."""
-    if isinstance(obj, Object):
-        body: dict[str, Any] = orjson.loads(msgspec.json.encode(obj))
-        resource = type(obj).__resource__
-        body["apiVersion"], body["kind"] = resource.api_version, resource.kind
-        return body
-    plain: dict[str, Any] = orjson.loads(orjson.dumps(obj))
-    return plain
+def _plain(obj: Any, resource: Resource) -> dict[str, Any]:
+    """A dict of our own (the registry may change it) that says what it is."""
+    body: dict[str, Any] = orjson.loads(msgspec.json.encode(obj) if isinstance(obj, Object) else orjson.dumps(obj))
+    for field, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+        if not body.get(field):
+            body[field] = value
+    return body
 
 
 def _list_options(query: Query) -> ListOptions:

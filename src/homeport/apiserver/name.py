@@ -44,8 +44,8 @@ def dns_label_1035(name: str) -> str | None:
         return None
     return (
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
-        f"'{_LABEL_1035}')"
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+        f"validation is '{_LABEL_1035}')"
     )
 
 
