@@ -156,12 +156,19 @@ async def test_delete_options_in_the_query(api: Api) -> None:
     assert answer.status == 409
 
 
+def without(value: Any, name: str) -> Any:
+    """The value without the fields of that name, however deep."""
+    if isinstance(value, dict):
+        return {key: without(inner, name) for key, inner in value.items() if key != name}
+    return [without(inner, name) for inner in value] if isinstance(value, list) else value
+
+
 def cells(table: dict[str, Any], *, hide: tuple[str, ...] = ("Age",)) -> dict[str, Any]:
     columns = table["columnDefinitions"]
     hidden = {index for index, column in enumerate(columns) if column["name"] in hide}
     rows = [[cell for index, cell in enumerate(row["cells"]) if index not in hidden] for row in table["rows"]]
     return {
-        "columns": columns,
+        "columns": [without(column, "description") for column in columns],  # every server has its own words
         "rows": rows,
         "objects": sorted({row.get("object", {}).get("kind", "") for row in table["rows"]}),
     }
@@ -305,7 +312,7 @@ async def test_openapi_describes_the_custom_kind(api: Api, widgets: Resource) ->
     name = next(name for name in document["components"]["schemas"] if name.endswith(".v1.Widget"))
     schema = document["components"]["schemas"][name]
     assert schema["x-kubernetes-group-version-kind"] == [{"group": widgets.group, "kind": "Widget", "version": "v1"}]
-    api.same("spec", schema["properties"]["spec"])
+    api.same("spec", without(schema["properties"]["spec"], "description"))
     second = (await http.raw("GET", "/openapi/v2")).json()
     assert second["swagger"] == "2.0"
 
