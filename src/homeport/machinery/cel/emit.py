@@ -9,14 +9,16 @@ Costs are added up in the local variable `c`, once per branch, as the sum is kno
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from homeport.machinery.cel import runtime
+from homeport.machinery.cel.constants import is_constant
 from homeport.machinery.cel.price import LIST_BASE, MAP_BASE, PER_CALL_LIMIT
 from homeport.machinery.cel.schema import Declared
-from homeport.machinery.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from homeport.machinery.cel.syntax import Fold, Ident, ListNode, Literal, MapNode, Node, Select
 from homeport.machinery.cel.types import CelType
 from homeport.machinery.cel.values import has, iterate, iterate_pairs, select
 
@@ -97,30 +99,19 @@ class EmitterCore:
     # --- expressions
 
     def emit(self, node: Node) -> Code:
-        code = self._dispatch(node)
+        code = self._writer(node)(node)
         if code.depth < _MAX_DEPTH:
             return code
         name = self.fresh("s")
         self._function(name, "", [f"return {code.source}"], [])
         return Code(f"{name}()", code.raw)
 
-    def _dispatch(self, node: Node) -> Code:
-        if isinstance(node, Select):
-            return self._select(node)
-        if isinstance(node, Ident):
-            return self._ident(node)
-        if isinstance(node, Literal):
-            return Code(self.literal(node.value))
-        if isinstance(node, Fold):
-            return self._fold(node)
-        if isinstance(node, ListNode):
-            return self._list(node)
-        if isinstance(node, MapNode):
-            return self._map(node)
-        return self.call(node)
+    def _writer(self, node: Any) -> Callable[[Any], Code]:
+        """Who writes such a node. Returned and not called here: deep trees are short of stack."""
+        return functools.partial(_WRITERS[type(node)], self)
 
-    def call(self, node: Node) -> Code:
-        raise TypeError(f"not an expression: {type(node).__name__}")
+    def _literal(self, node: Literal) -> Code:
+        return Code(self.literal(node.value))
 
     def value(self, node: Node) -> Code:
         """The expression as a value of the language, whatever it came from."""
@@ -368,6 +359,15 @@ class EmitterCore:
         )
 
 
+_WRITERS: Final[dict[type[Node], Callable[..., Code]]] = {
+    Select: EmitterCore._select,
+    Ident: EmitterCore._ident,
+    Literal: EmitterCore._literal,
+    Fold: EmitterCore._fold,
+    ListNode: EmitterCore._list,
+    MapNode: EmitterCore._map,
+}
+
 # cost of a macro on top of its parts: once, for every item, and for every item that ends up in the result
 _FIXED_COSTS: Final = {"exists_one": 2}
 _STEP_COSTS: Final = {"all": 3, "exists": 4}
@@ -378,23 +378,3 @@ _ITEM_COSTS: Final = {
     "transformMap": 3,
     "transformMapEntry": 2,
 }
-_CONVERSIONS: Final = frozenset(("int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"))
-
-
-def is_conversion(node: Node) -> bool:
-    """A literal that is written with a conversion, such as duration('1h')."""
-    return (
-        isinstance(node, Call)
-        and node.function in _CONVERSIONS
-        and len(node.overloads) == 1
-        and isinstance(node.args[0], Literal)
-    )
-
-
-def is_constant(node: Node) -> bool:
-    """Whether the value is known while compiling; such values cost nothing."""
-    if isinstance(node, ListNode):
-        return not node.optional and all(map(is_constant, node.items))
-    if isinstance(node, MapNode):
-        return not any(optional for *_, optional in node.entries) and all(map(is_constant, node.children()))
-    return isinstance(node, Literal) or is_conversion(node)

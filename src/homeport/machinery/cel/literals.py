@@ -6,25 +6,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from homeport.machinery.cel import types as t
+from homeport.machinery.cel.constants import constant_value, is_conversion
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.lexer import error_at
-from homeport.machinery.cel.library import clock, regex
+from homeport.machinery.cel.library import regex
 from homeport.machinery.cel.library.formatting import CLAUSES, clauses
 from homeport.machinery.cel.syntax import Call, ListNode, Literal, MapNode, Node
 from homeport.machinery.cel.types import CelType
 
 # function, position of the argument (the target counts as none), how to read it
 _READ: Final[dict[str, tuple[int, Callable[[Any], Any]]]] = {
-    "duration": (0, clock.parse_duration),
-    "timestamp": (0, clock.parse_timestamp),
     "matches": (0, regex.compiled),
     "find": (0, regex.compiled),
     "findAll": (0, regex.compiled),
 }
-
-
-# conversions of literals are computed before anything runs, so they may not fail
-_CONVERSIONS: Final = frozenset(("int", "uint", "double", "bool", "string", "bytes"))
 
 
 def check_literals(text: str, root: Node) -> None:
@@ -45,11 +40,9 @@ def check_literals(text: str, root: Node) -> None:
 
 
 def _check_argument(text: str, node: Call) -> None:
-    if node.function in _CONVERSIONS and len(node.overloads) == 1 and isinstance(node.args[0], Literal):
-        try:
-            node.overloads[0].impl(node.args[0].value)
-        except EvaluationError as error:
-            raise error_at(text, node.args[0].pos, f"invalid {node.function} argument: {error.reason}") from error
+    if is_conversion(node):
+        _check_conversion(text, node)
+        return
     if node.function not in _READ:
         return
     at, read = _READ[node.function]
@@ -64,6 +57,14 @@ def _check_argument(text: str, node: Call) -> None:
         read(arg.value)
     except EvaluationError as error:
         raise error_at(text, arg.pos, f"invalid {node.function} argument: {error.reason}") from error
+
+
+def _check_conversion(text: str, node: Call) -> None:
+    """Conversions of literals are computed before anything runs, so they may not fail."""
+    try:
+        constant_value(node)
+    except EvaluationError as error:
+        raise error_at(text, node.args[0].pos, f"invalid {node.function} argument: {error.reason}") from error
 
 
 def _check_same(text: str, items: list[tuple[Node, bool]]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from homeport.machinery.cel import compare, price, runtime
-from homeport.machinery.cel.emit import Code, EmitterCore, is_conversion
+from homeport.machinery.cel.constants import constant_value, is_conversion
+from homeport.machinery.cel.emit import Code, EmitterCore
 from homeport.machinery.cel.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.library import arithmetic, regex
 from homeport.machinery.cel.library.registry import Dispatch
@@ -28,21 +29,20 @@ _RELATIONS: Final = {
 
 
 class Emitter(EmitterCore):
-    def call(self, node: Node) -> Code:
+    def _writer(self, node: Any) -> Callable[[Any], Code]:
         if not isinstance(node, Call):
-            return super().call(node)
+            return super()._writer(node)
         if is_conversion(node):
-            argument = node.args[0]
-            assert isinstance(argument, Literal)
-            return Code(self.literal(node.overloads[0].impl(argument.value)))
+            return self._conversion
         special = _SPECIAL.get(node.function)
         if special is not None:
-            return special(self, node)
-        if node.function in _RELATIONS:
-            return self._relation(node)
+            return functools.partial(special, self)
         if len(node.overloads) == 1 and node.overloads[0].id in _CHECKED_INT and not _any_dyn(node):
-            return self._checked(node)
-        return self._general(node)
+            return self._checked
+        return self._general
+
+    def _conversion(self, node: Call) -> Code:
+        return Code(self.literal(constant_value(node)))
 
     # --- logic
 
@@ -151,6 +151,8 @@ class Emitter(EmitterCore):
 
     def _in(self, node: Call) -> Code:
         needle_node, holder_node = node.args
+        if isinstance(holder_node, ListNode) and not holder_node.items:
+            return Code("False")
         needle = self.value(needle_node)
         constants = _constants(needle_node.type, holder_node)
         if constants is not None:
@@ -284,7 +286,7 @@ def _constants(needle: CelType, holder: Node) -> frozenset[object] | None:
     return frozenset(values) if len(values) == len(holder.items) else None
 
 
-_SPECIAL: Final[dict[str, Callable[[Emitter, Call], Code]]] = {
+_SPECIAL: Final[dict[str, Callable[..., Code]]] = {
     "_&&_": Emitter._logical,
     "_||_": Emitter._logical,
     "!_": Emitter._not,
@@ -292,6 +294,10 @@ _SPECIAL: Final[dict[str, Callable[[Emitter, Call], Code]]] = {
     "_==_": Emitter._equality,
     "_!=_": Emitter._equality,
     "_+_": Emitter._add,
+    "_<_": Emitter._relation,
+    "_<=_": Emitter._relation,
+    "_>_": Emitter._relation,
+    "_>=_": Emitter._relation,
     "@in": Emitter._in,
     "_[_]": Emitter._index,
     "size": Emitter._size,

@@ -13,7 +13,7 @@ from homeport.machinery.cel.values import Uint
 
 # Every level of brackets costs some Python frames in each of the passes over the tree, so both limits stay
 # well below what the interpreter's own limit allows. Real rules nest a handful of levels.
-MAX_NESTING: Final = 60
+MAX_NESTING: Final = 80
 MAX_DEPTH: Final = 160
 MAX_FOLD_NESTING: Final = 16
 

@@ -90,40 +90,42 @@ def _merge(left: MapList, right: list[Any]) -> MapList:
     return merged
 
 
-def _numeric() -> list[Function]:
-    i, u, d = t.INT, t.UINT, t.DOUBLE
+def _sums() -> list[Function]:
+    # The order matters here and below: where the type of an argument is still open, the first overload that
+    # fits settles it.
+    i, u, d, dur, ts, items = t.INT, t.UINT, t.DOUBLE, t.DURATION, t.TIMESTAMP, t.list_of(A)
     return [
-        function("_+_", "add_int64", (i, i), i, lambda a, b: to_int(a + b)),
-        function("_+_", "add_uint64", (u, u), u, lambda a, b: to_uint(a + b)),
-        function("_+_", "add_double", (d, d), d, lambda a, b: a + b),
-        function("_-_", "subtract_int64", (i, i), i, lambda a, b: to_int(a - b)),
-        function("_-_", "subtract_uint64", (u, u), u, lambda a, b: to_uint(a - b)),
-        function("_-_", "subtract_double", (d, d), d, lambda a, b: a - b),
-        function("_*_", "multiply_int64", (i, i), i, lambda a, b: to_int(a * b)),
-        function("_*_", "multiply_uint64", (u, u), u, lambda a, b: to_uint(a * b)),
-        function("_*_", "multiply_double", (d, d), d, lambda a, b: a * b),
-        function("_/_", "divide_int64", (i, i), i, divide_int),
-        function("_/_", "divide_uint64", (u, u), u, divide_uint),
-        function("_/_", "divide_double", (d, d), d, divide_double),
-        function("_%_", "modulo_int64", (i, i), i, modulo_int),
-        function("_%_", "modulo_uint64", (u, u), u, modulo_uint),
-        function("-_", "negate_int64", (i,), i, lambda a: to_int(-a)),
-        function("-_", "negate_double", (d,), d, lambda a: -a),
-    ]
-
-
-def _other_sums() -> list[Function]:
-    dur, ts, items = t.DURATION, t.TIMESTAMP, t.list_of(A)
-    return [
-        function("_+_", "add_string", (t.STRING, t.STRING), t.STRING, lambda a, b: a + b),
         function("_+_", "add_bytes", (t.BYTES, t.BYTES), t.BYTES, lambda a, b: a + b),
-        function("_+_", "add_list", (items, items), items, add_lists),
+        function("_+_", "add_double", (d, d), d, lambda a, b: a + b),
         function("_+_", "add_duration_duration", (dur, dur), dur, lambda a, b: clock.duration(a.ns + b.ns)),
         function("_+_", "add_duration_timestamp", (dur, ts), ts, lambda a, b: clock.shift(b, a.ns)),
         function("_+_", "add_timestamp_duration", (ts, dur), ts, lambda a, b: clock.shift(a, b.ns)),
+        function("_+_", "add_int64", (i, i), i, lambda a, b: to_int(a + b)),
+        function("_+_", "add_list", (items, items), items, add_lists),
+        function("_+_", "add_string", (t.STRING, t.STRING), t.STRING, lambda a, b: a + b),
+        function("_+_", "add_uint64", (u, u), u, lambda a, b: to_uint(a + b)),
+        function("_-_", "subtract_double", (d, d), d, lambda a, b: a - b),
         function("_-_", "subtract_duration_duration", (dur, dur), dur, lambda a, b: clock.duration(a.ns - b.ns)),
+        function("_-_", "subtract_int64", (i, i), i, lambda a, b: to_int(a - b)),
         function("_-_", "subtract_timestamp_duration", (ts, dur), ts, lambda a, b: clock.shift(a, -b.ns)),
         function("_-_", "subtract_timestamp_timestamp", (ts, ts), dur, lambda a, b: clock.duration(a.ns - b.ns)),
+        function("_-_", "subtract_uint64", (u, u), u, lambda a, b: to_uint(a - b)),
+    ]
+
+
+def _products() -> list[Function]:
+    i, u, d = t.INT, t.UINT, t.DOUBLE
+    return [
+        function("_*_", "multiply_double", (d, d), d, lambda a, b: a * b),
+        function("_*_", "multiply_int64", (i, i), i, lambda a, b: to_int(a * b)),
+        function("_*_", "multiply_uint64", (u, u), u, lambda a, b: to_uint(a * b)),
+        function("_/_", "divide_double", (d, d), d, divide_double),
+        function("_/_", "divide_int64", (i, i), i, divide_int),
+        function("_/_", "divide_uint64", (u, u), u, divide_uint),
+        function("_%_", "modulo_int64", (i, i), i, modulo_int),
+        function("_%_", "modulo_uint64", (u, u), u, modulo_uint),
+        function("-_", "negate_double", (d,), d, lambda a: -a),
+        function("-_", "negate_int64", (i,), i, lambda a: to_int(-a)),
     ]
 
 
@@ -131,14 +133,17 @@ def _relations() -> list[Function]:
     result: list[Function] = []
     pairs = [("less", "_<_", c.less), ("less_equals", "_<=_", c.less_equal)]
     pairs += [("greater", "_>_", c.greater), ("greater_equals", "_>=_", c.greater_equal)]
-    same = (t.BOOL, t.STRING, t.BYTES, t.TIMESTAMP, t.DURATION)
-    numbers = ((t.INT, "int64"), (t.UINT, "uint64"), (t.DOUBLE, "double"))
+    numbers = {"int64": t.INT, "uint64": t.UINT, "double": t.DOUBLE}
     for word, name, impl in pairs:
-        result += [function(name, f"{word}_{each.kind}", (each, each), t.BOOL, impl) for each in same]
-        for left, left_name in numbers:
-            for right, right_name in numbers:
-                id = f"{word}_{left_name}" if left is right else f"{word}_{left_name}_{right_name}"
-                result.append(function(name, id, (left, right), t.BOOL, impl))
+        result.append(function(name, f"{word}_bool", (t.BOOL, t.BOOL), t.BOOL, impl))
+        for left_name, left in numbers.items():
+            result.append(function(name, f"{word}_{left_name}", (left, left), t.BOOL, impl))
+            for right_name, right in numbers.items():
+                if right is not left:
+                    id = f"{word}_{left_name}_{right_name}"
+                    result.append(function(name, id, (left, right), t.BOOL, impl))
+        others = (t.STRING, t.BYTES, t.TIMESTAMP, t.DURATION)
+        result += [function(name, f"{word}_{each.kind}", (each, each), t.BOOL, impl) for each in others]
     return result
 
 
@@ -167,4 +172,4 @@ def _logic() -> list[Function]:
 
 
 def functions() -> list[Function]:
-    return [*_logic(), *_relations(), *_numeric(), *_other_sums()]
+    return [*_logic(), *_relations(), *_sums(), *_products()]

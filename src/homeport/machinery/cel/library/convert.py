@@ -122,33 +122,38 @@ def _same(value: Any) -> Any:
 
 def functions() -> list[Function]:
     s, i, u, d = t.STRING, t.INT, t.UINT, t.DOUBLE
+    dur, ts, b = t.DURATION, t.TIMESTAMP, t.BYTES
     result = [
         function("type", "type", (A,), t.type_of(A), type_of_value),
         function("dyn", "to_dyn", (A,), t.DYN, _same),
+        function("bool", "bool_to_bool", (t.BOOL,), t.BOOL, _same),
         function("bool", "string_to_bool", (s,), t.BOOL, string_to_bool),
-        function("bytes", "string_to_bytes", (s,), t.BYTES, lambda a: a.encode("utf-8", "surrogatepass")),
+        function("bytes", "bytes_to_bytes", (b,), b, _same),
+        function("bytes", "string_to_bytes", (s,), b, lambda a: a.encode("utf-8", "surrogatepass")),
+        function("double", "double_to_double", (d,), d, _same),
         function("double", "int64_to_double", (i,), d, float),
-        function("double", "uint64_to_double", (u,), d, float),
         function("double", "string_to_double", (s,), d, string_to_double),
-        function("duration", "string_to_duration", (s,), t.DURATION, clock.parse_duration),
+        function("double", "uint64_to_double", (u,), d, float),
+        function("duration", "duration_to_duration", (dur,), dur, _same),
+        function("duration", "string_to_duration", (s,), dur, clock.parse_duration),
+        function("int", "int64_to_int64", (i,), i, _same),
         function("int", "double_to_int64", (d,), i, double_to_int),
-        function("int", "duration_to_int64", (t.DURATION,), i, lambda a: a.ns),
+        function("int", "duration_to_int64", (dur,), i, lambda a: a.ns),
         function("int", "string_to_int64", (s,), i, string_to_int),
-        function("int", "timestamp_to_int64", (t.TIMESTAMP,), i, lambda a: a.ns // clock.SECOND),
+        function("int", "timestamp_to_int64", (ts,), i, lambda a: a.ns // clock.SECOND),
         function("int", "uint64_to_int64", (u,), i, lambda a: to_int(int(a))),
-        function("timestamp", "int64_to_timestamp", (i,), t.TIMESTAMP, lambda a: clock.timestamp(a * clock.SECOND)),
-        function("timestamp", "string_to_timestamp", (s,), t.TIMESTAMP, clock.parse_timestamp),
+        function("timestamp", "timestamp_to_timestamp", (ts,), ts, _same),
+        function("timestamp", "int64_to_timestamp", (i,), ts, lambda a: clock.timestamp(a * clock.SECOND)),
+        function("timestamp", "string_to_timestamp", (s,), ts, clock.parse_timestamp),
+        function("uint", "uint64_to_uint64", (u,), u, _same),
         function("uint", "double_to_uint64", (d,), u, double_to_uint),
         function("uint", "int64_to_uint64", (i,), u, to_uint),
         function("uint", "string_to_uint64", (s,), u, string_to_uint),
+        function("string", "string_to_string", (s,), s, _same),
     ]
-    for each in (t.BOOL, t.BYTES, d, t.DURATION, i, s, t.TIMESTAMP, u):
-        short = each.name if "." in each.name else each.kind
-        name = each.kind
-        result.append(function(name, f"{short}_to_{short}", (each,), each, _same))
-        if each is not s:
-            result.append(function("string", f"{each.kind}_to_string", (each,), s, to_string))
-    for container in (s, t.BYTES, t.list_of(A), t.map_of(A, B)):
+    printable = (t.BOOL, b, d, dur, i, ts, u)
+    result += [function("string", f"{each.kind}_to_string", (each,), s, to_string) for each in printable]
+    for container in (b, t.list_of(A), t.map_of(A, B), s):
         result.append(function("size", f"size_{container.kind}", (container,), i, len))
         result.append(method("size", f"{container.kind}_size", (container,), i, len))
     return result
