@@ -108,7 +108,8 @@ class Remover:
 
     def _mark(self, target: Target, meta: Json, grace: int) -> None:
         meta["deletionTimestamp"] = self._time(grace)
-        meta["deletionGracePeriodSeconds"] = grace
+        if target.served.bucket != "namespaces":
+            meta["deletionGracePeriodSeconds"] = grace
         if "generation" in meta:
             meta["generation"] += 1
 

@@ -129,6 +129,7 @@ class Served:
     naming: Callable[[str], str | None] = dns_subdomain  # what is wrong with a name, or None
     spec_generation: bool = True  # metadata.generation counts changes of the spec
     create_on_update: bool = False  # PUT of an absent object creates it
+    needs_version: bool = False  # PUT must say which resourceVersion it replaces (custom kinds always)
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status
     graceful: bool = False  # Pods: deletion sets a timestamp and waits for the grace period
     etag: str = ""  # changes whenever the definition does (for discovery and OpenAPI caches)

@@ -24,6 +24,7 @@ from homeport.client.errors import (
     BadRequest,
     Cause,
     already_exists,
+    invalid,
 )
 from homeport.machinery.apply import managed
 from homeport.store import Mismatch, Missing, Record, Store
@@ -65,6 +66,7 @@ class Writer:
         self._default(served, at, obj)
         if not owned:
             self._own(ctx, target, None, obj, now)
+        target.rename(obj["metadata"].get("name", ""))  # admission may want to name what it refuses
         obj = await self._mutate(ctx, target, "CREATE", obj, None)
         meta = obj["metadata"]
         stamp_create(meta, now)
@@ -171,13 +173,13 @@ class Writer:
     def _check_identity(self, target: Target, meta: Json, wanted: str, record: Record) -> None:
         if wanted and wanted != "0" and wanted != str(record.revision):
             raise target.conflict(MODIFIED)
-        if target.served.custom and (not wanted or wanted == "0"):
+        if (target.served.custom or target.served.needs_version) and (not wanted or wanted == "0"):
             cause = Cause(
                 "FieldValueInvalid",
                 "Invalid value: 0: must be specified for an update",
                 "metadata.resourceVersion",
             )
-            raise target.invalid([cause])
+            raise invalid(target.served.group, target.served.plural, target.name, [cause])
         uid = meta.get("uid")
         if uid:
             current = orjson.loads(record.value)["metadata"].get("uid")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import orjson
 
-from homeport.apiserver.admission import CREATE, Admission, Attributes
+from homeport.apiserver.admission import CREATE, WRITES, Admission, Attributes
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.kinds.certificate import record_requester
 from homeport.apiserver.resource import Json
@@ -25,7 +25,7 @@ _DEFAULT_INGRESS = ("ingressclass.kubernetes.io/is-default-class",)
 
 def install(admission: Admission, store: Store) -> None:
     defaults = _Defaults(store)
-    admission.on("", "pods", tolerate, (CREATE,), mutating=True)
+    admission.on("", "pods", tolerate, WRITES, mutating=True)
     admission.on("", "pods", defaults.prioritise, (CREATE,), mutating=True)
     admission.on("", "persistentvolumeclaims", defaults.choose_storage, (CREATE,), mutating=True)
     admission.on("networking.k8s.io", "ingresses", defaults.choose_ingress, (CREATE,), mutating=True)

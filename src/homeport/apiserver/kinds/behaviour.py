@@ -45,7 +45,8 @@ class Behaviour:
 def behaviours() -> dict[tuple[str, str], Behaviour]:
     """By group and kind. Kinds that are not listed have no rules beyond their schema."""
     hooks, storage, network = "admissionregistration.k8s.io", "storage.k8s.io", "networking.k8s.io"
-    plain, counted = _shape(), _shape(generation=True)
+    plain, counted, hooked = _shape(), _shape(generation=True), _shape(generation=True, needs_version=True)
+    attached = _shape(returns_deleted=True, needs_version=True)
     return {
         ("", "Namespace"): Behaviour(
             namespace.Namespace(),
@@ -80,14 +81,16 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
         ("batch", "Job"): Behaviour(Job(), _shape(fields=("status.successful",), generation=True)),
         ("batch", "CronJob"): Behaviour(CronJob(), counted),
-        ("policy", "PodDisruptionBudget"): Behaviour(PodDisruptionBudget(), counted),
+        ("policy", "PodDisruptionBudget"): Behaviour(
+            PodDisruptionBudget(), _shape(generation=True, needs_version=True)
+        ),
         (RBAC, "Role"): Behaviour(Role(namespaced=True), _rbac),
         (RBAC, "RoleBinding"): Behaviour(Binding(namespaced=True), _rbac),
         (RBAC, "ClusterRole"): Behaviour(Role(namespaced=False), _rbac),
         (RBAC, "ClusterRoleBinding"): Behaviour(Binding(namespaced=False), _rbac),
-        ("coordination.k8s.io", "Lease"): Behaviour(Lease(), _shape(upsert=True)),
-        (hooks, "ValidatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=False), counted),
-        (hooks, "MutatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=True), counted),
+        ("coordination.k8s.io", "Lease"): Behaviour(Lease(), _shape(upsert=True, needs_version=True)),
+        (hooks, "ValidatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=False), hooked),
+        (hooks, "MutatingWebhookConfiguration"): Behaviour(WebhookConfiguration(mutating=True), hooked),
         ("certificates.k8s.io", "CertificateSigningRequest"): Behaviour(
             certificate.CertificateSigningRequest(),
             _shape(
@@ -96,14 +99,16 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
             ),
         ),
         (storage, "StorageClass"): Behaviour(StorageClass(), _shape(returns_deleted=True)),
-        (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), _shape(returns_deleted=True)),
-        (storage, "CSINode"): Behaviour(CsiNode(), _shape(returns_deleted=True)),
-        (storage, "CSIDriver"): Behaviour(CsiDriver(), _shape(returns_deleted=True)),
+        (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), attached),
+        (storage, "CSINode"): Behaviour(CsiNode(), attached),
+        (storage, "CSIDriver"): Behaviour(CsiDriver(), attached),
         (network, "Ingress"): Behaviour(Ingress(), counted),
         (network, "IngressClass"): Behaviour(IngressClass(), counted),
         (network, "NetworkPolicy"): Behaviour(NetworkPolicy(), counted),
         ("scheduling.k8s.io", "PriorityClass"): Behaviour(PriorityClass(), counted),
-        ("apiregistration.k8s.io", "APIService"): Behaviour(ApiService(), _shape(naming=path_segment)),
+        ("apiregistration.k8s.io", "APIService"): Behaviour(
+            ApiService(), _shape(naming=path_segment, needs_version=True)
+        ),
     }
 
 
@@ -114,6 +119,7 @@ def _shape(
     generation: bool = False,
     upsert: bool = False,
     returns_deleted: bool = False,
+    needs_version: bool = False,
     windows: Mapping[str, Window] | None = None,
 ) -> Shape:
     """How a kind is served. `generation`: it counts changes of its spec; `upsert`: a PUT may create it."""
@@ -125,6 +131,7 @@ def _shape(
         served.spec_generation = generation
         served.create_on_update = upsert
         served.returns_deleted = returns_deleted
+        served.needs_version = needs_version
         served.windows = windows or {}
 
     return shape

@@ -57,7 +57,7 @@ class ConfigMap(Plain):
                 causes.append(invalid(f"binaryData[{key}]", key, wrong))
         size = sum(len(text.encode()) for text in data.values()) + sum(decoded_size(text) for text in binary.values())
         if size > SIZE_LIMIT:
-            causes.append(too_long("", SIZE_LIMIT))
+            causes.append(too_long("[]", SIZE_LIMIT))
         return causes
 
 

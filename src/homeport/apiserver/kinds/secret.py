@@ -73,10 +73,13 @@ def _json(key: str, data: Json) -> Iterator[Cause]:
     if key not in data:
         yield required(f"data[{key}]")
         return
+    raw = base64.b64decode(data[key])
     try:
-        found: Any = orjson.loads(base64.b64decode(data[key]))
-    except ValueError as error:
-        yield invalid(f"data[{key}]", "<secret contents redacted>", str(error))
+        found: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        # Only where it is wrong, never what is there: the content is secret.
+        wrong = f"not JSON at byte {error.pos}" if raw.strip() else "unexpected end of JSON input"
+        yield invalid(f"data[{key}]", "<secret contents redacted>", wrong)
         return
     if not isinstance(found, dict):
         yield invalid(f"data[{key}]", "<secret contents redacted>", "must be a JSON object")
