@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from homeport.api.meta import Resource
 from homeport.apiserver import lifecycle
 from homeport.apiserver.admission import Admission
 from homeport.apiserver.audit import AuditLog
@@ -26,9 +25,9 @@ from homeport.apiserver.auth.tokenrequest import TokenRequests
 from homeport.apiserver.crds import ConversionHook, CustomResources, DefinitionStrategy
 from homeport.apiserver.http.server import HttpServer
 from homeport.apiserver.http.webhook import WebhookCaller
-from homeport.apiserver.kinds import builtin_kinds
+from homeport.apiserver.kinds import builtin_kinds, seed_objects
+from homeport.apiserver.kinds.install import install as install_builtin
 from homeport.apiserver.local import LocalClient
-from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, User
 from homeport.apiserver.resource import Catalog, Json, Served
@@ -52,8 +51,6 @@ class EmbeddedServer:
         self.pki = pki
         self.catalog = Catalog()
         for served in builtin_kinds():
-            if served.group == "rbac.authorization.k8s.io":
-                served.naming = path_segment
             self.catalog.add(served)
         definitions = self.catalog.by_plural("apiextensions.k8s.io", "customresourcedefinitions")
         assert definitions is not None
@@ -63,6 +60,7 @@ class EmbeddedServer:
         self.admission = Admission()
         lifecycle.install(self.admission, store, self.rbac)
         self.registry = Registry(store, self.catalog, self.admission, clock=clock)
+        self.builtin = install_builtin(self.registry)
         self.accounts = ServiceAccounts(pki.signing_key, store, clock)
         static = load_tokens(pki.tokens_path) if pki.tokens_path.exists() else {}
         self.authenticator = Authenticator(store, self.accounts, static, now=clock)
@@ -139,15 +137,6 @@ class EmbeddedServer:
 async def _convert(objects: list[Json], served: Served, version: str) -> list[Json]:
     api_version = f"{served.group}/{version}" if served.group else version
     return await to_version(objects, served, version, api_version)
-
-
-_NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-
-
-def seed_objects() -> list[tuple[Json, Resource]]:
-    """What a fresh server has."""
-    names = ("default", "kube-system", "kube-public", "kube-node-lease")
-    return [({"metadata": {"name": name}}, _NAMESPACE) for name in names]
 
 
 def _name(obj: Json) -> str:
