@@ -65,7 +65,7 @@ class WebhookServer:
         self._tls = _server_context()
         self._issuer: Issuer | None = None
         self._leaf: x509.Certificate | None = None
-        self._bundle = b""
+        self.bundle = b""  # PEM of the CAs by which we can be trusted
         self._wake = asyncio.Event()
 
     @property
@@ -138,9 +138,9 @@ class WebhookServer:
             _load(self._tls, identity)
             self._issuer, self._leaf = issuer, x509.load_pem_x509_certificate(identity.certificate)
             log.info("webhook certificate issued", until=f"{self._leaf.not_valid_after_utc:%Y-%m-%d}")
-        if authority.bundle != self._bundle:
-            self._bundle = authority.bundle
-            self.injector.offer(self._bundle)
+        if authority.bundle != self.bundle:
+            self.bundle = authority.bundle
+            self.injector.offer(self.bundle)
 
 
 def _server_context() -> ssl.SSLContext:

@@ -89,7 +89,13 @@ class Wire:
             except TimeoutError:
                 log.warning("reviews were still running when the time to drain was over", reviews=self._open)
         if self._http is not None:
-            await self._http.shutdown(1.0)
+            open_connections = [connection.transport for connection in self._http.connections]
+            await self._http.shutdown(0.1)
+            # A peer that does not take part in the farewell of TLS would keep its connection for half a minute.
+            for transport in open_connections:
+                if transport is not None:
+                    transport.abort()
+            await asyncio.sleep(0)
 
     async def _serve(self, request: BaseRequest) -> Response:
         self._open += 1
