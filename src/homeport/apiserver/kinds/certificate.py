@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 
-from cryptography import x509
-
 from homeport.apiserver.admission import Attributes
 from homeport.apiserver.kinds.check import (
     dns_label,
@@ -113,6 +111,8 @@ def _pem(request: str) -> Iterator[Cause]:
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in raw:
         yield invalid("spec.request", request or None, "PEM block type must be CERTIFICATE REQUEST")
         return
+    from cryptography import x509  # a tenth of a second that most servers never need
+
     try:
         x509.load_pem_x509_csr(raw)
     except ValueError as error:

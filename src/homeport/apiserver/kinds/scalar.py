@@ -152,17 +152,28 @@ _MICROS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z").fullmatch
 
 
 def time(value: Any) -> str:
-    parsed = _parse(value, "2006-01-02T15:04:05Z07:00", (*_DATE, *_CLOCK, *_ZONE))
-    if _SECONDS(value):
+    if _plain(value, _SECONDS):
         return str(value)
+    parsed = _parse(value, "2006-01-02T15:04:05Z07:00", (*_DATE, *_CLOCK, *_ZONE))
     return parsed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def microtime(value: Any) -> str:
-    parsed = _parse(value, "2006-01-02T15:04:05.000000Z07:00", (*_DATE, *_EXACT_CLOCK, *_ZONE))
-    if _MICROS(value):
+    if _plain(value, _MICROS):
         return str(value)
+    parsed = _parse(value, "2006-01-02T15:04:05.000000Z07:00", (*_DATE, *_EXACT_CLOCK, *_ZONE))
     return parsed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _plain(value: Any, form: Callable[[str], object]) -> bool:
+    """A time as we would write it: nothing to bring into form, nothing to explain."""
+    if type(value) is not str or not form(value):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse(value: Any, layout: str, pieces: tuple[tuple[str, str], ...]) -> datetime:
