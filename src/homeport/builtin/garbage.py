@@ -1,223 +1,249 @@
 """Garbage collection: what lost its owners goes, a foreground deletion waits for dependents, orphans stay.
 
-The server's own changes feed the graph synchronously, so what it says is true now, not a moment ago.
+The server's own changes feed the graph synchronously, so what it says is true now, not a moment ago. Every write names
+the UID and the version it was decided on: an object that changed meanwhile is looked at again, never deleted.
+
+Where Kubernetes deletes an object whose only owner lives in another namespace, we keep it: such a reference neither
+holds nor deletes anything. A warning Event says so, as there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
-from homeport.api.meta import Resource, Unstructured
+from homeport.apiserver.crds.controller import DEFINITIONS
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.apiserver.resource import Served
-from homeport.builtin.graph import FOREGROUND, ORPHAN, Graph, Node
+from homeport.builtin.graph import FOREGROUND, ORPHAN, Graph, Node, OwnerRef, concerns, peek
+from homeport.builtin.kind import key_of, reference, resource_of
+from homeport.builtin.owner import Owners, Standing
 from homeport.client.errors import ApiError, Conflict, NotFound
-from homeport.client.protocol import JsonPatch, Key, MergePatch, Propagation, Write
+from homeport.client.protocol import MergePatch, Propagation, Write
 from homeport.runtime.event import Recorder
-from homeport.runtime.queue import WorkQueue
+from homeport.runtime.queue import ShutDown, WorkQueue
 from homeport.store import Change
 
 log = structlog.get_logger(__name__)
 
-_WORKERS = 4
+_WORKERS = 32  # writes that are under way together share a commit
 _WRITE = Write(field_manager="garbage-collector")
+_LOST = (Standing.GONE, Standing.WAITING, Standing.FOREIGN_GONE)
 
 
 class GarbageCollector:
     """`run` works until cancelled. `idle` tells whether anything is left to do."""
 
     def __init__(self, server: EmbeddedServer, recorder: Recorder | None = None) -> None:
+        self.graph = Graph()
         self._server = server
         self._client = server.client(field_manager="garbage-collector")
         self._recorder = recorder
-        self._graph = Graph()
+        self._owners = Owners(server)
         self._queue: WorkQueue[str] = WorkQueue()  # uids
-        self._complained: set[tuple[str, str]] = set()
-        self._unsubscribe: Callable[[], None] | None = None
+        self._complained: dict[str, set[str]] = {}  # dependent > owners it was warned about
+        self._undecided: set[str] = set()  # those with an owner of a kind that is not served
 
     @property
     def idle(self) -> bool:
         return self._queue.idle and not self._queue.delayed
 
     async def run(self) -> None:
-        self._load()
+        unsubscribe = self._load()
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(_WORKERS):
                     group.create_task(self._work())
         finally:
-            if self._unsubscribe is not None:
-                self._unsubscribe()
+            unsubscribe()
             self._queue.close()
 
-    def _load(self) -> None:
+    # -- following the store (plain functions, within the commit) -----------------------------------------------
+
+    def _load(self) -> Callable[[], None]:
+        """Everything is known from the store alone: a restart in the middle of a deletion loses nothing."""
         store = self._server.store
-        self._unsubscribe = store.subscribe(None, self._changed)
         for bucket in store.buckets():
             for record in store.range(bucket):
-                self._graph.put(bucket, record.name, record.value)
-        for node in self._graph.nodes.values():
-            if node.owners or node.deleting:
-                self._queue.add(node.uid)
+                if concerns(record.value):
+                    _, node = self.graph.put(bucket, record.name, record.revision, record.value)
+                    if node is not None:
+                        self._queue.add(node.uid)
+        return store.subscribe(None, self._changed)
 
     def _changed(self, changes: list[Change]) -> None:
         for change in changes:
-            if change.record is not None:
-                node = self._graph.put(change.bucket, change.name, change.record.value)
-                if node.owners or node.deleting:
-                    self._queue.add(node.uid)
-                continue
-            assert change.value is not None
-            gone = self._graph.drop(change.value)
-            if gone is not None:
-                self._wake_around(gone)
+            if change.record is None:
+                assert change.value is not None
+                self._went(peek(change.value).uid, change.bucket, change.name)
+            elif concerns(change.record.value) or (change.previous is not None and concerns(change.previous.value)):
+                record = change.record
+                self._came(*self.graph.put(change.bucket, change.name, record.revision, record.value))
+            if change.bucket == DEFINITIONS and self._undecided:
+                for uid in self._undecided:
+                    self._queue.add(uid)
+                self._undecided.clear()
 
-    def _wake_around(self, gone: Node) -> None:
-        for dependent in self._graph.dependents_of(gone.uid):
-            self._queue.add(dependent.uid)
-        for ref in gone.owners:
-            if ref.uid in self._graph.nodes:
-                self._queue.add(ref.uid)
+    def _came(self, old: Node | None, node: Node | None) -> None:
+        if node is not None:
+            self._queue.add(node.uid)
+            if node.waits and not (old is not None and old.waits):
+                self._wake(d.uid for d in self.graph.dependents(node.uid))
+        if old is not None:
+            held = {ref.uid for ref in node.owners if ref.block_owner_deletion} if node is not None else ()
+            self._wake(ref.uid for ref in old.owners if ref.uid not in held and ref.uid in self.graph.nodes)
+
+    def _went(self, uid: str, bucket: str, name: str) -> None:
+        if self.graph.has_dependents(uid):
+            self._owners.went(uid, bucket, name)
+            self._wake(d.uid for d in self.graph.dependents(uid))
+        node = self.graph.drop(uid)
+        if node is not None:
+            self._complained.pop(uid, None)
+            self._undecided.discard(uid)
+            self._wake(ref.uid for ref in node.owners if ref.uid in self.graph.nodes)
+
+    def _wake(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self._queue.add(uid)
+
+    # -- working ------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        while True:
-            uid = await self._queue.get()
-            try:
-                await self._attend(uid)
-                self._queue.forget(uid)
-            except (NotFound, Conflict):
-                self._queue.retry(uid)  # it changed under our hands: look again
-            except ApiError as error:
-                delay = self._queue.retry(uid)
-                log.warning("garbage collection failed", uid=uid, error=str(error), retry_in=round(delay, 2))
-            finally:
-                self._queue.done(uid)
+        with contextlib.suppress(ShutDown):
+            while True:
+                uid = await self._queue.get()
+                try:
+                    await self._attend(uid)
+                    self._queue.forget(uid)
+                except (NotFound, Conflict):
+                    self._queue.retry(uid)  # it changed under our hands: look again
+                except ApiError as error:
+                    delay = self._queue.retry(uid)
+                    log.warning("garbage collection failed", uid=uid, error=str(error), retry_in=round(delay, 2))
+                finally:
+                    self._queue.done(uid)
 
     async def _attend(self, uid: str) -> None:
-        node = self._graph.nodes.get(uid)
+        node = self.graph.nodes.get(uid)
         if node is None:
             return
-        if node.deleting and ORPHAN in node.finalizers:
+        if node.deleting and node.orphan:
             await self._orphan(node)
-        elif node.deleting and FOREGROUND in node.finalizers:
-            await self._delete_dependents(node)
+        elif node.waits:
+            if not self.graph.blocked(node):
+                await self._drop_finalizer(node, FOREGROUND)
         elif node.owners and not node.deleting:
             await self._check_owners(node)
 
     async def _check_owners(self, node: Node) -> None:
-        self._complain(node)
-        solid, waiting, gone = self._graph.split_owners(node)
-        if solid:
-            if gone or waiting:
-                await self._keep_owners(node, {ref.uid for ref in solid})
+        standings = {ref.uid: self._owners.standing(node, ref) for ref in node.owners}
+        self._complain(node, standings)
+        found = standings.values()
+        if Standing.UNSERVED in found or Standing.MISPLACED in found:
+            self._undecided.add(node.uid)
             return
-        if not gone and not waiting:
+        lost = {uid for uid, standing in standings.items() if standing in _LOST}
+        if not lost:
             return
-        if waiting and self._graph.dependents.get(node.uid):
-            # Its owner waits for it; what hangs on it goes first.
-            await self._delete(node, "Foreground")
+        if Standing.SOLID in found or not (Standing.GONE in found or Standing.WAITING in found):
+            await self._drop_owners(node, lost)
         else:
-            await self._delete(node, "Background")
+            await self._delete(node, self._policy(node, waited_for=Standing.WAITING in found))
 
-    async def _delete_dependents(self, node: Node) -> None:
-        """Foreground: the object goes when nothing that blocks it is left."""
-        for dependent in self._graph.dependents_of(node.uid):
-            if not dependent.deleting:
-                self._queue.add(dependent.uid)
-        if not self._graph.blockers(node):
-            await self._drop_finalizer(node, FOREGROUND)
+    def _policy(self, node: Node, *, waited_for: bool) -> Propagation:
+        if waited_for and self.graph.has_dependents(node.uid):
+            return "Foreground"  # its owner waits for it; what hangs on it goes first
+        if node.orphan:
+            return "Orphan"
+        return "Foreground" if node.foreground else "Background"
 
     async def _orphan(self, node: Node) -> None:
-        for dependent in self._graph.dependents_of(node.uid):
-            await self._keep_owners(dependent, {ref.uid for ref in dependent.owners} - {node.uid})
+        """Dependents are let go first, and only when none is left does the owner go."""
+        dependents = self._orphans(node)
+        for start in range(0, len(dependents), _WORKERS):
+            await asyncio.gather(*(self._release(d, node.uid) for d in dependents[start : start + _WORKERS]))
+        if self._orphans(node):
+            raise Conflict("dependents came or changed while they were let go")
         await self._drop_finalizer(node, ORPHAN)
 
-    # -- writes: each names the UID it means, so that a namesake is never touched --------------------------------
+    def _orphans(self, node: Node) -> list[Node]:
+        return [
+            d
+            for d in self.graph.dependents(node.uid)
+            if _reaches(node, d) and resource_of(self._server, d.bucket) is not None
+        ]
+
+    async def _release(self, dependent: Node, owner: str) -> None:
+        with contextlib.suppress(NotFound, Conflict):  # gone or changed: the count afterwards tells
+            await self._drop_owners(dependent, {owner})
+
+    # -- writes -------------------------------------------------------------------------------------------------
 
     async def _delete(self, node: Node, propagation: Propagation) -> None:
-        found = self._resource(node)
-        if found is None:
-            return
-        log.info("collecting", kind=node.bucket, object=node.name, why="its owners are gone", policy=propagation)
-        try:
-            await self._client.delete(found, _key(node), uid=node.uid, propagation=propagation)
-        except NotFound:
-            log.debug("gone already", kind=node.bucket, object=node.name)
+        resource = resource_of(self._server, node.bucket)
+        if resource is None:
+            return  # its CRD is gone; so will it be
+        log.debug("collecting", kind=node.bucket, object=node.name, policy=propagation)
+        with contextlib.suppress(NotFound):
+            await self._client.delete(
+                resource,
+                key_of(node.name),
+                uid=node.uid,
+                resource_version=str(node.revision),
+                propagation=propagation,
+            )
 
-    async def _keep_owners(self, node: Node, keep: set[str]) -> None:
-        found = self._resource(node)
-        if found is None:
+    async def _drop_owners(self, node: Node, lost: Collection[str]) -> None:
+        resource = resource_of(self._server, node.bucket)
+        if resource is None:
             return
-        obj = await self._client.get(found, _key(node))
-        if obj.uid != node.uid:
-            return
+        obj = await self._client.get(resource, key_of(node.name))
         owners = obj.metadata.get("ownerReferences") or []
-        kept = [ref for ref in owners if ref.get("uid") in keep]
-        if len(kept) == len(owners):
+        kept = [ref for ref in owners if ref.get("uid") not in lost]
+        if obj.uid != node.uid or len(kept) == len(owners):
             return
-        patch = MergePatch(
-            {
-                "metadata": {
-                    "uid": node.uid,
-                    "resourceVersion": obj.resource_version,
-                    "ownerReferences": kept or None,
-                }
-            }
-        )
-        await self._client.patch(found, _key(node), patch, _WRITE)
+        meta = {"uid": node.uid, "resourceVersion": obj.resource_version, "ownerReferences": kept or None}
+        await self._client.patch(resource, key_of(node.name), MergePatch({"metadata": meta}), _WRITE)
 
     async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
-        found = self._resource(node)
-        if found is None:
+        resource = resource_of(self._server, node.bucket)
+        if resource is None:
             return
-        obj = await self._client.get(found, _key(node))
+        obj = await self._client.get(resource, key_of(node.name))
         finalizers = obj.metadata.get("finalizers") or []
         if obj.uid != node.uid or finalizer not in finalizers:
             return
-        place = finalizers.index(finalizer)
-        operations = [
-            {"op": "test", "path": "/metadata/uid", "value": node.uid},
-            {"op": "test", "path": f"/metadata/finalizers/{place}", "value": finalizer},
-            {"op": "remove", "path": f"/metadata/finalizers/{place}"},
-        ]
-        await self._client.patch(found, _key(node), JsonPatch(operations), _WRITE)
+        kept = [f for f in finalizers if f != finalizer]
+        meta = {"uid": node.uid, "resourceVersion": obj.resource_version, "finalizers": kept or None}
+        await self._client.patch(resource, key_of(node.name), MergePatch({"metadata": meta}), _WRITE)
 
-    def _resource(self, node: Node) -> Resource | None:
-        served = _served(self._server, node.bucket)
-        if served is None or served.storage not in served.versions:
-            return None  # its CRD is gone; so will it be
-        return served.versions[served.storage].resource
-
-    def _complain(self, node: Node) -> None:
-        """Once per pair: an owner in another namespace is a mistake that nobody else points out."""
-        for ref in self._graph.foreign_owners(node):
-            if (node.uid, ref.uid) in self._complained:
+    def _complain(self, node: Node, standings: Mapping[str, Standing]) -> None:
+        """Once per pair: a reference that is not honoured is a mistake that nobody else points out."""
+        for ref in node.owners:
+            text = _COMPLAINTS.get(standings[ref.uid])
+            told = self._complained.setdefault(node.uid, set()) if text else set()
+            if text is None or ref.uid in told:
                 continue
-            self._complained.add((node.uid, ref.uid))
-            message = (
-                f"ownerRef [{ref.kind} {ref.name}, uid: {ref.uid}] is in another namespace than {node.name}: "
-                "it is not honoured"
-            )
-            log.warning("owner in another namespace", kind=node.bucket, object=node.name, owner=ref.name)
+            told.add(ref.uid)
+            log.warning("an owner reference is not honoured", kind=node.bucket, object=node.name, owner=_say(ref))
             if self._recorder is not None:
-                self._recorder.record(_reference(self._server, node), "OwnerRefInvalidNamespace", message, warning=True)
+                obj = reference(self._server, node.bucket, node.name, node.uid)
+                message = f"ownerReference [{_say(ref)}] is not honoured: {text}"
+                self._recorder.record(obj, "OwnerRefInvalidNamespace", message, warning=True)
 
 
-def _served(server: EmbeddedServer, bucket: str) -> Served | None:
-    plural, _, group = bucket.partition(".")
-    return server.catalog.by_plural(group, plural)
+_COMPLAINTS = {
+    Standing.FOREIGN: "the owner is in another namespace; remove the reference or move one of the two",
+    Standing.MISPLACED: "an object of the whole cluster can't be owned by one in a namespace; remove the reference",
+}
 
 
-def _key(node: Node) -> Key:
-    return Key(node.namespace, node.name.rpartition("/")[2])
+def _say(ref: OwnerRef) -> str:
+    return f"{ref.api_version} {ref.kind} {ref.name}, uid {ref.uid}"
 
 
-def _reference(server: EmbeddedServer, node: Node) -> Unstructured:
-    served = _served(server, node.bucket)
-    kind = served.kind if served else ""
-    api_version = served.versions[served.storage].resource.api_version if served else ""
-    meta = {"name": _key(node).name, "namespace": node.namespace, "uid": node.uid}
-    return Unstructured(apiVersion=api_version, kind=kind, metadata=meta)
+def _reaches(owner: Node, dependent: Node) -> bool:
+    return not owner.namespace or owner.namespace == dependent.namespace
