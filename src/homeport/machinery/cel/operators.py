@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from homeport.machinery.cel import compare, price, runtime
 from homeport.machinery.cel.constants import constant_value, is_conversion
-from homeport.machinery.cel.emit import Code, EmitterCore
+from homeport.machinery.cel.emit import Code
+from homeport.machinery.cel.fold import FoldEmitter
 from homeport.machinery.cel.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.library import arithmetic, regex
 from homeport.machinery.cel.library.registry import Dispatch
@@ -28,7 +29,7 @@ _RELATIONS: Final = {
 }
 
 
-class Emitter(EmitterCore):
+class Emitter(FoldEmitter):
     def _writer(self, node: Any) -> Callable[[Any], Code]:
         if not isinstance(node, Call):
             return super()._writer(node)

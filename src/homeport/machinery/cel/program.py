@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from homeport.machinery.cel.check import check
 from homeport.machinery.cel.emit import Code
@@ -34,15 +35,12 @@ class Program:
         """Variables named in `raw` are given as JSON that the schema describes. `bind`: see parse."""
         self.expression = expression
         self._raw = dict(raw or {})
-        try:
-            self.root: Node = parse(expression, bind=bind)
-            self.type = check(expression, self.root, variables)
-            check_literals(expression, self.root)
-            self.names = tuple(variables)
-            self.used = _used(self.root) & frozenset(variables)
-            self._fast: Run = self._build(exact=False)
-        except RecursionError as error:
-            raise CelError("expression is nested too deeply") from error
+        self.root: Node = parse(expression, bind=bind)
+        self.names = tuple(variables)
+        self.used = _used(self.root) & frozenset(variables)
+        self.type = _with_room(lambda: check(expression, self.root, variables))
+        check_literals(expression, self.root)
+        self._fast: Run = _with_room(lambda: self._build(exact=False))
         self._exact: Run | None = None
 
     def evaluate(self, bindings: Mapping[str, Any] | None = None) -> Any:
@@ -67,7 +65,7 @@ class Program:
 
     def _run_exactly(self, values: tuple[Any, ...]) -> tuple[Any, int]:
         if self._exact is None:
-            self._exact = self._build(exact=True)
+            self._exact = _with_room(lambda: self._build(exact=True))
         meter = Meter()
         try:
             result = self._exact(meter.charge, *values)
@@ -96,6 +94,22 @@ class Program:
         exec("\n".join(lines), emitter.namespace)  # noqa: S102
         run: Run = emitter.namespace["run"]
         return run
+
+
+T = TypeVar("T")
+
+
+def _with_room(work: Callable[[], T]) -> T:
+    """Does work that follows a deep tree down; when the caller's stack is too full for it, on a new one."""
+    try:
+        return work()
+    except RecursionError:
+        pass
+    with ThreadPoolExecutor(max_workers=1) as fresh:
+        try:
+            return fresh.submit(work).result()
+        except RecursionError as error:
+            raise CelError("expression is nested too deeply") from error
 
 
 def _variable(emitter: Emitter, param: str, declared: Declared | None) -> Code:

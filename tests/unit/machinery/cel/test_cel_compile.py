@@ -146,6 +146,15 @@ def test_deep_but_bearable_expressions_work(expression: str) -> None:
     assert compile(expression, VARIABLES).evaluate(values) is True
 
 
+def test_how_deep_the_caller_stands_makes_no_difference() -> None:
+    def compile_below(frames: int) -> object:
+        if frames:
+            return compile_below(frames - 1)
+        return compile("+".join(["1"] * 150)).evaluate()
+
+    assert compile_below(600) == 150
+
+
 def test_a_shadowed_variable_is_the_inner_one() -> None:
     assert compile("names.map(name, name + '!')", VARIABLES).evaluate({"names": ["a"], "name": "outer"}) == ["a!"]
 
