@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 # How long each fuzz test may take; raise it for a night's run.
-SECONDS = float(os.environ.get("HOMEPORT_FUZZ_SECONDS", "6"))
+SECONDS = float(os.environ.get("HOMEPORT_FUZZ_SECONDS", "4"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class Target:
         """Resident bytes of the server."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def trouble(self) -> str:
+        """The end of the server's log."""
+        return self.log.read_text()[-3000:]
 
     @property
     def alive(self) -> bool:

@@ -108,11 +108,12 @@ class Shot:
     target: str
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    version: str = "1.1"
 
     def encoded(self, token: str) -> bytes:
         """The whole request, for one connection."""
         lines = [
-            f"{self.method} {self.target} HTTP/1.1",
+            f"{self.method} {self.target} HTTP/{self.version}",
             "Host: x",
             f"Authorization: Bearer {token}",
             "Connection: close",
@@ -197,4 +198,5 @@ def shots() -> st.SearchStrategy[Shot]:
             ("User-Agent", t[2] or "fuzz/1"),
         ]
     )
-    return st.builds(Shot, st.sampled_from(METHODS), targets(), headers, bodies())
+    versions = st.sampled_from(["1.1", "1.1", "1.1", "1.0"])
+    return st.builds(Shot, st.sampled_from(METHODS), targets(), headers, bodies(), versions)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import structlog
 import uvloop
 
 from homeport.apiserver.auth.pki import PKI
@@ -94,4 +95,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for the one line
     uvloop.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 import ssl
@@ -27,7 +28,7 @@ _LOOP = settings(
 
 
 def exchange(target: Target, data: bytes, *, hang_up: bool = False) -> bytes:
-    """Sends bytes on a fresh connection and reads until the server closes it."""
+    """Sends bytes on a fresh connection and reads until the server closes it, or leaves right away."""
     raw = socket.create_connection((target.host, target.port), timeout=PATIENCE)
     with raw, target.tls.wrap_socket(raw) as tls:
         try:
@@ -37,6 +38,16 @@ def exchange(target: Target, data: bytes, *, hang_up: bool = False) -> bytes:
             return b""  # the server had enough of it, as it may
 
 
+def disturb(target: Target, data: bytes) -> None:
+    """Sends bytes that may be no whole request, and does not wait for an answer to what was never asked."""
+    raw = socket.create_connection((target.host, target.port), timeout=PATIENCE)
+    with raw, target.tls.wrap_socket(raw) as tls:
+        tls.settimeout(0.05)
+        with contextlib.suppress(OSError):
+            tls.sendall(data)
+            check(tls.recv(65536), data, target)
+
+
 def _drain(tls: ssl.SSLSocket) -> bytes:
     got = b""
     while chunk := tls.recv(65536):
@@ -44,12 +55,12 @@ def _drain(tls: ssl.SSLSocket) -> bytes:
     return got
 
 
-def check(answer: bytes, shot: object) -> None:
+def check(answer: bytes, shot: object, target: Target) -> None:
     if not answer:
         return
-    assert answer.startswith(b"HTTP/1."), shot
+    assert answer.startswith(b"HTTP/"), shot
     code = int(answer.split(b" ", 2)[1])
-    assert code < 500 or code in ALLOWED, f"{code} for {shot}: {answer[-600:]!r}"
+    assert code < 500 or code in ALLOWED, f"{code} for {shot}: {answer[-600:]!r}\n{target.trouble}"
 
 
 def test_no_request_is_too_wild(target: Target, deadline: Deadline) -> None:
@@ -63,13 +74,13 @@ def test_no_request_is_too_wild(target: Target, deadline: Deadline) -> None:
             raise Enough
         fired += 1
         begun = time.monotonic()
-        check(exchange(target, shot.encoded(target.token)), shot)
+        check(exchange(target, shot.encoded(target.token)), shot, target)
         assert time.monotonic() - begun < PATIENCE, shot
 
     with pytest.raises(Enough):
         fire()
     assert fired > 50
-    assert target.alive, target.log.read_text()
+    assert target.alive, target.trouble
 
 
 def test_broken_http_and_broken_tls_hurt_nobody_else(target: Target, deadline: Deadline) -> None:
@@ -84,14 +95,12 @@ def test_broken_http_and_broken_tls_hurt_nobody_else(target: Target, deadline: D
         elif how == "leave":
             exchange(target, data[:cut], hang_up=True)
         else:
-            exchange(
-                target, data[:cut] + noise + (b"" if how == "cut" else data[cut:]) + b"\r\n\r\n", hang_up=how == "cut"
-            )
+            disturb(target, data[:cut] + noise + (b"" if how == "cut" else data[cut:]) + b"\r\n\r\n")
 
     with pytest.raises(Enough):
         fire()
-    assert target.alive, target.log.read_text()
-    check(exchange(target, Shot("GET", "/readyz").encoded(target.token)), "after broken connections")
+    assert target.alive, target.trouble
+    check(exchange(target, Shot("GET", "/readyz").encoded(target.token)), "after broken connections", target)
 
 
 def _plain(target: Target, data: bytes) -> None:
@@ -105,12 +114,12 @@ def test_memory_comes_to_rest(target: Target, deadline: Deadline) -> None:
     rng = random.Random(1)  # the same requests every time
     mix = [_repeatable(rng) for _ in range(200)]
     for shot in mix:
-        check(exchange(target, shot.encoded(target.token)), shot)
+        check(exchange(target, shot.encoded(target.token)), shot, target)
     before = target.memory
     rounds = 0
     while not deadline.over:
         for shot in mix:
-            check(exchange(target, shot.encoded(target.token)), shot)
+            check(exchange(target, shot.encoded(target.token)), shot, target)
         rounds += 1
     assert rounds
     assert target.memory - before < GROWTH

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 import orjson
+from aiohttp.http import HttpVersion11
 from aiohttp.web import BaseRequest, StreamResponse
 from multidict import CIMultiDict
 
@@ -194,6 +195,7 @@ class Watches:
             raise BadRequest("watching over a WebSocket is not served: send a plain GET and read the chunked answer")
         if exchange.form.media == YAML:
             raise NotAcceptable(f"only the following media types are accepted for a watch: {JSON}")
+        need_chunks(exchange)
         encode = _encoder(served, at, exchange.form, exchange.query.get("includeObject"))
         options = watch_options(exchange.query, name)
         try:
@@ -279,8 +281,14 @@ def stream_headers(exchange: Exchange, content_type: str) -> CIMultiDict[str]:
     return headers
 
 
+def need_chunks(exchange: Exchange) -> None:
+    if exchange.request.version < HttpVersion11:
+        raise BadRequest("an answer of unknown length needs HTTP/1.1")
+
+
 async def begin_stream(exchange: Exchange, content_type: str) -> StreamResponse:
     """Sends the head of an answer that stays open."""
+    need_chunks(exchange)
     response = StreamResponse(headers=stream_headers(exchange, content_type))
     response.enable_chunked_encoding()
     await response.prepare(exchange.request)

@@ -184,3 +184,10 @@ async def test_watches_are_counted_while_they_last(api: Api) -> None:
     (line,) = [each for each in text.splitlines() if each.startswith("apiserver_longrunning_requests{")]
     assert 'resource="widgets"' in line
     assert line.endswith(" 1.0")
+
+
+async def test_a_watch_over_old_http_is_refused(api: Api) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+    writer.write(f"GET {WIDGETS}?watch=1 HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n\r\n".encode())
+    assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+    writer.close()
