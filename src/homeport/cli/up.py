@@ -22,7 +22,12 @@ _LOG_TAIL = 15
 @click.command()
 @data_option
 @click.option(
-    "--listen", metavar="HOST:PORT", default="127.0.0.1:6443", show_default=True, help="where to serve the API"
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:6443",
+    show_default=True,
+    envvar="HOMEPORT_LISTEN",
+    help="where to serve the API",
 )
 @click.option("--detach", is_flag=True, help="go on in the background; returns when the plane is ready")
 @click.option("--audit", is_flag=True, help="write who did what to DIR/audit.log")
