@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 TIMEOUT_SECONDS = 40
 _NORMAL = (
+    # The real server runs without the plugin that names it, since no controller makes the accounts.
+    (re.compile(r"^ *\"?(serviceAccount|serviceAccountName|Service Account)\"?: +\"?default\"?,?\n", re.M), ""),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}"), "TIME"),
@@ -71,14 +74,25 @@ class Cluster:
         return output.out
 
 
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ends it if it still runs, and closes its pipes."""
+    if process.poll() is None:
+        process.kill()
+        process.communicate()
+
+
 def finish(process: subprocess.Popen[str], stdin: str = "") -> Output:
     try:
         out, err = process.communicate(stdin, timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+        stop(process)
         raise
     return Output(process.returncode, out, err)
+
+
+def difference(real: tuple[int, str, str], ours: tuple[int, str, str]) -> str:
+    texts = [[f"exit code {code}", *out.splitlines(), *err.splitlines()] for code, out, err in (real, ours)]
+    return "\n".join(difflib.unified_diff(*texts, "real", "ours", lineterm="", n=1))
 
 
 @dataclass(frozen=True)
@@ -93,10 +107,14 @@ class Pair:
         """Both must answer the same, up to what differs from run to run; gives our answer."""
         full = (*args, "-n", self.ns) if namespaced else args
         processes = [cluster.start(*full, env=env) for cluster in (self.ours, self.real) if cluster is not None]
-        outputs = [finish(process, stdin) for process in processes]
+        try:
+            outputs = [finish(process, stdin) for process in processes]
+        finally:
+            for process in processes:
+                stop(process)
         if len(outputs) == 2:
             ours, real = (output.normal() for output in outputs)
-            assert ours == real, f"kubectl {' '.join(full)}"
+            assert ours == real, f"kubectl {' '.join(full)}\n{difference(real, ours)}"
         return outputs[0]
 
     def ok(self, *args: str, stdin: str = "", env: dict[str, str] | None = None, namespaced: bool = True) -> str:

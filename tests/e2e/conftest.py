@@ -73,7 +73,12 @@ def real(
 @pytest.fixture
 def both(ours: Cluster, real: Cluster | None) -> Pair:
     ns = f"e-{uuid.uuid4().hex[:8]}"
-    for cluster in (ours, real):
-        if cluster is not None:
-            cluster.ok("create", "namespace", ns)
+    ours.ok("create", "namespace", ns)
+    for made in ("serviceaccount/default", "configmap/kube-root-ca.crt"):
+        ours.ok("wait", "--for=create", made, "-n", ns, "--timeout=20s")
+    if real is not None:
+        # By hand what controllers make, which the bare real server does not have.
+        real.ok("create", "namespace", ns)
+        real.ok("create", "serviceaccount", "default", "-n", ns)
+        real.ok("create", "configmap", "kube-root-ca.crt", "--from-literal=ca.crt=x", "-n", ns)
     return Pair(ours, real, ns)
