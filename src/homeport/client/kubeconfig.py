@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from homeport.client.config import Config, ConfigError, Impersonation
 from homeport.client.credential import Certificate, Credential, Static, TokenFile, basic, bearer
 from homeport.client.plugin import VERSIONS, Command, ExecPlugin
+from homeport.machinery import yaml
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
@@ -122,14 +121,9 @@ def _names(files: Iterable[Path]) -> str:
 
 def parse(text: str | bytes, file: Path) -> Entry:
     try:
-        loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f" line {mark.line + 1}" if mark else ""
-        # Only the problem: the usual message quotes the text around it, which may be a key.
-        raise ConfigError(f"{file}:{place} is not YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError(f"{file}: is not YAML") from None
+        loaded = yaml.load(text, str(file))
+    except yaml.YamlError as error:
+        raise ConfigError(str(error)) from None  # the place and the problem; what stands there may be a key
     entry = Entry(file, "", {} if loaded is None else loaded)
     if entry.text("kind") not in ("", "Config"):
         raise entry.fail("kind", f"is {entry.text('kind')!r}, a kubeconfig has Config")
