@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -110,7 +111,8 @@ def _spots(value: Any) -> Any:
 
 
 async def _fire(session: aiohttp.ClientSession, url: str, shot: Shot) -> tuple[int, bytes]:
-    path, _, query = shot.target.partition("?")
+    # Bytes that no URL may hold are for the tests over raw connections: this client trips over the answers.
+    path, _, query = quote(shot.target, safe="%/?&=,()!*+:~$'@;").partition("?")
     query = f"{query}&timeoutSeconds=1" if "watch" in shot.target else query
     headers = {"Authorization": f"Bearer {TOKEN}", **{name: value for name, value in shot.headers if value}}
     async with session.request(

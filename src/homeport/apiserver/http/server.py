@@ -28,6 +28,7 @@ from homeport.apiserver.http.health import Health
 from homeport.apiserver.http.limit import InFlight
 from homeport.apiserver.http.respond import reply_error
 from homeport.apiserver.http.root import Root
+from homeport.apiserver.http.storage import StoreCheck, StoreCollector
 from homeport.apiserver.http.verb import Verbs
 from homeport.apiserver.http.watch import OpenStream, Watches
 from homeport.apiserver.metrics import Metrics
@@ -85,6 +86,8 @@ class HttpServer:
         self.metrics.gauge(
             "apiserver_current_inflight_requests", "Requests under way.", "request_kind", self._limits.read
         )
+        self.metrics.registry.register(StoreCollector(registry.store))
+        self.health.add("store", StoreCheck(registry.store))
         self.health.add("shutdown", lambda: "process is shutting down" if self._draining else "", live=False)
 
     # -- life --------------------------------------------------------------------------------------------------

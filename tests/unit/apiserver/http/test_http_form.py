@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 
-import orjson
 import pytest
 import yaml
 from http_serving import CONFIG_MAPS, TABLE, WIDGETS, Api, config_map, widget
@@ -153,7 +152,7 @@ async def test_the_index_lists_every_path(api: Api) -> None:
 async def test_health_tells_all_or_one_check(api: Api) -> None:
     assert (await api.get("/readyz", token=None)).body == b"ok"
     verbose = await api.get("/readyz?verbose")
-    assert verbose.body == b"[+]ping ok\n[+]shutdown ok\nreadyz check passed\n"
+    assert verbose.body == b"[+]ping ok\n[+]store ok\n[+]shutdown ok\nreadyz check passed\n"
     assert (await api.get("/livez/ping")).body == b"ok"
     assert (await api.get("/readyz/nosuch")).body == b"404 page not found\n"
     api.server.health.add("disk", lambda: "it is full")
@@ -173,4 +172,5 @@ async def test_requests_are_counted_by_what_they_were_about(api: Api) -> None:
     )
     assert wanted in text
     assert 'apiserver_request_duration_seconds_bucket{component="apiserver",group="example.com",le="+Inf"' in text
-    assert orjson.dumps(text)
+    assert 'apiserver_storage_objects{resource="namespaces"} 1.0' in text
+    assert "homeport_store_revision " in text
