@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-import structlog
+if TYPE_CHECKING:
+    from homeport.runtime.stream import LogStreams
 
 
-def configure(*, level: str = "info", json: bool | None = None) -> None:
-    """`json` None: decided by whether standard error is a terminal."""
-    structured = not sys.stderr.isatty() if json is None else json
-    number = logging.getLevelNamesMapping()[level.upper()]
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    if structured:
-        rendering: list[Any] = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-    else:
-        rendering = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-    structlog.configure(
-        processors=[*shared, *rendering],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+def import_structlog() -> None:
+    """Imports structlog without rich, which it would draw tracebacks with and which takes five times as long to import.
+
+    Only the first import counts, so this has to come before any other module of ours that logs.
+    """
+    if "structlog" in sys.modules or "rich" in sys.modules:
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]  # "not installed", to whoever asks
+    try:
+        import structlog  # noqa: F401
+    finally:
+        del sys.modules["rich"]
+
+
+def configure(*, level: str = "info", json: bool | None = None) -> LogStreams:
+    """`level`: as in runtime.log.parse_levels. `json` None: decided by whether standard error is a terminal.
+
+    Gives the streams of the controllers' lines, for the `log` endpoint of Pods.
+    """
+    import_structlog()
+    from homeport.runtime import log
+    from homeport.runtime.stream import LogStreams
+
+    terminal = sys.stderr.isatty()
+    streams = LogStreams()
+    structured = not terminal if json is None else json
+    log.configure(levels=log.parse_levels(level), json=structured, colour=terminal, out=sys.stderr, streams=streams)
+    return streams

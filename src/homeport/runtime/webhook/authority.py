@@ -149,7 +149,7 @@ class SharedAuthority:
             try:
                 return await self._attempt()
             except (Conflict, AlreadyExists):
-                log.debug("another replica wrote the CA of webhooks first", secret=str(self.secret))
+                log.debug("another replica wrote the CA of webhooks first", secret_name=str(self.secret))
             await asyncio.sleep(_PAUSE.delay(attempt))
         raise Conflict(f"secret {self.secret}: {_ATTEMPTS} writes in a row came too late; something keeps changing it")
 
@@ -165,7 +165,7 @@ class SharedAuthority:
                 return held
         except AuthorityError as error:
             # Nothing but our own certificates depends on it, and those are made anew in a moment.
-            log.warning("the CA of webhooks is made anew", secret=str(self.secret), error=str(error))
+            log.warning("the CA of webhooks is made anew", secret_name=str(self.secret), error=str(error))
             wanted = make_authority(self.now(), self.lifetime)
         secret["data"] = {**(secret.get("data") or {}), **wanted.as_data()}
         if wanted.successor is None:
@@ -186,5 +186,5 @@ class SharedAuthority:
             data=made.as_data(),
         )
         await self._client.create(secret, _WRITE, kind=SECRET)
-        log.info("CA of webhooks made", secret=str(self.secret))
+        log.info("CA of webhooks made", secret_name=str(self.secret))
         return made
