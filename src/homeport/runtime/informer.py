@@ -67,6 +67,12 @@ class Informer(Generic[T]):
         for obj in self.cache:
             self._call(handler, None, obj, True)
 
+    def reset(self) -> None:
+        """The next `run` begins with a list; until that is complete it counts as not synced."""
+        self._revision = ""
+        self.synced.clear()
+        self.settled.clear()
+
     async def run(self) -> None:
         failures = 0
         while True:

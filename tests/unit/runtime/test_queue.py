@@ -52,10 +52,12 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed
             if action == "later":
                 queue.add(key, after=pause)
             else:
-                queue.add(key, priority={"urgent": Priority.USER, "resync": Priority.RESYNC}.get(action, Priority.NORMAL))
+                queue.add(
+                    key, priority={"urgent": Priority.USER, "resync": Priority.RESYNC}.get(action, Priority.NORMAL)
+                )
             last_added[key] = loop.time()
             await asyncio.sleep(pause / 3)
-        while not queue.idle or queue.delayed:
+        while not queue.idle or queue.delayed:  # noqa: ASYNC110  (virtual seconds)
             await asyncio.sleep(0.5)
         queue.close()
         await asyncio.gather(*tasks)
@@ -141,3 +143,52 @@ def test_closing_ends_the_workers():
             await waiting
 
     run_virtual(scenario())
+
+
+def test_a_wake_up_that_finds_its_worker_cancelled_goes_to_the_next():
+    async def scenario() -> str:
+        queue: WorkQueue[str] = WorkQueue()
+        first = asyncio.create_task(queue.get())
+        second = asyncio.create_task(queue.get())
+        await asyncio.sleep(0)
+        first.cancel()
+        queue.add("a")
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return await second
+
+    assert run_virtual(scenario()) == "a"
+
+
+def test_dropped_keys_do_not_come_back_by_timer_retry_or_while_in_work():
+    async def scenario() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        for key in ("ready", "working"):
+            queue.add(key)
+        queue.add("later", after=5.0)
+        queue.retry("failed")
+        assert await queue.get() == "ready"
+        working = await queue.get()
+        queue.add(working)
+        queue.drop(lambda key: key != "ready")
+        queue.done(working)
+        queue.done("ready")
+        assert (len(queue), queue.delayed, queue.failures("failed")) == (0, 0, 0)
+        queue.add("later")
+        assert await queue.get() == "later"
+
+    run_virtual(scenario())
+
+
+def test_waiting_times_and_retries_are_told():
+    async def scenario() -> tuple[list[float], int]:
+        waited: list[float] = []
+        retries: list[None] = []
+        queue: WorkQueue[str] = WorkQueue(taken=waited.append, retried=lambda: retries.append(None))
+        queue.add("a")
+        await asyncio.sleep(2)
+        queue.done(await queue.get())
+        assert queue.retry("a", at_least=7.0) == 7.0
+        return waited, len(retries)
+
+    assert run_virtual(scenario()) == ([2.0], 1)
