@@ -78,6 +78,20 @@ async def api(request: pytest.FixtureRequest, server: Server, client: Any) -> As
         golden.save()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
+    made = pyfuncitem.funcargs.get("api")
+    try:
+        result = yield
+    except Exception as error:
+        if isinstance(made, Api) and made.golden.verdict():
+            error.add_note(made.golden.verdict())
+        raise
+    if isinstance(made, Api) and made.golden.verdict():
+        pytest.fail(made.golden.verdict(), pytrace=False)
+    return result
+
+
 FAILED: pytest.StashKey[bool] = pytest.StashKey()
 
 

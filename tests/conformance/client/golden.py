@@ -126,6 +126,7 @@ class Golden:
         self._record = record
         self.normal = normal
         self._seen: dict[str, Any] = {}
+        self._wrong: list[str] = []
         self._known: dict[str, Any] = {} if record else self._load().get(test, {})
 
     def _load(self) -> dict[str, Any]:
@@ -133,14 +134,19 @@ class Golden:
         return loaded
 
     def check(self, label: str, value: Any) -> None:
+        """Differences are gathered, so that one run shows all of them; `verdict` fails the test."""
         assert label not in self._seen, f"label {label!r} used twice"
         value = self._seen[label] = self.normal(value)
-        if not self._record:
-            assert label in self._known, f"{self._test}: no recorded answer {label!r}; record it from the real server"
-            known = self._known[label]
-            if value != known and not _excused(known, value):
-                lines = "\n".join(differences(known, value))
-                raise AssertionError(f"{label}: not as kube-apiserver answers\n{lines}")
+        if self._record:
+            return
+        assert label in self._known, f"{self._test}: no recorded answer {label!r}; record it from the real server"
+        known = self._known[label]
+        if value != known and not _excused(known, value):
+            self._wrong.append("\n".join([f"{label}: not as kube-apiserver answers", *differences(known, value)]))
+
+    def verdict(self) -> str:
+        """What was wrong, or nothing."""
+        return "\n".join(self._wrong)
 
     def save(self) -> None:
         if self._record and self._seen:
