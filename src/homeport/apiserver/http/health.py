@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aiohttp.web import Response
-
 from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.http.respond import page_not_found, text_reply
 
 # Gives what is wrong, or '' when nothing is.
@@ -28,7 +27,7 @@ class Health:
             path for root in ROOTS for path in (f"/{root}", *(f"/{root}/{name}" for name in self._checks[root]))
         )
 
-    def serve(self, exchange: Exchange) -> Response | None:
+    def serve(self, exchange: Exchange) -> Reply | None:
         """The answer, or None for a path that is none of ours."""
         root, _, name = exchange.info.path.strip("/").partition("/")
         checks = self._checks.get(root)
@@ -43,7 +42,7 @@ class Health:
             return text_reply(exchange, f"internal server error: {wrong}\n", 500)
         return text_reply(exchange, "ok")
 
-    def _all(self, exchange: Exchange, root: str, checks: dict[str, Check]) -> Response:
+    def _all(self, exchange: Exchange, root: str, checks: dict[str, Check]) -> Reply:
         excluded = set(exchange.query.all("exclude"))
         lines, failed = [], []
         for name, check in checks.items():

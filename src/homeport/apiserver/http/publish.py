@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from aiohttp.web import Response
-
 from homeport.apiserver.discovery import Document
 from homeport.apiserver.http.exchange import ACCEPT_ENCODING, Exchange
 from homeport.apiserver.http.negotiate import JSON
+from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.http.respond import GZIP_FROM, accepts_gzip, gzip_fast, reply, reply_object
 
 _PACKED_LIMIT = 64
@@ -20,7 +19,7 @@ class Publisher:
     def __init__(self) -> None:
         self._packed: OrderedDict[str, bytes] = OrderedDict()
 
-    def reply(self, exchange: Exchange, document: Document) -> Response:
+    def reply(self, exchange: Exchange, document: Document) -> Reply:
         if document.location:
             response = reply(exchange, b"", 301, document.content_type)
             response.headers["Location"] = document.location
@@ -30,14 +29,14 @@ class Publisher:
             return reply_object(exchange, document.body)
         else:
             response = self._full(exchange, document)
-        response.headers["Cache-Control"] = document.cache_control
+        response.cache_control = document.cache_control
         if document.etag:
             response.headers["ETag"] = f'"{document.etag}"'
         if document.vary:
             response.headers["Vary"] = document.vary
         return response
 
-    def _full(self, exchange: Exchange, document: Document) -> Response:
+    def _full(self, exchange: Exchange, document: Document) -> Reply:
         if len(document.body) <= GZIP_FROM or not document.etag or not accepts_gzip(exchange.header(ACCEPT_ENCODING)):
             return reply(exchange, document.body, content_type=document.content_type)
         key = f"{document.etag} {document.content_type}"
@@ -46,10 +45,7 @@ class Publisher:
             packed = self._packed[key] = gzip_fast(document.body)
             if len(self._packed) > _PACKED_LIMIT:
                 self._packed.popitem(last=False)
-        response = reply(exchange, b"", content_type=document.content_type)
-        response.body = packed
-        response.headers["Content-Encoding"] = "gzip"
-        return response
+        return reply(exchange, packed, content_type=document.content_type, packed=True)
 
 
 def _known(exchange: Exchange, etag: str) -> bool:

@@ -7,11 +7,11 @@ import zlib
 from typing import Any
 
 import orjson
-from aiohttp.web import Response
 from multidict import CIMultiDict
 
 from homeport.apiserver.http.exchange import ACCEPT_ENCODING, Exchange
 from homeport.apiserver.http.negotiate import JSON, YAML, UnknownPatch
+from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.option import Listing
 from homeport.apiserver.resource import Served, Version
 from homeport.client.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
@@ -24,25 +24,21 @@ _BARE = (NotFound, MethodNotAllowed, Forbidden, UnknownPatch)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def reply(exchange: Exchange, body: bytes, status: int = 200, content_type: str = JSON) -> Response:
-    """A finished answer with the headers that every one has."""
-    headers: CIMultiDict[str] = CIMultiDict(
-        (
-            ("Audit-Id", exchange.audit_id),
-            ("Cache-Control", "no-cache, private"),
-            ("Content-Type", content_type),
-            ("Server", "homeport"),
-        )
-    )
+def reply(
+    exchange: Exchange, body: bytes, status: int = 200, content_type: str = JSON, *, packed: bool = False
+) -> Reply:
+    """An answer with the headers that every one has. `packed`: the body is compressed already."""
+    if not packed and len(body) > GZIP_FROM and accepts_gzip(exchange.header(ACCEPT_ENCODING)):
+        packed, body = True, gzip_fast(body)
+    response = Reply(body, status, content_type, exchange.audit_id)
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
     if exchange.ctx is not None and exchange.ctx.warnings:
-        add_warnings(headers, exchange.ctx.warnings)
-    if len(body) > GZIP_FROM and accepts_gzip(exchange.header(ACCEPT_ENCODING)):
-        headers["Content-Encoding"] = "gzip"
-        body = gzip_fast(body)
-    return Response(body=body, status=status, headers=headers)
+        add_warnings(response.headers, exchange.ctx.warnings)
+    return response
 
 
-def reply_object(exchange: Exchange, body: bytes, status: int = 200) -> Response:
+def reply_object(exchange: Exchange, body: bytes, status: int = 200) -> Reply:
     """One JSON document, as YAML or indented where that was asked for."""
     if exchange.form.media == YAML:
         return reply(exchange, to_yaml(body), status, YAML)
@@ -67,7 +63,7 @@ def list_bytes(served: Served, at: Version, listing: Listing) -> bytes:
     return b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(listing.items))
 
 
-def reply_error(exchange: Exchange, error: ApiError) -> Response:
+def reply_error(exchange: Exchange, error: ApiError) -> Reply:
     body = orjson.dumps(status_of(error))
     if exchange.pretty:
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
@@ -87,13 +83,13 @@ def status_of(error: ApiError) -> dict[str, Any]:
     return status
 
 
-def text_reply(exchange: Exchange, text: str, status: int = 200) -> Response:
+def text_reply(exchange: Exchange, text: str, status: int = 200) -> Reply:
     response = reply(exchange, text.encode(), status, "text/plain; charset=utf-8")
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 
-def page_not_found(exchange: Exchange) -> Response:
+def page_not_found(exchange: Exchange) -> Reply:
     return text_reply(exchange, "404 page not found\n", 404)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import orjson
-from aiohttp.web import Response
 
 from homeport.apiserver.auth import openid
 from homeport.apiserver.auth.serviceaccount import ServiceAccounts
@@ -15,6 +14,7 @@ from homeport.apiserver.discovery import Discovery, Document
 from homeport.apiserver.http.exchange import ACCEPT, Exchange
 from homeport.apiserver.http.health import Health
 from homeport.apiserver.http.publish import Publisher
+from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.http.respond import page_not_found, reply, reply_object
 from homeport.apiserver.http.verb import no_method, no_resource
 from homeport.apiserver.kinds.load import kubernetes_version
@@ -76,7 +76,7 @@ class Root:
         """POST to `path` does something and answers with JSON. Only those whom RBAC grants `post` on it may."""
         self._actions[path] = action
 
-    async def serve(self, exchange: Exchange) -> Response:
+    async def serve(self, exchange: Exchange) -> Reply:
         path = exchange.info.path
         action = self._actions.get(path)
         if action is not None:
@@ -92,7 +92,7 @@ class Root:
             raise no_resource()
         return page_not_found(exchange)
 
-    def _known(self, exchange: Exchange, path: str) -> Response | None:
+    def _known(self, exchange: Exchange, path: str) -> Reply | None:
         if path == "/":
             return reply_object(exchange, orjson.dumps({"paths": self._paths()}))
         if path in ("/version", "/version/"):

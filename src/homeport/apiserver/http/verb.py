@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import orjson
-from aiohttp.web import Response, StreamResponse
+from aiohttp.web import StreamResponse
 
 from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.connect import Connectors
@@ -13,6 +13,7 @@ from homeport.apiserver.http.document import parse_object, parse_options, parse_
 from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, USER_AGENT, Exchange
 from homeport.apiserver.http.negotiate import APPLY_PATCH, accepted, patch_form
 from homeport.apiserver.http.query import check_patch, delete_options, list_options, write_options
+from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.http.respond import list_bytes, list_meta, page_not_found, reply_object
 from homeport.apiserver.http.watch import Watches
 from homeport.apiserver.metrics import Labels
@@ -73,7 +74,7 @@ class Verbs:
         exchange.form = accepted(exchange.header(ACCEPT))
         return await verb(exchange, ctx, served, at)
 
-    def _unknown(self, exchange: Exchange) -> Response:
+    def _unknown(self, exchange: Exchange) -> Reply:
         """Groups of our own answer for their paths; everything else is nobody's."""
         if any(not served.custom for served in self._registry.catalog.group(exchange.info.group)):
             raise no_resource()
@@ -114,7 +115,7 @@ class Verbs:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _get(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _get(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         info = exchange.info
         body = await self._registry.get(
             served,
@@ -126,7 +127,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, body)
 
-    async def _list(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _list(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         form = exchange.form
         if form.kind == "PartialObjectMetadata":
             kind = served.list_kind or f"{served.kind}List"
@@ -157,14 +158,14 @@ class Verbs:
         ctx.field_validation = options.field_validation
         return options.force
 
-    async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
         obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
         written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
         return self._reply(exchange, served, at, written, 201)
 
-    async def _update(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _update(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         info = exchange.info
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
@@ -177,7 +178,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, written, 201 if created else 200)
 
-    async def _patch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _patch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         info = exchange.info
         patch_type = patch_form(exchange.header(CONTENT_TYPE), strategic=not served.custom)
         options = write_options(exchange.query, _OPTIONS["patch"])
@@ -197,7 +198,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, written, 201 if created else 200)
 
-    async def _delete(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _delete(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         info = exchange.info
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
@@ -205,14 +206,14 @@ class Verbs:
         waits = not gone and options.orphan_dependents is False
         return self._reply(exchange, served, at, body, 202 if waits else 200)
 
-    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Response:
+    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
         listing = await self._registry.delete_collection(ctx, served, at, exchange.info.namespace, chosen, options)
         return reply_object(exchange, list_bytes(served, at, listing))
 
-    def _reply(self, exchange: Exchange, served: Served, at: Version, body: bytes, status: int = 200) -> Response:
+    def _reply(self, exchange: Exchange, served: Served, at: Version, body: bytes, status: int = 200) -> Reply:
         """One object in the form that was asked for. A Status has no other form."""
         form = exchange.form
         if form.kind and not is_status(body):

@@ -273,7 +273,7 @@ def stream_headers(exchange: Exchange, content_type: str) -> CIMultiDict[str]:
             ("Audit-Id", exchange.audit_id),
             ("Cache-Control", "no-cache, private"),
             ("Content-Type", content_type),
-            ("Server", "homeport"),
+            ("Server", "homeport"),  # or else it would be the library with its version
         )
     )
     if exchange.ctx is not None and exchange.ctx.warnings:
