@@ -91,12 +91,14 @@ class Remover:
             meta.pop("finalizers", None)
         grace = self._grace(target, obj, options)
         held = bool(finalizers) or grace > 0 or _namespace_content(target, obj)
-        if not held:
-            return await self._remove(ctx, target, record, obj)
         first = "deletionTimestamp" not in meta
+        if not held:
+            if target.served.graceful:  # its last state says that no time was left
+                self._mark(target, meta, 0, first=first)
+            return await self._remove(ctx, target, record, obj)
         shorter = not first and grace < (meta.get("deletionGracePeriodSeconds") or 0)
         if first or shorter:
-            self._mark(target, meta, grace)
+            self._mark(target, meta, grace, first=first)
             if target.served.bucket == "namespaces":
                 obj.setdefault("status", {})["phase"] = "Terminating"
         if obj == old:
@@ -106,11 +108,11 @@ class Remover:
         written = await self._store.put(target.served.bucket, target.key, encoder(obj), expect=record.revision)
         return await view(written, target.served, target.at), False
 
-    def _mark(self, target: Target, meta: Json, grace: int) -> None:
+    def _mark(self, target: Target, meta: Json, grace: int, *, first: bool) -> None:
         meta["deletionTimestamp"] = self._time(grace)
         if target.served.bucket != "namespaces":
             meta["deletionGracePeriodSeconds"] = grace
-        if "generation" in meta:
+        if first and "generation" in meta:
             meta["generation"] += 1
 
     def _time(self, plus: int) -> str:

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from homeport.apiserver.kinds.check import (
+    IMMUTABLE,
     PROTOCOLS,
     dns_label,
     dns_subdomain,
@@ -89,6 +90,8 @@ class EndpointSlice(Plain):
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         kind = obj.get("addressType", "")
+        if old is not None and kind != old.get("addressType"):
+            return [invalid("addressType", None, IMMUTABLE)]
         causes = list(one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")))
         causes += self._ports(obj.get("ports") or [])
         endpoints = obj.get("endpoints") or []
@@ -96,8 +99,6 @@ class EndpointSlice(Plain):
             causes.append(too_many("endpoints", len(endpoints), _MOST_ENDPOINTS))
         for i, endpoint in enumerate(endpoints):
             causes += self._endpoint(f"endpoints[{i}]", endpoint, kind)
-        if old is not None and kind != old.get("addressType"):
-            causes.append(invalid("addressType", kind, "field is immutable"))
         return causes
 
     def _ports(self, ports: list[Json]) -> Iterator[Cause]:

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping
 
 from homeport.apiserver.kinds.allocation import Allocator, ports_of
 from homeport.apiserver.kinds.check import invalid
-from homeport.apiserver.kinds.service_rule import WITH_PORTS, changed_addresses, checked, external, needs_health_check
+from homeport.apiserver.kinds.service_rule import (
+    WITH_PORTS,
+    changed_addresses,
+    checked,
+    external,
+    ingress_without_balancer,
+    needs_health_check,
+)
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
@@ -60,6 +67,7 @@ class Service(Plain):
         causes: list[Cause] = []
         if old is not None:
             causes += changed_addresses(spec, old.get("spec") or {})
+            causes += ingress_without_balancer(obj, old)
         causes += checked(spec)
         if not causes:
             causes += self._allocate(obj, old)

@@ -51,6 +51,12 @@ def changed_addresses(spec: Json, old: Json) -> Iterator[Cause]:
         yield invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")
 
 
+def ingress_without_balancer(obj: Json, old: Json) -> Iterator[Cause]:
+    now, before = ((found.get("status") or {}).get("loadBalancer") or {} for found in (obj, old))
+    if now.get("ingress") and now != before and obj["spec"]["type"] != "LoadBalancer":
+        yield forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
+
+
 def checked(spec: Json) -> Iterator[Cause]:
     kind, headless = spec["type"], spec.get("clusterIP") == "None"
     ports: list[Json] = spec.get("ports") or []
