@@ -58,10 +58,15 @@ def _next_step(settings: Settings) -> str:
 
 
 def _run(settings: Settings, log_level: str) -> None:
+    from homeport.app import log
+    from homeport.client.quick import import_aiohttp
+
+    log.import_structlog()  # before anything that would import them in full
+    import_aiohttp()
     import uvloop
 
     from homeport.apiserver.auth.pki import PkiError
-    from homeport.app import log, standalone
+    from homeport.app import standalone
     from homeport.store import StoreError
 
     def ready(url: str) -> None:
