@@ -23,7 +23,7 @@ from homeport.runtime.informer import Informer, Informers
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.metric import ControllerMetrics
 from homeport.runtime.outcome import Terminal, Wait
-from homeport.runtime.own_write import Expectation, Gate, Writes, track, untrack
+from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 
@@ -152,8 +152,8 @@ class Controller:
         """False: the key comes back by itself, when the caches show what it wrote. No worker waits for that."""
         if key in self.held:
             return False
-        expected = [each for each in self._expected.get(key, ()) if not each.met]
-        if not expected:
+        expected = self._expected.get(key)
+        if expected is None or caught_up(expected):
             self._expected.pop(key, None)
             return True
         assert self._group is not None
@@ -164,7 +164,7 @@ class Controller:
         assert self._gate is not None
         with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
             try:
-                await self._gate.caught_up(expected)
+                await self._gate.wait(expected)
             finally:
                 self.held.pop(key, None)
         self.queue.add(key)

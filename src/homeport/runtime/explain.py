@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Mapping, MutableMapping
 from types import TracebackType
@@ -40,7 +41,10 @@ class LogTail:
             processors.remove(self._keep)
 
     def _keep(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        self._lines.append({"level": method, **structlog.contextvars.get_contextvars(), **event})
+        line = {"level": method, **structlog.contextvars.get_contextvars(), **event}
+        if line.get("exc_info") is True:
+            line["exc_info"] = sys.exc_info()[1]
+        self._lines.append(line)
         if not self._echo:
             raise structlog.DropEvent
         return event

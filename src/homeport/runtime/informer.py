@@ -98,9 +98,14 @@ class Informer(Generic[T]):
             self._revision = ""
             self.restarts += 1
             self._metrics.restarted()
-        except (ApiError, msgspec.MsgspecError) as error:
+        except ApiError as error:
             if _start_over(error):
                 self._revision = ""
+            return error
+        except Exception as error:
+            # An object that our type can't take, say. Whoever needs this kind waits; everybody else goes on.
+            log.exception("can't follow", kind=self.resource.qualified)
+            self._revision = ""
             return error
         return None
 
@@ -223,11 +228,11 @@ def _slim(obj: Any) -> Any:
     return obj
 
 
-def _start_over(error: Exception) -> bool:
+def _start_over(error: ApiError) -> bool:
     """What we know is worth nothing: the kind or the right to see it went away, or the server's history did."""
     if isinstance(error, NotFound | Forbidden):
         return True
-    return isinstance(error, ApiError) and any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
 
 
 class Informers:

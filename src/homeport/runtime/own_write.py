@@ -217,23 +217,27 @@ class Gate:
             # Nobody reads from a cache before it is synced, and then it shows everything from before.
             if informer.synced.is_set() and informer.query.namespace in ("", written.key.namespace)
         ]
-        return [each for each in found if not each.met]
+        return [] if caught_up(found) else found
 
-    async def caught_up(self, expected: list[Expectation]) -> None:
+    async def wait(self, expected: list[Expectation]) -> None:
         """Returns when all are met. However long it takes: to work on stale knowledge is worse than to wait."""
-        for each in expected:
-            while not each.met:
-                try:
-                    async with asyncio.timeout(self._patience):
-                        await each.cache.news(revision=each.revision, key=each.key)
-                except TimeoutError:
-                    log.warning(
-                        "the cache is behind a write of ours",
-                        kind=each.resource.qualified,
-                        written=str(each.key),
-                        cache_revision=each.cache.revision,
-                        written_revision=each.revision,
-                    )
+        while (behind := next((each for each in expected if not each.met), None)) is not None:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await behind.cache.news(revision=behind.revision, key=behind.key)
+            except TimeoutError:
+                log.warning(
+                    "the cache is behind a write of ours",
+                    kind=behind.resource.qualified,
+                    written=str(behind.key),
+                    cache_revision=behind.cache.revision,
+                    written_revision=behind.revision,
+                )
+
+
+def caught_up(expected: list[Expectation]) -> bool:
+    """All at once: an object that was made and deleted again is absent before it is seen, and must be so after."""
+    return all(each.met for each in expected)
 
 
 @lru_cache(maxsize=256)
