@@ -111,32 +111,24 @@ class Service(Plain):
 
     def _ports(self, spec: Json, key: str) -> Iterator[Cause]:
         wanted = spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts")
-        shared: dict[int, set[str]] = {}
+        shared: dict[int, int] = {}  # one number serves both protocols of a port
         for i, found in enumerate(spec.get("ports") or ()):
-            field = f"spec.ports[{i}].nodePort"
+            field, port = f"spec.ports[{i}].nodePort", found.get("port", 0)
             if found.get("nodePort"):
                 yield from self._port(field, found["nodePort"], key)
             elif wanted:
-                number = self._shareable(found, shared) or self.allocator.free_port(key, ports_of(spec))
+                number = shared.get(port) or self.allocator.free_port(key, ports_of(spec))
                 if number is None:
                     yield invalid(field, 0, "failed to allocate a nodePort: range is full")
                     return
                 found["nodePort"] = number
             if found.get("nodePort"):
-                shared.setdefault(found["nodePort"], set()).add(found["protocol"])
+                shared.setdefault(port, found["nodePort"])
         if needs_health_check(spec):
             if spec.get("healthCheckNodePort"):
                 yield from self._port("spec.healthCheckNodePort", spec["healthCheckNodePort"], key)
             else:
                 spec["healthCheckNodePort"] = self.allocator.free_port(key, ports_of(spec)) or 0
-
-    def _shareable(self, found: Json, shared: Mapping[int, set[str]]) -> int | None:
-        """The same port number serves TCP and UDP of one Service when both have the same port."""
-        return (
-            found.get("port")
-            if found.get("port") in shared and found["protocol"] not in shared[found["port"]]
-            else None
-        )
 
     def _port(self, field: str, number: int, key: str) -> Iterator[Cause]:
         ports = self.allocator.ports
