@@ -1,123 +1,246 @@
-"""Events for people: what happened to an object, each said once, repeats counted."""
+"""Events for people: what happened to an object, each said once, repeats counted.
+
+Written in events.k8s.io where the server has it (repeats are a `series`), else in the core group (they are a `count`);
+both show the same objects. Telling an event never waits: `record` notes, `run` writes.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections import OrderedDict
+import contextlib
+import os
+import socket
 from typing import Any
 
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.errors import AlreadyExists, ApiError, NotFound, Timeout, TooManyRequests, Unavailable
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.runtime.cache import key_of, uid_of
-from homeport.runtime.clock import Clock, SystemClock, rfc3339
+from homeport.runtime.clock import Clock, SystemClock, rfc3339, rfc3339_micro
+from homeport.runtime.lease import LeaseLost
+from homeport.runtime.metric import EventMetrics
+from homeport.runtime.occurrence import MESSAGE_LIMIT, Correlator, Limits, Occurrence, Subject, Told
+from homeport.runtime.queue import Backoff
 
 log = structlog.get_logger(__name__)
 
-EVENT = Resource("", "v1", "Event", "events")
-_MESSAGE_LIMIT = 1024
-_REMEMBERED = 4096
-_PENDING_LIMIT = 1000
+CORE = Resource("", "v1", "Event", "events")
+NEW = Resource("events.k8s.io", "v1", "Event", "events")
+EVENT = CORE  # the form that everybody reads
+
+_REPEAT_SECONDS = 10.0  # counts of one event are written no more often
+_ATTEMPTS = 8
+_FLUSH_SECONDS = 3.0
+_PASSING = (Unavailable, Timeout, TooManyRequests)
 
 
 class Recorder:
-    """Records events without holding anybody up: `record` only notes, `run` writes.
+    """`record` from anywhere in the event loop; `run` in a task of its own, which writes what is left when it ends."""
 
-    The same (object, reason, message) again within `window` seconds raises the count of the first event.
-    """
-
-    def __init__(self, client: Client, component: str, *, clock: Clock | None = None, window: float = 600.0) -> None:
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        clock: Clock | None = None,
+        limits: Limits | None = None,
+        instance: str = "",
+    ) -> None:
         self._client = client
         self._component = component
+        self._instance = instance or f"{component}-{socket.gethostname()}-{os.getpid()}"[:128]
         self._clock = clock or SystemClock()
-        self._window = window
-        self._pending: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_PENDING_LIMIT)
-        self._known: OrderedDict[str, tuple[float, int, str]] = OrderedDict()  # event name > first, count, namespace
-        self.dropped = 0
+        self._limits = limits or Limits()
+        self._correlator = Correlator(self._clock, self._limits)
+        self._unwritten: dict[Occurrence, None] = {}
+        self._wake = asyncio.Event()
+        self._backoff = Backoff(first=0.5, limit=60.0)
+        self._write = Write(field_manager=component)
+        self._new = True  # until the server says that it does not know events.k8s.io
+        self._metrics = EventMetrics()
 
-    def record(self, obj: Object | Unstructured, reason: str, message: str, *, warning: bool = False) -> None:
-        event = {
-            "involvedObject": _reference(obj),
-            "reason": reason,
-            "message": message[:_MESSAGE_LIMIT],
-            "type": "Warning" if warning else "Normal",
-        }
-        try:
-            self._pending.put_nowait(event)
-        except asyncio.QueueFull:
-            self.dropped += 1  # events are a courtesy; the object's conditions say the same
+    @property
+    def dropped(self) -> int:
+        """Events that nobody will see. They are a courtesy: the object's conditions say the same."""
+        return self._metrics.dropped
+
+    def record(
+        self, obj: Object | Unstructured, reason: str, message: str, *, warning: bool = False, action: str = "Reconcile"
+    ) -> None:
+        kind = "Warning" if warning else "Normal"
+        told = Told(_subject(obj), kind, reason[:128], message[:MESSAGE_LIMIT], action)
+        occurrence = self._correlator.note(told)
+        if occurrence is None or (occurrence not in self._unwritten and len(self._unwritten) >= self._limits.unwritten):
+            self._metrics.drop()
+            return
+        self._metrics.tell()
+        self._unwritten[occurrence] = None
+        self._wake.set()
 
     async def run(self) -> None:
-        while True:
-            event = await self._pending.get()
-            try:
-                await self._write(event)
-            except ApiError as error:
-                log.warning("event not recorded", reason=event["reason"], error=str(error))
+        try:
+            while True:
+                self._wake.clear()
+                pause = await self._write_due()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+        finally:
+            await self._flush_in_time()
+
+    async def _flush_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self.flush()
+        except TimeoutError:
+            log.info("events were left unwritten", events=len(self._unwritten))
 
     async def flush(self) -> None:
-        """Writes what is pending: for the end of a program and for tests."""
-        while not self._pending.empty():
-            await self._write(self._pending.get_nowait())
+        """Writes what is there, each once: for the end of a program and for tests."""
+        for occurrence in list(self._unwritten):
+            await self._attempt(occurrence)
 
-    async def _write(self, event: dict[str, Any]) -> None:
-        involved = event["involvedObject"]
-        namespace = involved.get("namespace") or "default"
-        name = f"{involved['name']}.{_digest(event)}"[-253:]
-        now = self._clock.now()
-        first, count, _ = self._known.get(name, (0.0, 0, ""))
-        if count and now - first < self._window:
+    async def _write_due(self) -> float | None:
+        """Writes what is due; gives the seconds until something else is, None if nothing waits."""
+        now = self._clock.monotonic()
+        for occurrence in [each for each in self._unwritten if each.due <= now]:
+            await self._attempt(occurrence)
+        if not self._unwritten:
+            return None
+        return max(0.0, min(each.due for each in self._unwritten) - self._clock.monotonic())
+
+    async def _attempt(self, occurrence: Occurrence) -> None:
+        count, message = occurrence.count, occurrence.told.message
+        try:
+            await self._put(occurrence)
+        except _PASSING as busy:
+            self._retry(occurrence, busy)
+        except (ApiError, LeaseLost) as error:
+            # Most often the namespace is going away, or somebody else leads now and tells the same.
+            self._give_up(occurrence, error)
+        else:
+            occurrence.written_count, occurrence.written_message = count, message
+            occurrence.failures = 0
+            occurrence.due = self._clock.monotonic() + _REPEAT_SECONDS
+            if (occurrence.count, occurrence.told.message) == (count, message):
+                self._unwritten.pop(occurrence, None)
+            self._metrics.write()
+
+    def _retry(self, occurrence: Occurrence, busy: ApiError) -> None:
+        occurrence.failures += 1
+        if occurrence.failures >= _ATTEMPTS:
+            self._give_up(occurrence, busy)
+            return
+        pause = max(self._backoff.delay(occurrence.failures), float(busy.retry_after))
+        occurrence.due = self._clock.monotonic() + pause
+
+    def _give_up(self, occurrence: Occurrence, error: Exception) -> None:
+        self._unwritten.pop(occurrence, None)
+        occurrence.failures = 0
+        self._metrics.drop()
+        log.info("event not recorded", reason=occurrence.told.reason, error=str(error))
+
+    # -- the two groups ----------------------------------------------------------------------------------------
+
+    async def _put(self, occurrence: Occurrence) -> None:
+        if occurrence.written_count:
             try:
-                await self._repeat(namespace, name, count + 1, now)
-                self._remember(name, first, count + 1, namespace)
+                await self._repeat(occurrence)
                 return
             except NotFound:
-                log.debug("the event expired; recording it anew", name=name)
-        await self._create(event, namespace, name, now)
-        self._remember(name, now, 1, namespace)
+                log.debug("the event expired; recording it anew", name=occurrence.name)
+        try:
+            await self._create(occurrence)
+        except AlreadyExists:  # made by us: the answer got lost on its way
+            await self._repeat(occurrence)
 
-    async def _repeat(self, namespace: str, name: str, count: int, now: float) -> None:
-        patch = MergePatch({"count": count, "lastTimestamp": rfc3339(now)})
-        await self._client.patch(EVENT, Key(namespace, name), patch, Write(field_manager=self._component))
+    async def _create(self, occurrence: Occurrence) -> None:
+        if self._new:
+            try:
+                await self._client.create(self._new_form(occurrence), self._write, kind=NEW)
+                return
+            except NotFound as missing:
+                if _names_object(missing):
+                    raise  # the namespace is not there
+                self._new = False
+        await self._client.create(self._core_form(occurrence), self._write, kind=CORE)
 
-    async def _create(self, event: dict[str, Any], namespace: str, name: str, now: float) -> None:
-        stamp = rfc3339(now)
+    async def _repeat(self, occurrence: Occurrence) -> None:
+        key = Key(occurrence.namespace, occurrence.name)
+        if not self._new:
+            change: dict[str, Any] = {"count": occurrence.count, "lastTimestamp": rfc3339(occurrence.last)}
+        else:
+            change = {"series": _series(occurrence)}
+        kind = NEW if self._new else CORE
+        if occurrence.told.message != occurrence.written_message and occurrence.written_message:
+            change["message"] = occurrence.told.message
+            kind = CORE  # events.k8s.io does not let anybody change what was said
+        await self._client.patch(kind, key, MergePatch(change), self._write)
+
+    def _new_form(self, occurrence: Occurrence) -> dict[str, Any]:
+        told = occurrence.told
         body = {
+            "apiVersion": NEW.api_version,
+            "kind": "Event",
+            "metadata": {"name": occurrence.name, "namespace": occurrence.namespace},
+            "eventTime": rfc3339_micro(occurrence.first),
+            "reportingController": self._component,
+            "reportingInstance": self._instance,
+            "action": told.action,
+            "reason": told.reason,
+            "regarding": _reference(told.subject),
+            "note": told.message,
+            "type": told.type,
+        }
+        if occurrence.count > 1:
+            body["series"] = _series(occurrence)
+        return body
+
+    def _core_form(self, occurrence: Occurrence) -> dict[str, Any]:
+        told = occurrence.told
+        return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": namespace},
-            **event,
+            "metadata": {"name": occurrence.name, "namespace": occurrence.namespace},
+            "involvedObject": _reference(told.subject),
+            "reason": told.reason,
+            "message": told.message,
+            "type": told.type,
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "count": 1,
+            "reportingInstance": self._instance,
+            "firstTimestamp": rfc3339(occurrence.first),
+            "lastTimestamp": rfc3339(occurrence.last),
+            "count": occurrence.count,
         }
-        await self._client.apply(body, Write(field_manager=self._component), kind=EVENT, force=True)
-
-    def _remember(self, name: str, first: float, count: int, namespace: str) -> None:
-        self._known[name] = (first, count, namespace)
-        self._known.move_to_end(name)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
 
 
-def _reference(obj: Object | Unstructured) -> dict[str, str]:
+def _series(occurrence: Occurrence) -> dict[str, Any]:
+    return {"count": occurrence.count, "lastObservedTime": rfc3339_micro(occurrence.last)}
+
+
+def _names_object(missing: NotFound) -> bool:
+    """Whether an object is missing rather than the whole kind."""
+    return bool((missing.status.get("details") or {}).get("name"))
+
+
+def _subject(obj: Object | Unstructured) -> Subject:
     key = key_of(obj)
     if isinstance(obj, Unstructured):
         api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
     else:
         api_version, kind = type(obj).__resource__.api_version, type(obj).__resource__.kind
-    raw = {"apiVersion": api_version, "kind": kind, "name": key.name, "uid": uid_of(obj)}
-    if key.namespace:
-        raw["namespace"] = key.namespace
-    return raw
+    return Subject(api_version, kind, key.namespace, key.name, uid_of(obj))
 
 
-def _digest(event: dict[str, Any]) -> str:
-    involved = event["involvedObject"]
-    text = "\0".join((involved.get("uid", ""), event["type"], event["reason"], event["message"]))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _reference(subject: Subject) -> dict[str, str]:
+    raw = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "namespace": subject.namespace,
+        "name": subject.name,
+        "uid": subject.uid,
+    }
+    return {field: text for field, text in raw.items() if text}

@@ -1,0 +1,159 @@
+"""What became of the things that were told as events: repeats counted, similar ones combined, floods cut off.
+
+    the same again (object, type, reason, message)          counts on the first event
+    more than `similar` messages for one object and reason  one combined event, whose message is the latest
+    more than `burst` new events for one object             dropped, until `refill_seconds` pass for each
+
+Plain bookkeeping in memory; who writes is in event.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from homeport.runtime.clock import Clock
+
+COMBINED = "(combined from similar events): "
+MESSAGE_LIMIT = 1024
+
+
+class Subject(NamedTuple):
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class Told(NamedTuple):
+    """One thing that happened."""
+
+    subject: Subject
+    type: str
+    reason: str
+    message: str
+    action: str
+
+
+class Similar(NamedTuple):
+    """Things that differ in their messages alone."""
+
+    subject: Subject
+    type: str
+    reason: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    window_seconds: float = 600.0  # the same later than that is another event
+    similar: int = 10
+    burst: int = 25
+    refill_seconds: float = 300.0
+    remembered: int = 4096
+    unwritten: int = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Occurrence:
+    """One event to be: how often it happened, and how much of that the API server knows."""
+
+    told: Told
+    name: str
+    first: float
+    last: float
+    count: int = 1
+    written_count: int = 0  # 0: the event is still to be made
+    written_message: str = ""
+    due: float = 0.0  # by the monotonic clock
+    failures: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """Events about cluster-wide objects are kept in `default`."""
+        return self.told.subject.namespace or "default"
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    since: float
+
+
+@dataclass(slots=True)
+class _Messages:
+    since: float
+    texts: set[str] = field(default_factory=set)
+
+
+class Correlator:
+    """Turns what is told into occurrences. Everything it remembers is bounded."""
+
+    def __init__(self, clock: Clock, limits: Limits) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._known: OrderedDict[Told | Similar, Occurrence] = OrderedDict()
+        self._messages: OrderedDict[Similar, _Messages] = OrderedDict()
+        self._buckets: OrderedDict[Subject, _Bucket] = OrderedDict()
+
+    def note(self, told: Told) -> Occurrence | None:
+        """The occurrence that it counts on; None when the object has said too much already."""
+        now = self._clock.now()
+        key = self._key(told, now)
+        if isinstance(key, Similar):
+            told = told._replace(message=(COMBINED + told.message)[:MESSAGE_LIMIT])
+        known = self._known.get(key)
+        if known is not None and now - known.last < self._limits.window_seconds:
+            known.count += 1
+            known.last = now
+            known.told = told
+            self._known.move_to_end(key)
+            return known
+        if not self._allowed(told.subject):
+            return None
+        made = self._known[key] = Occurrence(told, _name(told, now), now, now)
+        self._known.move_to_end(key)
+        _trim(self._known, self._limits.remembered)
+        return made
+
+    def _key(self, told: Told, now: float) -> Told | Similar:
+        similar = Similar(told.subject, told.type, told.reason, told.action)
+        seen = self._messages.get(similar)
+        if seen is None or now - seen.since > self._limits.window_seconds:
+            seen = self._messages[similar] = _Messages(now)
+            _trim(self._messages, self._limits.remembered)
+        if told.message in seen.texts:
+            return told
+        if len(seen.texts) < self._limits.similar:
+            seen.texts.add(told.message)
+            return told
+        return similar
+
+    def _allowed(self, subject: Subject) -> bool:
+        now, limits = self._clock.monotonic(), self._limits
+        bucket = self._buckets.get(subject)
+        if bucket is None:
+            bucket = self._buckets[subject] = _Bucket(limits.burst, now)
+            _trim(self._buckets, limits.remembered)
+        bucket.tokens = min(limits.burst, bucket.tokens + (now - bucket.since) / limits.refill_seconds)
+        bucket.since = now
+        if bucket.tokens < 1:
+            return False
+        bucket.tokens -= 1
+        return True
+
+
+def _trim(table: OrderedDict[Any, Any], size: int) -> None:
+    while len(table) > size:
+        table.popitem(last=False)
+
+
+def _name(told: Told, now: float) -> str:
+    """The same however often the event has to be sent; another when it happens anew after the window."""
+    text = "\0".join((told.subject.uid, told.type, told.reason, told.action, told.message, repr(now)))
+    return f"{told.subject.name[:236]}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
