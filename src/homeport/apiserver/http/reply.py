@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +14,7 @@ from multidict import CIMultiDict
 
 _COPY_LIMIT = 64 * 1024  # larger bodies are not copied together with their head
 _BARE = frozenset((204, 304))
+SLOW_SECONDS = 60.0
 
 
 def _line(status: int) -> str:
@@ -23,6 +25,16 @@ def _line(status: int) -> str:
 
 
 _LINES = {status.value: _line(status.value) for status in HTTPStatus}
+
+
+async def _drain(request: BaseRequest, transport: asyncio.Transport) -> None:
+    """Waits for the client to read; one that does not is cut off, for it holds on to a large body."""
+    try:
+        async with asyncio.timeout(SLOW_SECONDS):
+            await request.writer.drain()
+    except TimeoutError as error:
+        transport.abort()
+        raise ConnectionResetError("the client does not read its answer") from error
 
 
 class Reply(StreamResponse):
@@ -65,7 +77,7 @@ class Reply(StreamResponse):
             transport.write(head + body)
         else:
             transport.writelines((head, body))
-            await request.writer.drain()
+            await _drain(request, transport)
 
     def _head(self, request: BaseRequest) -> bytes:
         if request.version >= HttpVersion11:

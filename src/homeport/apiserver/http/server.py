@@ -86,6 +86,7 @@ class HttpServer:
         self.metrics.gauge(
             "apiserver_current_inflight_requests", "Requests under way.", "request_kind", self._limits.read
         )
+        self.metrics.gauge("homeport_http_connections", "Open connections.", "", lambda: {"": self.connections})
         self.metrics.registry.register(StoreCollector(registry.store))
         self.health.add("store", StoreCheck(registry.store))
         self.health.add("shutdown", lambda: "process is shutting down" if self._draining else "", live=False)
@@ -115,6 +116,10 @@ class HttpServer:
         )
         self.watches.start()
         return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def connections(self) -> int:
+        return len(self._http.connections) if self._http is not None else 0
 
     async def drain(self, seconds: float = 10.0) -> None:
         """No new connections, watches end, running requests finish; then everything is closed."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -181,3 +182,8 @@ async def serving(*, tls: ssl.SSLContext | None = None, **options: Any) -> Async
         yield Api(server, registry, session, f"{scheme}://127.0.0.1:{port}", port)
     await server.stop()
     await store.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - nothing announces what tests wait for
+        await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving
+from http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, until
 
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.pki import PKI
@@ -171,6 +171,21 @@ async def test_a_client_that_never_finishes_its_request_does_not_hold_up_the_end
         await writer.drain()
         async with asyncio.timeout(5):
             await api.server.drain(0.1)
+        writer.close()
+
+
+async def test_a_client_that_does_not_read_its_list_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeport.apiserver.http.reply.SLOW_SECONDS", 0.05)
+    async with serving() as api:
+        for number in range(30):
+            await api.post(CONFIG_MAPS, config_map(f"c{number}", text="x" * 900_000))
+        idle = api.server.connections
+        _, writer = await asyncio.open_connection("127.0.0.1", api.port, limit=1024)
+        writer.transport.pause_reading()
+        writer.write(f"GET {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n\r\n".encode())
+        async with asyncio.timeout(20):
+            await until(lambda: api.server.connections > idle)
+            await until(lambda: api.server.connections == idle)
         writer.close()
 
 

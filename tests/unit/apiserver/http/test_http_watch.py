@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from http_serving import ADMIN, TABLE, WIDGETS, Api, serving, widget
+from http_serving import ADMIN, TABLE, WIDGETS, Api, serving, until, widget
 
 BOOKMARKED = "watch=1&allowWatchBookmarks=true"
 
@@ -31,11 +31,6 @@ async def watching(api: Api, query: str = "watch=1", **headers: str) -> AsyncIte
     async with api.session.get(f"{api.base}{WIDGETS}?{query}", headers=sent) as response:
         assert response.status == 200, await response.text()
         yield Lines(response)
-
-
-async def until(condition: Any) -> None:
-    while not condition():  # noqa: ASYNC110 - nothing announces what tests wait for
-        await asyncio.sleep(0)
 
 
 async def test_events_come_as_lines_in_order(api: Api) -> None:
