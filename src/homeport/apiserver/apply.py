@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.metadata import metadata_of
+from homeport.apiserver.metadata import check_immutable, metadata_of, strip_create
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
 from homeport.apiserver.target import Target
@@ -55,8 +55,9 @@ class Applier:
         if uid := meta.get("uid"):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise target.conflict(why)
+        ctx.may_create()
         obj = self._merge(ctx, target, None, applied, force)
-        metadata_of(obj).pop("resourceVersion", None)
+        strip_create(metadata_of(obj))
         self._writer.check_address(target, obj)
         return await self._writer.create_owned(ctx, target, obj)
 
@@ -64,9 +65,7 @@ class Applier:
         self, ctx: Context, target: Target, record: Record, applied: Json, meta: Json, force: bool
     ) -> bytes:
         old = await self._writer.decode(target, record)
-        if (uid := meta.get("uid")) and uid != old["metadata"].get("uid"):
-            current = old["metadata"].get("uid")
-            raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
+        check_immutable(target, meta, old["metadata"])
         if (wanted := meta.get("resourceVersion")) and wanted != str(record.revision):
             raise target.conflict(MODIFIED)
         obj = self._merge(ctx, target, await self._writer.decode(target, record), applied, force)

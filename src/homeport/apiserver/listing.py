@@ -13,6 +13,7 @@ from homeport.apiserver.view import Selection, views
 from homeport.client.errors import BadRequest, Cause, Expired, Invalid, Timeout, invalid
 from homeport.store import Compacted, FutureRevision, Record, Store
 
+_CONTINUE_FORMAT = "meta.k8s.io/v1"
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -43,7 +44,8 @@ def parse_revision(text: str, field: str = "resourceVersion") -> int:
 
 
 def _bad_option(field: str, message: str) -> Invalid:
-    return invalid("meta.k8s.io", "ListOptions", "", [Cause("FieldValueInvalid", message, field)])
+    reason = "FieldValueForbidden" if message.startswith("Forbidden") else "FieldValueNotSupported"
+    return invalid("meta.k8s.io", "ListOptions", "", [Cause(reason, message, field)])
 
 
 def too_large(wanted: int, current: int) -> Timeout:
@@ -59,7 +61,7 @@ def too_old(wanted: int, oldest: int) -> Expired:
 
 
 def encode_continue(revision: int, after: str) -> str:
-    raw = orjson.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": after})
+    raw = orjson.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": after})
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -67,12 +69,22 @@ def decode_continue(token: str) -> tuple[int, str]:
     """The revision (-1: inconsistent, read what is there now) and the last name already given."""
     try:
         raw = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        revision, after, version = raw["rv"], raw["start"], raw["v"]
-    except (ValueError, KeyError, TypeError, binascii.Error) as error:
-        raise BadRequest("continue key is not valid: it was not made by this server") from error
-    if version != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(after, str) or revision == 0:
-        raise BadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+        version, revision, after = raw.get("v"), raw.get("rv", 0), raw.get("start", "")
+    except (ValueError, AttributeError, binascii.Error) as error:
+        raise _bad_token("it was not made by this server") from error
+    if version != _CONTINUE_FORMAT:
+        raise _bad_token(f"server does not recognize this encoded version {version}")
+    if not isinstance(revision, int) or revision == 0:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
+    if not isinstance(after, str) or not after:
+        raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
+    if ".." in after.split("/"):
+        raise _bad_token(f"/{after}")
     return revision, after
+
+
+def _bad_token(why: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid: {why}")
 
 
 def _check(options: ListOptions) -> None:

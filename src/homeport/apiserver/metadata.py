@@ -9,6 +9,7 @@ from typing import Any
 
 from homeport.apiserver.name import dns_label, dns_subdomain, label_key, label_value
 from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.target import Target
 from homeport.client.errors import BadRequest, Cause
 
 # Consonants and digits that form no words and are not mistaken for each other, as Kubernetes picks them.
@@ -35,10 +36,31 @@ def metadata_of(obj: Json) -> Json:
     return meta
 
 
+def tidy(meta: Json) -> None:
+    """Drops what is empty, as a round trip through Kubernetes' ObjectMeta does."""
+    for field in [f for f, value in meta.items() if value is None or value == "" or value == [] or value == {}]:
+        del meta[field]
+
+
+def strip_create(meta: Json) -> None:
+    """What the client says about identity and deletion counts for nothing, and is owned by nobody."""
+    for field in _SET_BY_SERVER + _SET_BY_SERVER_TOO:
+        if field != "generation":  # kinds that don't count it keep what they are given
+            meta.pop(field, None)
+
+
+def check_immutable(target: Target, meta: Json, old: Json) -> None:
+    """A patch may not touch these; a whole new body is simply overruled."""
+    for field in ("uid", "deletionTimestamp"):
+        given = meta.get(field)
+        if given and given != old.get(field):
+            cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": field is immutable', f"metadata.{field}")
+            raise target.invalid([cause])
+
+
 def stamp_create(meta: Json, now: str) -> None:
     """A new object's identity. Whatever the client said about it is overruled."""
-    for field in _SET_BY_SERVER + _SET_BY_SERVER_TOO:
-        meta.pop(field, None)
+    strip_create(meta)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = generated_name(meta["generateName"])
     meta["uid"] = str(uuid.uuid4())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -28,6 +28,7 @@ class Context:
     dry_run: bool = False
     field_validation: str = "Warn"  # Strict, Warn, Ignore
     warnings: list[str] = field(default_factory=list)
+    may_create: Callable[[], None] = lambda: None  # raises Forbidden: a PATCH or PUT is about to create the object
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:

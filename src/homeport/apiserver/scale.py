@@ -44,7 +44,7 @@ def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
     }
 
 
-def apply_scale(obj: Json, scale: Scale, wanted: Json) -> None:
+def apply_scale(obj: Json, scale: Scale, wanted: Json, *, custom: bool) -> None:
     """Writes the wanted replica count into the object."""
     spec = wanted.get("spec")
     if spec is not None and not isinstance(spec, dict):
@@ -52,7 +52,7 @@ def apply_scale(obj: Json, scale: Scale, wanted: Json) -> None:
     replicas = (spec or {}).get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest(f"spec.replicas: expected an integer, got {type(replicas).__name__}")
-    if replicas < 0:
+    if replicas < 0 and not custom:  # a custom kind's own schema says what it takes
         cause = Cause(
             "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
         )

@@ -9,7 +9,7 @@ from homeport.client.errors import ApiError, Cause, Conflict, Invalid, conflict,
 class Target:
     """The address of one write, and what messages call it."""
 
-    __slots__ = ("at", "key", "name", "namespace", "served", "subresource")
+    __slots__ = ("at", "called", "faults", "key", "name", "namespace", "served", "subresource")
 
     def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
         self.served = served
@@ -17,12 +17,17 @@ class Target:
         self.namespace = namespace if served.namespaced else ""
         self.name = name
         self.subresource = subresource
+        self.faults: list[Cause] = []  # what is wrong already before the object is validated
+        self.called = served.kind  # the kind as the client called it
         self.key = f"{self.namespace}/{name}" if served.namespaced else name
 
     def rename(self, name: str) -> None:
         """The name is known: generated, or changed on the way."""
         self.name = name
         self.key = f"{self.namespace}/{name}" if self.served.namespaced else name
+
+    def fault(self, cause: Cause) -> None:
+        self.faults.append(cause)
 
     def not_found(self) -> ApiError:
         return not_found(self.served.group, self.served.plural, self.name)
@@ -31,4 +36,4 @@ class Target:
         return conflict(self.served.group, self.served.plural, self.name, why)
 
     def invalid(self, causes: list[Cause]) -> Invalid:
-        return invalid(self.served.group, self.served.kind, self.name, causes)
+        return invalid(self.served.group, self.called, self.name, causes)

@@ -13,7 +13,15 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.admission import Admission, Attributes
-from homeport.apiserver.metadata import carry_over, check_metadata, metadata_of, stamp_create
+from homeport.apiserver.metadata import (
+    carry_over,
+    check_immutable,
+    check_metadata,
+    metadata_of,
+    stamp_create,
+    strip_create,
+    tidy,
+)
 from homeport.apiserver.patch import patched
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
@@ -23,10 +31,12 @@ from homeport.apiserver.view import convert, memo_of, peek_view, to_version, vie
 from homeport.client.errors import (
     BadRequest,
     Cause,
+    Invalid,
     already_exists,
     invalid,
 )
 from homeport.machinery.apply import managed
+from homeport.machinery.apply.entry import is_reset
 from homeport.store import Mismatch, Missing, Record, Store
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -43,21 +53,19 @@ class Writer:
     # -- create ------------------------------------------------------------------------------------------------
 
     async def create(self, ctx: Context, target: Target, body: Json) -> bytes:
-        meta = self.check_address(target, body)
+        meta = self._read(ctx, target, body)
         if meta.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
+        strip_create(meta)
         stem = "" if meta.get("name") else meta.get("generateName", "")
         for attempt in range(_NAME_ATTEMPTS):
             try:
-                return await self._create(ctx, target, orjson.loads(orjson.dumps(body)) if stem else body)
+                obj = orjson.loads(orjson.dumps(body)) if stem else body
+                return await self.create_owned(ctx, target, obj, owned=False)
             except Mismatch as error:
                 if not stem or attempt + 1 == _NAME_ATTEMPTS:
                     raise already_exists(target.served.group, target.served.plural, target.name) from error
         raise AssertionError("unreachable")
-
-    async def _create(self, ctx: Context, target: Target, obj: Json) -> bytes:
-        self._prune(ctx, target.at, obj)
-        return await self.create_owned(ctx, target, obj, owned=False)
 
     async def create_owned(self, ctx: Context, target: Target, obj: Json, *, owned: bool = True) -> bytes:
         """Creates an object that was read already; `owned`: its managedFields are as they should be."""
@@ -84,6 +92,9 @@ class Writer:
 
     def _own(self, ctx: Context, target: Target, old: Json | None, obj: Json, now: str) -> None:
         """Notes who set what. Before admission: what a webhook adds belongs to nobody."""
+        if old is None and is_reset(obj["metadata"].get("managedFields")):
+            del obj["metadata"]["managedFields"]  # asked to track nobody
+            return
         managed.update(
             old,
             obj,
@@ -95,11 +106,22 @@ class Writer:
             status=target.at.status,
         )
 
-    def check_address(self, target: Target, body: Json) -> Json:
-        """Checks that the body belongs where it was sent, and gives its metadata."""
+    def _read(self, ctx: Context, target: Target, body: Json) -> Json:
+        """What decoding does: the body is what it says, has no unknown fields, and belongs where it was sent."""
         if not isinstance(body, dict):
             raise BadRequest(f"the body must be one object, got {type(body).__name__}")
         self._check_type(target, body)
+        given = body["metadata"].get("managedFields") if isinstance(body.get("metadata"), dict) else None
+        self._prune(ctx, target.at, body)
+        meta = self.check_address(target, body)
+        if target.served.custom:
+            tidy(meta)
+        if is_reset(given):
+            meta["managedFields"] = given  # an empty list is a wish, unlike other empty lists
+        return meta
+
+    def check_address(self, target: Target, body: Json) -> Json:
+        """Checks that the body belongs where it was sent, and gives its metadata."""
         meta = metadata_of(body)
         served = target.served
         if served.namespaced:
@@ -128,15 +150,19 @@ class Writer:
                 raise BadRequest("Object 'Kind' is missing in the request body")
             if not api_version:
                 raise BadRequest("Object 'apiVersion' is missing in the request body")
-        if kind and kind != resource.kind:
+            if api_version != resource.api_version:
+                raise BadRequest(
+                    f"the API version in the data ({api_version}) does not match the expected API version "
+                    f"({resource.api_version})"
+                )
+            if kind != resource.kind:
+                target.fault(Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}', "kind"))
+                target.called = str(kind)
+        elif (kind and kind != resource.kind) or (api_version and api_version != resource.api_version):
+            shown = api_version or resource.version
             raise BadRequest(
-                f'{kind} in version "{api_version}" cannot be handled as a {resource.kind}: '
-                f'no kind "{kind}" is served at this path'
-            )
-        if api_version and api_version != resource.api_version:
-            raise BadRequest(
-                f"the API version in the data ({api_version}) does not match the expected API version "
-                f"({resource.api_version})"
+                f'{kind or resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f'no kind "{kind or resource.kind}" is registered for version "{shown}"'
             )
         body["kind"], body["apiVersion"] = resource.kind, resource.api_version
 
@@ -145,9 +171,8 @@ class Writer:
     async def update(self, ctx: Context, target: Target, body: Json) -> tuple[bytes, bool]:
         if target.subresource == "scale":
             return await self._update_scale(ctx, target, body), False
-        meta = self.check_address(target, body)
+        meta = self._read(ctx, target, body)
         wanted = meta.get("resourceVersion", "")
-        self._prune(ctx, target.at, body)
         again = orjson.dumps(body)  # an attempt changes the body; a second one starts afresh
         for attempt in range(ATTEMPTS):
             record = self._store.head(target.served.bucket, target.key)
@@ -164,9 +189,10 @@ class Writer:
     async def _create_by_update(self, ctx: Context, target: Target, body: Json) -> bytes:
         if not target.served.create_on_update or target.subresource:
             raise target.not_found()
-        body["metadata"].pop("resourceVersion", None)
+        ctx.may_create()
+        strip_create(body["metadata"])
         try:
-            return await self._create(ctx, target, body)
+            return await self.create_owned(ctx, target, body, owned=False)
         except Mismatch as error:
             raise target.conflict(MODIFIED) from error
 
@@ -195,7 +221,7 @@ class Writer:
             record, _, obj = await self._load(target)
             if wanted and wanted != str(record.revision):
                 raise target.conflict(MODIFIED)
-            apply_scale(obj, scale, body)
+            apply_scale(obj, scale, body, custom=target.served.custom)
             try:
                 written = await self.replace(ctx, target, record, obj)
             except Mismatch:
@@ -211,22 +237,38 @@ class Writer:
             if target.subresource == "scale":
                 return await self._patch_scale(ctx, target, patch_type, patch, old), False
             body = patched(target, patch_type, patch, base)
-            meta = self.check_address(target, body)
-            self._check_patched_identity(target, meta, record, old)
-            self._prune(ctx, target.at, body)
+            self._read_patched(ctx, target, body, record, old)
             try:
                 return await self.replace(ctx, target, record, body, old), False
             except Mismatch:
                 continue
         raise target.conflict(MODIFIED)
 
-    def _check_patched_identity(self, target: Target, meta: Json, record: Record, old: Json) -> None:
+    def _read_patched(self, ctx: Context, target: Target, body: Json, record: Record, old: Json) -> None:
+        """The outcome of a patch is read like any body, but what is wrong with it is the patch's fault."""
+        meta = body.get("metadata")
+        if isinstance(meta, dict) and not meta.get("name"):
+            name = target.name
+            raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+        try:
+            self._check_patched_type(target, body)
+            meta = self._read(ctx, target, body)
+        except BadRequest as error:
+            if "does not match" in error.message:  # another object's name or namespace
+                raise
+            why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2] or error.message
+            cause = Cause("FieldValueInvalid", f'Invalid value: "{{...}}": {why}', "patch")
+            raise Invalid(f' "" is invalid: patch: {cause.message}', causes=[cause]) from error
         wanted = meta.get("resourceVersion", "")
         if wanted and wanted != str(record.revision):
             raise target.conflict(MODIFIED)
-        if (uid := meta.get("uid")) and uid != old["metadata"].get("uid"):
-            current = old["metadata"].get("uid")
-            raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
+        check_immutable(target, meta, old["metadata"])
+
+    def _check_patched_type(self, target: Target, body: Json) -> None:
+        wanted, given = target.at.resource.api_version, body.get("apiVersion")
+        if target.served.custom and given and given != wanted:
+            cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": must be {wanted}', "apiVersion")
+            raise invalid("", target.served.kind, target.name, [cause])
 
     async def _patch_scale(self, ctx: Context, target: Target, patch_type: str, patch: Any, old: Json) -> bytes:
         scale = target.at.scale
@@ -276,7 +318,16 @@ class Writer:
             return await self._remove(ctx, target, record, obj)
         if obj == old or ctx.dry_run:
             return orjson.dumps(obj)
+        if at.resource.version != served.storage and await self._same_when_stored(target, record, obj):
+            return await view(record, served, at)
         return await self._put(target, obj, expect=record.revision)
+
+    async def _same_when_stored(self, target: Target, record: Record, obj: Json) -> bool:
+        """The other version has fields that the stored one lacks: a change of those alone is none."""
+        stored, before = await self._to_storage(target, obj), orjson.loads(record.value)
+        for each in (stored, before):
+            each["metadata"].pop("managedFields", None)
+        return bool(stored == before)
 
     def _hold(self, target: Target, obj: Json, old: Json) -> None:
         """What this write may not change is as it was."""
@@ -309,24 +360,22 @@ class Writer:
                 obj.pop("status", None)
 
     async def _remove(self, ctx: Context, target: Target, record: Record, obj: Json) -> bytes:
-        """The last finalizer went: the update is a deletion."""
+        """The last finalizer went: the update is a deletion. Watchers are told the last state that was stored."""
         if ctx.dry_run:
             return orjson.dumps(obj)
-        stored = await self._to_storage(target, obj)
+        last = encoder(orjson.loads(record.value))
         try:
-            change = await self._store.delete(target.served.bucket, target.key, encoder(stored), expect=record.revision)
+            await self._store.delete(target.served.bucket, target.key, last, expect=record.revision)
         except Missing as error:
             raise target.not_found() from error
-        assert change.value is not None
-        return await view(
-            Record(change.bucket, change.name, change.value, 0, change.revision), target.served, target.at
-        )
+        return orjson.dumps(obj)
 
     # -- steps -------------------------------------------------------------------------------------------------
 
     def _prune(self, ctx: Context, at: Version, obj: Json) -> None:
         unknown = at.checker.prune(obj)
         if unknown and ctx.field_validation != "Ignore":
+            unknown.sort(key=lambda path: not path.startswith("metadata."))  # as they are found when decoding
             texts = [f'unknown field "{path}"' for path in unknown]
             if ctx.field_validation == "Strict":
                 kind, version = at.resource.kind, at.resource.version
@@ -367,7 +416,7 @@ class Writer:
 
     def _validate(self, target: Target, obj: Json, old: Json | None) -> None:
         served = target.served
-        causes = check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
+        causes = target.faults + check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
         checker = target.at.checker
         if target.subresource == "status" and old is not None:
             violations = checker.validate_status(obj, old)
@@ -389,7 +438,10 @@ class Writer:
             return obj
         api_version = f"{served.group}/{served.storage}" if served.group else served.storage
         copy = orjson.loads(orjson.dumps(obj))
-        return (await to_version([copy], served, served.storage, api_version))[0]
+        stored = (await to_version([copy], served, served.storage, api_version))[0]
+        if served.custom and served.storage in served.versions:
+            served.versions[served.storage].checker.settle(stored)
+        return stored
 
     async def _put(self, target: Target, obj: Json, *, expect: int) -> bytes:
         served, at = target.served, target.at
