@@ -29,9 +29,9 @@ class TracingUnavailable(Exception):
 
 
 def enable(provider: Any = None) -> None:
-    """What is made from here on is traced. `provider`: a TracerProvider of OpenTelemetry; None: one that exports by OTLP.
+    """What is made from here on is traced. Raises TracingUnavailable.
 
-    Raises TracingUnavailable.
+    `provider`: a TracerProvider of OpenTelemetry; None: one that exports by OTLP.
     """
     global _tracer
     from homeport import __version__

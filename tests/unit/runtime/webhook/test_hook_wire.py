@@ -12,13 +12,16 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from gadget_sample import GADGET, gadget, make_hooks
-from hook_world import SECRET, by_webhook, embedded, in_process, running, until
+from gadget_sample import DEFINITION, GADGET, OLD_GADGET, gadget, make_hooks
+from hook_world import CRDS, SECRET, by_webhook, embedded, in_process, running, until
 
 from homeport.api.meta import Resource
-from homeport.client.errors import Internal, Unavailable
+from homeport.apiserver.auth.pki import PKI
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.client.errors import Internal, Invalid, Unavailable
 from homeport.client.protocol import Key
 from homeport.runtime.webhook.configuration import INJECT_ANNOTATION, MUTATING, VALIDATING, Url, render_configurations
+from homeport.runtime.webhook.embedded import install
 from homeport.runtime.webhook.hook import Hooks, Json
 from homeport.runtime.webhook.server import WebhookServer
 from homeport.runtime.webhook.wire import Limits
@@ -220,6 +223,26 @@ async def test_a_hook_that_breaks_fails_the_request_in_either_world(tmp_path: Pa
         with pytest.raises(Internal, match="a hook failed; see the log of the webhook server"):
             await world.client.create(gadget("bad"), kind=GADGET)
         await world.client.create(gadget("good"), kind=GADGET)
+
+
+async def test_hooks_hold_for_kinds_that_were_there_before_them(tmp_path: Path) -> None:
+    async def start() -> EmbeddedServer:
+        return await EmbeddedServer.open(tmp_path / "state.db", PKI.ensure(tmp_path / "pki"))
+
+    server = await start()
+    install(make_hooks(), server)
+    await server.client().create(DEFINITION, kind=CRDS)
+    await server.custom.settled()
+    await server.client().create(gadget("a", replicas=4), kind=GADGET)
+    await server.close()
+    server = await start()
+    install(make_hooks(), server)
+    assert (await server.client().get(OLD_GADGET, Key("default", "a")))["spec"]["count"] == 4
+    with pytest.raises(Invalid):
+        await server.client().create(gadget("b", "v1alpha1", count=6), kind=OLD_GADGET)
+    with pytest.raises(Internal, match=r"conversion of hook.homeport.test/v1alpha1, Kind=Gadget failed"):
+        await server.client().create(gadget("c", "v1alpha1", count=99), kind=OLD_GADGET)
+    await server.close()
 
 
 async def test_it_waits_for_an_api_that_is_away(tmp_path: Path) -> None:
