@@ -41,7 +41,8 @@ class LogTail:
             processors.remove(self._keep)
 
     def _keep(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        line = {"level": method, **structlog.contextvars.get_contextvars(), **event}
+        bound = dict(sorted(structlog.contextvars.get_contextvars().items()))
+        line = {"level": method, **bound, **event}
         if line.get("exc_info") is True:
             line["exc_info"] = sys.exc_info()[1]
         self._lines.append(line)
