@@ -66,6 +66,11 @@ class Metrics(Collector):
         durations.counts[bisect_left(BUCKETS, seconds)] += 1
         durations.sum += seconds
 
+    @property
+    def total(self) -> int:
+        """Requests that were answered."""
+        return sum(self._requests.values())
+
     def started(self, labels: Labels) -> None:
         """A watch or another request that stays open."""
         self._running[labels] = self._running.get(labels, 0) + 1

@@ -1,4 +1,4 @@
-"""The running instance of a data directory: who it is, how to find it, how to stop it."""
+"""The running instance of a data directory: who it is, how to find it, how to stop it, and that there is only one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import msgspec
 
 from homeport.apiserver.auth.file import write_private
 
+# Paths of the running plane's own API, beside those of Kubernetes.
+BACKUP_PATH = "/homeport/backup"
+STATUS_PATH = "/homeport/status"
+
 
 class Instance(msgspec.Struct, frozen=True):
     """What `homeport up` writes down once it is ready."""
@@ -24,6 +28,52 @@ class Instance(msgspec.Struct, frozen=True):
     def running(self, data: Path) -> bool:
         """Alive, and still the one that holds this data: process numbers are used again."""
         return _alive(self.pid) and _holds(data, self.pid)
+
+
+class AlreadyRunning(Exception):
+    """Another process has the data directory, or is about to."""
+
+    def __init__(self, data: Path, pid: int | None) -> None:
+        by = f" by process {pid}" if pid else ""
+        super().__init__(
+            f"{data} is already in use{by}: stop it with 'homeport down', or choose another with --data DIR"
+        )
+        self.pid = pid
+
+
+class Claim:
+    """The right to a data directory, from before the first file is made in it until the process ends.
+
+    The database has a lock of its own; keys are made before there is one, and two that start together must not both
+    make them.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._file = os.open(data / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._file, 32, 0).strip()
+            os.close(self._file)
+            raise AlreadyRunning(data, int(holder) if holder.isdigit() else None) from None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        # The file stays: removing it would race with the next holder.
+        os.close(self._file)
+
+
+def claimed(data: Path) -> bool:
+    """Whether some process has the directory, ready or not yet."""
+    try:
+        with (data / "run.lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def read_instance(data: Path) -> Instance | None:

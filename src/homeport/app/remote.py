@@ -9,11 +9,13 @@ from typing import Any
 import orjson
 
 from homeport.client import kubeconfig
-from homeport.client.http import HttpClient
+from homeport.client.quick import import_aiohttp
 
 
 def ask(config: Path, path: str, method: str = "POST") -> Any:
     """The JSON answer of a path of the plane's own. Raises ApiError."""
+    import_aiohttp()
+    from homeport.client.http import HttpClient
 
     async def call() -> Any:
         client = HttpClient(kubeconfig.load(config))

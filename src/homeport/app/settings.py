@@ -46,14 +46,14 @@ class Settings:
         return self.data / "audit.log"
 
 
-def parse_listen(text: str) -> tuple[str, int]:
+def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:
     """`HOST:PORT`, `[::1]:PORT`, `:PORT` (loopback) or `HOST` (port 6443)."""
     host, colon, port = text.rpartition(":")
     if not colon or (text.startswith("[") and text.endswith("]")):
         host, port = text, "6443"
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if ":" in host and not text.startswith("["):
-        raise SettingsError(f"--listen {text!r}: write an IPv6 address in brackets, such as [::1]:6443")
+        raise SettingsError(f"{option} {text!r}: write an IPv6 address in brackets, such as [::1]:6443")
     if not port.isdigit() or int(port) > 65535:
-        raise SettingsError(f"--listen {text!r}: the port must be a number from 0 to 65535, such as 127.0.0.1:6443")
+        raise SettingsError(f"{option} {text!r}: the port must be a number from 0 to 65535, such as 127.0.0.1:6443")
     return host, int(port)

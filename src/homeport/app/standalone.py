@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
-import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import structlog
 
 from homeport import __version__
 from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
-from homeport.app.instance import Instance, remove_instance, write_instance
+from homeport.app.describe import describe
+from homeport.app.description import Description
+from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
+from homeport.app.part import Part
+from homeport.app.plugins import Install, install
 from homeport.app.port import holder
 from homeport.app.settings import Settings
+from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
 from homeport.runtime.manager import Manager
+from homeport.runtime.metric import METRICS
 from homeport.store import AesGcm, Store
 
 log = structlog.get_logger(__name__)
 
-BACKUP_PATH = "/homeport/backup"
-STATUS_PATH = "/homeport/status"
 _RENEWAL_CHECK_SECONDS = 6 * 3600.0
 
 
@@ -38,29 +41,41 @@ class StartError(Exception):
     """The plane can't start; the text says why and what to do."""
 
 
-async def run(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Starts, calls `ready(url)`, and returns after SIGTERM or SIGINT, with everything finished and closed."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    server = await start(settings)
+async def run(settings: Settings, show: Show, installs: Sequence[Install] = ()) -> None:
+    """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed."""
+    stopping = stop_event()
+    make_private_dir(settings.data)
+    claim = Claim(settings.data)
     try:
-        write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
-        ready(server.url)
-        working = asyncio.create_task(_parts(server, settings).run())
+        server = await start(settings)
+        try:
+            await _work(server, settings, show, installs, stopping)
+        finally:
+            remove_instance(settings.data)
+            await server.close()
+    finally:
+        claim.release()
+
+
+async def _work(
+    server: EmbeddedServer, settings: Settings, show: Show, installs: Sequence[Install], stopping: asyncio.Event
+) -> None:
+    parts = _parts(server, settings, show.changed, installs)
+    assert server.http is not None
+    server.http.root.act(STATUS_PATH, lambda: _answer(server, parts))
+    write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
+    show.ready(server.url)
+    working = [asyncio.create_task(parts.run()), asyncio.create_task(show.follow(lambda: _describe(server, parts)))]
+    try:
         await stopping.wait()
         log.info("stopping")
-        working.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await working
     finally:
-        remove_instance(settings.data)
-        await server.close()
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
 
 
 async def start(settings: Settings) -> EmbeddedServer:
-    make_private_dir(settings.data)
     pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
     audit = settings.audit_log if settings.audit else None
     server = await EmbeddedServer.open(settings.database, pki, audit=audit)
@@ -71,7 +86,7 @@ async def start(settings: Settings) -> EmbeddedServer:
         raise _listen_error(settings, error) from error
     assert server.http is not None
     server.http.root.act(BACKUP_PATH, lambda: _copy_database(server, settings))
-    server.http.root.act(STATUS_PATH, lambda: _describe(server))
+    server.http.metrics.registry.register(METRICS)
     pki.write_kubeconfig(settings.kubeconfig, url)
     return server
 
@@ -95,10 +110,20 @@ async def copy_closed(settings: Settings) -> Path:
         await store.close()
 
 
-async def _describe(server: EmbeddedServer) -> dict[str, Any]:
+async def _answer(server: EmbeddedServer, parts: Supervisor) -> Any:
+    return msgspec.to_builtins(_describe(server, parts))
+
+
+def _describe(server: EmbeddedServer, parts: Supervisor) -> Description:
     store = server.store
     buckets = {bucket: store.count(bucket) for bucket in sorted(store.buckets())}
-    return {"revision": store.revision, "objects": {bucket: count for bucket, count in buckets.items() if count}}
+    return describe(
+        parts.parts,
+        parts.managers,
+        objects={bucket: count for bucket, count in buckets.items() if count},
+        revision=store.revision,
+        requests=server.http.metrics.total if server.http is not None else 0,
+    )
 
 
 def _listen_error(settings: Settings, error: OSError) -> StartError:
@@ -110,16 +135,21 @@ def _listen_error(settings: Settings, error: OSError) -> StartError:
     return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")
 
 
-def _parts(server: EmbeddedServer, settings: Settings) -> Supervisor:
-    async def loops() -> None:
+def _parts(
+    server: EmbeddedServer, settings: Settings, changed: Callable[[Part], None], installs: Sequence[Install]
+) -> Supervisor:
+    def loops() -> Manager:
         manager = Manager(server.client(), name="homeport")
         install_builtin(server, manager)
-        await manager.run()
+        return manager
 
-    supervisor = Supervisor()
+    supervisor = Supervisor(changed=changed)
     supervisor.add("certificates", lambda: _renew_certificates(server, settings))
     supervisor.add("cluster roles", server.aggregator.run)
-    supervisor.add("loops", loops)
+    supervisor.add_manager("loops", loops)
+    if installs:
+        # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
+        supervisor.add_manager("controllers", lambda: install(Manager(server.client(), name="homeport"), installs))
     return supervisor
 
 

@@ -4,67 +4,86 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import structlog
 
+from homeport.app.part import ManagerPart, Part
 from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.manager import Manager
 from homeport.runtime.queue import Backoff
 
 log = structlog.get_logger(__name__)
 
-State = Literal["starting", "running", "waiting"]
 _STEADY_SECONDS = 60.0  # after that long without a crash the next pause is the shortest again
 
 
-@dataclass(slots=True)
-class Part:
-    name: str
-    run: Callable[[], Awaitable[None]]
-    state: State = "starting"
-    crashes: int = 0
-    error: str = ""
-
-
 class Supervisor:
-    def __init__(self, *, backoff: Backoff | None = None, clock: Clock | None = None) -> None:
+    """`changed` is told whenever a part changes its state."""
+
+    def __init__(
+        self,
+        *,
+        changed: Callable[[Part], None] = lambda part: None,
+        backoff: Backoff | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.parts: list[Part] = []
+        self._managers: list[ManagerPart] = []
+        self._changed = changed
         self._backoff = backoff or Backoff(first=0.5, limit=60.0)
         self._clock = clock or SystemClock()
 
     def add(self, name: str, run: Callable[[], Awaitable[None]]) -> Part:
         """`run` is called anew after each crash: it makes whatever it needs itself."""
-        part = Part(name, run)
+        part = Part(name, run, changed=self._changed)
         self.parts.append(part)
         return part
 
+    def add_manager(self, name: str, make: Callable[[], Manager]) -> Part:
+        """A manager, made anew after each crash."""
+        kept = ManagerPart(make)
+        part = kept.part = self.add(name, kept.run)
+        self._managers.append(kept)
+        return part
+
+    @property
+    def managers(self) -> list[Manager]:
+        """Those that run now, or ran last."""
+        return [kept.manager for kept in self._managers if kept.manager is not None]
+
     async def run(self) -> None:
         """Until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for part in self.parts:
+                    group.create_task(self._keep(part), name=part.name)
+        finally:
             for part in self.parts:
-                group.create_task(self._keep(part), name=part.name)
+                part.become("stopped")
 
     async def _keep(self, part: Part) -> None:
+        reporting = any(kept.part is part for kept in self._managers)
         failures = 0
         while True:
             started = self._clock.monotonic()
-            part.state = "running"
-            try:
-                await part.run()
-                why = "it ended by itself"
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:
-                why = _say(error)
-                log.exception("a part of the plane crashed", part=part.name)
+            part.become("starting" if reporting else "running")
+            why = await self._attempt(part)
+            failures = 1 if self._clock.monotonic() - started > _STEADY_SECONDS else failures + 1
             part.crashes += 1
             part.error = why
-            part.state = "waiting"
-            failures = 1 if self._clock.monotonic() - started > _STEADY_SECONDS else failures + 1
-            delay = self._backoff.delay(failures)
-            log.warning("starting it again", part=part.name, error=why, retry_in=round(delay, 1))
-            await asyncio.sleep(delay)
+            part.retry_in = self._backoff.delay(failures)
+            part.become("waiting")
+            log.warning("starting it again", part=part.name, error=why, retry_in=round(part.retry_in, 1))
+            await asyncio.sleep(part.retry_in)
+
+    async def _attempt(self, part: Part) -> str:
+        """Why it ended."""
+        try:
+            await part.run()
+        except Exception as error:
+            log.exception("a part of the plane crashed", part=part.name)
+            return _say(error)
+        return "it ended by itself"
 
 
 def _say(error: BaseException) -> str:

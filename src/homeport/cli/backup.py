@@ -44,11 +44,10 @@ def command(file: Path, data: Path, force: bool) -> None:
 
 def _copy(settings: Settings) -> Path:
     """A consistent copy of the database: by the running plane, or by ourselves when there is none."""
-    from homeport.app.instance import read_instance
+    from homeport.app.instance import BACKUP_PATH, read_instance
 
     if read_instance(settings.data) is not None:
         from homeport.app.remote import ask
-        from homeport.app.standalone import BACKUP_PATH
 
         return Path(ask(settings.kubeconfig, BACKUP_PATH)["database"])
     import asyncio

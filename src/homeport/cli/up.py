@@ -7,16 +7,21 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from homeport.app.instance import read_instance
-from homeport.app.settings import Settings, SettingsError
+from homeport.app.instance import claimed, read_instance
+from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli.option import data as data_option
 
 _START_SECONDS = 60.0
 _LOG_TAIL = 15
+_EMBEDDED_ONLY = ("data", "listen", "detach", "audit")
+_CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
 
 @click.command()
@@ -24,7 +29,7 @@ _LOG_TAIL = 15
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    default="127.0.0.1:6443",
+    default=DEFAULT_LISTEN,
     show_default=True,
     envvar="HOMEPORT_LISTEN",
     help="where to serve the API",
@@ -32,10 +37,30 @@ _LOG_TAIL = 15
 @click.option("--detach", is_flag=True, help="go on in the background; returns when the plane is ready")
 @click.option("--audit", is_flag=True, help="write who did what to DIR/audit.log")
 @click.option(
+    "--kubeconfig",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="run the controllers on this cluster, instead of a server of our own",
+)
+@click.option("--context", metavar="NAME", default="", help="of the kubeconfig; default: its current context")
+@click.option("--namespace", metavar="NAME", default="", help="where replicas keep their Lease; default: the context's")
+@click.option("--shards", is_flag=True, help="replicas share the work, instead of one working and the others waiting")
+@click.option("--health", metavar="HOST:PORT", default="", help="serve /healthz, /readyz and /metrics there")
+@click.option("--plugin", "plugins", metavar="MODULE:FUNCTION", multiple=True, help="controllers to run besides ours")
+@click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
-def command(data: Path, listen: str, detach: bool, audit: bool, log_level: str) -> None:
-    """Start the management plane: a Kubernetes API on SQLite, nothing else needed."""
+@click.pass_context
+def command(ctx: click.Context, /, data: Path, listen: str, detach: bool, audit: bool, **more: Any) -> None:
+    """Start the management plane: a Kubernetes API on SQLite, nothing else needed.
+
+    With --kubeconfig the controllers run on that cluster; start several for availability.
+    """
+    if more["kubeconfig"] is not None:
+        _refuse(ctx, _EMBEDDED_ONLY, "is for a server of our own: leave it out, or leave out --kubeconfig")
+        _run_on_cluster(**more)
+        return
+    _refuse(ctx, _CLUSTER_ONLY, "needs --kubeconfig FILE")
     try:
         settings = Settings.make(data, listen, audit=audit)
     except SettingsError as error:
@@ -48,42 +73,94 @@ def command(data: Path, listen: str, detach: bool, audit: bool, log_level: str) 
             return
         raise SystemExit(1)
     if detach:
-        _detach(settings, log_level)
+        _detach(settings, more["log_level"], more["plugins"])
     else:
-        _run(settings, log_level)
+        _run(settings, more["log_level"], more["plugins"])
+
+
+def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
+    for name in names:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} {why}")
 
 
 def _next_step(settings: Settings) -> str:
     return f"next: export KUBECONFIG={settings.kubeconfig} && kubectl get namespaces"
 
 
-def _run(settings: Settings, log_level: str) -> None:
-    from homeport.app import log
-    from homeport.client.quick import import_aiohttp
-
-    log.import_structlog()  # before anything that would import them in full
-    import_aiohttp()
-    import uvloop
-
+def _run(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
+    _import_quickly()
     from homeport.apiserver.auth.pki import PkiError
     from homeport.app import standalone
+    from homeport.app.instance import AlreadyRunning
+    from homeport.app.plugins import PluginError, chosen
     from homeport.store import StoreError
 
-    def ready(url: str) -> None:
-        click.echo(f"Homeport is ready at {url}")
-        click.echo(f"kubeconfig: {settings.kubeconfig}")
-        click.echo(_next_step(settings))
-        sys.stdout.flush()
+    def told(url: str) -> list[str]:
+        return [f"Homeport is ready at {url}", f"kubeconfig: {settings.kubeconfig}", _next_step(settings)]
 
-    log.configure(level=log_level)
+    show = _show(told, log_level)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(standalone.run(settings, ready))
-    except (standalone.StartError, StoreError, PkiError, OSError) as error:
+        _loop(standalone.run(settings, show, chosen(plugins)))
+    except PluginError as error:
+        raise click.UsageError(str(error)) from error
+    except (AlreadyRunning, standalone.StartError, StoreError, PkiError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _detach(settings: Settings, log_level: str) -> None:
+def _run_on_cluster(*, log_level: str, plugins: Sequence[str], **more: Any) -> None:
+    _import_quickly()
+    from homeport.app import manager
+    from homeport.app.plugins import PluginError, chosen
+    from homeport.app.settings import parse_listen
+    from homeport.client.config import ConfigError
+
+    def told(url: str) -> list[str]:
+        return [f"Homeport runs its controllers on {url}"]
+
+    try:
+        health = parse_listen(more.pop("health"), option="--health") if more["health"] else None
+        cluster = manager.Cluster(health=health, **{k: v for k, v in more.items() if k != "health"})
+        _loop(manager.run(cluster, _show(told, log_level), chosen(plugins)))
+    except (PluginError, SettingsError) as error:
+        raise click.UsageError(str(error)) from error
+    except (ConfigError, manager.StartError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _import_quickly() -> None:
+    """Before anything that would import these in full, for half of the time that a start takes."""
+    from homeport.app.log import import_structlog
+    from homeport.client.quick import import_aiohttp
+
+    import_structlog()
+    import_aiohttp()
+
+
+def _show(told: Callable[[str], Sequence[str]], log_level: str) -> Any:
+    """A view that is redrawn where somebody can see it, lines otherwise."""
+    from homeport.app import log
+
+    if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        from homeport.cli.render import Screen, switch_log
+
+        switch = switch_log() if sys.stderr.isatty() else None
+        log.configure(level=log_level)
+        return Screen(told, log=switch)
+    from homeport.cli.line import Lines
+
+    log.configure(level=log_level)
+    return Lines(told)
+
+
+def _loop(main: Coroutine[Any, Any, None]) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+def _detach(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
     """Starts the same command as a process of its own and waits until it says that it is ready."""
     from homeport.apiserver.auth.file import make_private_dir
 
@@ -91,6 +168,7 @@ def _detach(settings: Settings, log_level: str) -> None:
     listen = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
     arguments = [sys.executable, "-m", "homeport", "up", "--data", str(settings.data), "--listen", listen]
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
+    arguments += [f"--plugin={name}" for name in plugins]
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size
     try:
@@ -99,10 +177,15 @@ def _detach(settings: Settings, log_level: str) -> None:
         )
     finally:
         os.close(descriptor)
+    _await_ready(settings, child, start)
+
+
+def _await_ready(settings: Settings, child: subprocess.Popen[bytes], log_start: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while (instance := read_instance(settings.data)) is None:
-        if child.poll() is not None:
-            raise click.ClickException(f"the plane did not start:\n{_tail(settings.log, start)}")
+        # Somebody may have started another in the same moment: then that one is the plane.
+        if child.poll() is not None and not claimed(settings.data):
+            raise click.ClickException(f"the plane did not start:\n{_tail(settings.log, log_start)}")
         if time.monotonic() > deadline:
             child.terminate()
             raise click.ClickException(f"the plane was not ready after {_START_SECONDS:.0f} s; see {settings.log}")

@@ -1,0 +1,56 @@
+"""The parts of a running plane: what state each is in, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from homeport.runtime.manager import Manager
+
+# waiting: it crashed and is started again after a pause. following: another replica works, this one stands by.
+State = Literal["starting", "following", "running", "waiting", "stopped"]
+
+
+@dataclass(slots=True)
+class Part:
+    name: str
+    run: Callable[[], Awaitable[None]]
+    state: State = "starting"
+    crashes: int = 0
+    error: str = ""  # of the last crash
+    retry_in: float = 0.0
+    changed: Callable[[Part], None] = field(default=lambda part: None, repr=False)
+
+    def become(self, state: State) -> None:
+        if state != self.state:
+            self.state = state
+            self.changed(self)
+
+
+class ManagerPart:
+    """A manager as a part: made anew at each start, and its progress is the part's state."""
+
+    def __init__(self, make: Callable[[], Manager]) -> None:
+        self._make = make
+        self.manager: Manager | None = None
+        self.part: Part | None = None
+
+    async def run(self) -> None:
+        manager = self.manager = self._make()
+        following = asyncio.create_task(self._follow(manager), name="state of the manager")
+        try:
+            await manager.run()
+        finally:
+            following.cancel()
+
+    async def _follow(self, manager: Manager) -> None:
+        assert self.part is not None
+        self.part.become("starting")
+        for informer in manager.informers:
+            await informer.settled.wait()
+        if manager.lease is not None and not manager.ready.is_set():
+            self.part.become("following")
+        await manager.ready.wait()
+        self.part.become("running")

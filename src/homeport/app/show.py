@@ -1,0 +1,33 @@
+"""Between a running plane and the one who started it: what is told, and how it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Protocol
+
+from homeport.app.description import Description
+from homeport.app.part import Part
+
+
+class Show(Protocol):
+    """Who tells the user what happens."""
+
+    def say(self, text: str) -> None: ...
+
+    def ready(self, url: str) -> None: ...
+
+    def changed(self, part: Part) -> None: ...
+
+    async def follow(self, describe: Callable[[], Description]) -> None:
+        """Shows how things are, again and again, until cancelled."""
+
+
+def stop_event() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT (Ctrl-C)."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
