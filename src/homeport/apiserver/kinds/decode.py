@@ -168,7 +168,7 @@ class Struct(Type):
                     raise mistake.within(self.name, field.path) from None
                 for k in range(before, len(unknown)):
                     below = unknown[k]
-                    unknown[k] = f"{name}{below}" if below[0] == "[" else f"{name}.{below}"
+                    unknown[k] = f"{name}{below}" if below[:1] == "[" else f"{name}.{below}"
                 if field.dropped and not new:
                     drop.append(name)
                 elif new is not found:
