@@ -20,10 +20,10 @@ import structlog
 from structlog.contextvars import merge_contextvars
 
 from homeport.runtime.redact import redacted, scrub
-from homeport.runtime.stream import PROCESS, Line, LogStreams
+from homeport.runtime.stream import PROCESS, LogStreams
 
 Fields = dict[str, Any]
-Render = Callable[[Fields], bytes]
+Render = Callable[[Fields], str]
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _TEXT_LIMIT = 16 * 1024
@@ -60,8 +60,8 @@ def parse_levels(text: str) -> Levels:
     return Levels(default, by_logger)
 
 
-def render_json(fields: Fields) -> bytes:
-    return orjson.dumps(fields, default=str)
+def render_json(fields: Fields) -> str:
+    return orjson.dumps(fields, default=str).decode()
 
 
 _COLOURS = {
@@ -75,13 +75,13 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _SHOWN_FIRST = ("time", "level", "logger", "event", "traceback")
 
 
-def render_text(fields: Fields) -> bytes:
+def render_text(fields: Fields) -> str:
     """`12:00:01 info    waiting  controller=machine object=default/a reason=...`"""
-    return _line(fields, *[""] * 4).encode()
+    return _line(fields, *[""] * 4)
 
 
-def render_colour(fields: Fields) -> bytes:
-    return _line(fields, _COLOURS.get(fields.get("level", ""), ""), _BOLD, _DIM, _PLAIN).encode()
+def render_colour(fields: Fields) -> str:
+    return _line(fields, _COLOURS.get(fields.get("level", ""), ""), _BOLD, _DIM, _PLAIN)
 
 
 def _line(fields: Fields, colour: str, bold: str, dim: str, plain: str) -> str:
@@ -124,15 +124,15 @@ class Pipeline:
         line = self._render(shown)
         if self._streams is not None:
             text = line if self._render is self._render_stream else self._render_stream(shown)
-            entry = Line(now, str(shown.get("object", "")), text[:_TEXT_LIMIT])
-            self._streams.push(str(shown.get("controller", PROCESS)), entry)
+            stream = self._streams.source(str(shown.get("controller", PROCESS)))
+            stream.push(now, text[:_TEXT_LIMIT], str(shown.get("object", "")))
         if self._out is not None:
             self._write(line)
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, line: str) -> None:
         assert self._out is not None
         try:
-            self._out.write(line.decode(errors="replace") + "\n")
+            self._out.write(line + "\n")
             self._out.flush()
         except (OSError, ValueError):
             self._out = None  # the terminal is gone; the streams still are there

@@ -1,43 +1,32 @@
 """The last lines that each controller logged, to be read and followed: what the `log` endpoint of Pods serves.
 
-A stream is a ring bounded in lines and bytes. Readers keep their place by number: one that is too slow misses lines and
-is told how many; it never holds up whoever logs.
+A stream is a ring bounded in lines and bytes. Followers keep their place by number: one that is too slow misses lines
+and is told how many; it never holds up whoever logs.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator
 from itertools import islice
 from typing import NamedTuple
+
+from homeport.apiserver.kinds.log import LogLine
 
 PROCESS = ""  # the stream of lines that no controller logged
 
 
-class Line(NamedTuple):
-    time: float
+class _Entry(NamedTuple):
     object: str  # the key in work, '' if none
-    text: bytes  # as rendered, without a line end
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Which part of a stream, and how: the options of the `log` endpoint."""
-
-    follow: bool = False
-    tail_lines: int | None = None
-    since: float | None = None  # seconds since the epoch
-    timestamps: bool = False
-    limit_bytes: int | None = None
+    line: LogLine
 
 
 class LogStream:
-    def __init__(self, max_lines: int, max_bytes: int) -> None:
-        self._lines: deque[Line] = deque()
+    """A LogSource of the API server."""
+
+    def __init__(self, max_lines: int = 2000, max_bytes: int = 256 * 1024) -> None:
+        self._entries: deque[_Entry] = deque()
         self._max_lines = max_lines
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -45,71 +34,50 @@ class LogStream:
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._entries)
 
-    def __iter__(self) -> Iterator[Line]:
-        return iter(list(self._lines))
-
-    def push(self, line: Line) -> None:
+    def push(self, at: float, text: str, key: str = "") -> None:
         """From any thread."""
-        self._lines.append(line)
-        self._bytes += len(line.text)
-        while len(self._lines) > self._max_lines or (self._bytes > self._max_bytes and len(self._lines) > 1):
-            self._bytes -= len(self._lines.popleft().text)
+        self._entries.append(_Entry(key, LogLine(at, text)))
+        self._bytes += len(text)
+        while len(self._entries) > self._max_lines or (self._bytes > self._max_bytes and len(self._entries) > 1):
+            self._bytes -= len(self._entries.popleft().line.text)
             self._first += 1
         for loop, event in self._waiting:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(event.set)
 
-    async def read(self, reading: Reading | None = None) -> AsyncGenerator[bytes, None]:
-        """Lines with their ends; with `follow` until the reader stops."""
-        reading = reading or Reading()
-        left = reading.limit_bytes
-        async with aclosing(self._texts(reading)) as texts:
-            async for text in texts:
-                part = text if left is None else text[:left]
-                if part:
-                    yield part
-                if left is not None:
-                    left -= len(part)
-                    if not left:
-                        return
+    def lines(self) -> list[LogLine]:
+        """What is kept, oldest first."""
+        return [entry.line for entry in list(self._entries)]
 
-    async def _texts(self, reading: Reading) -> AsyncGenerator[bytes, None]:
-        place = self._start(reading)
+    def about(self, key: str) -> list[LogLine]:
+        """What was said about one object."""
+        return [entry.line for entry in list(self._entries) if entry.object == key]
+
+    def follow(self) -> AsyncGenerator[LogLine, None]:
+        """What is logged from this call on."""
+        return self._following(self._first + len(self._entries))
+
+    async def _following(self, place: int) -> AsyncGenerator[LogLine, None]:
         event = asyncio.Event()
         waiting = (asyncio.get_running_loop(), event)
-        if reading.follow:
-            self._waiting.append(waiting)
+        self._waiting.append(waiting)
         try:
             while True:
                 event.clear()
                 if place < self._first:
-                    yield b"... %d lines were lost: reading is slower than logging\n" % (self._first - place)
-                    place = self._first
-                for line in list(islice(self._lines, place - self._first, None)):
+                    lost, place = self._first - place, self._first
+                    at = self._entries[0].line.at
+                    yield LogLine(at, f"... {lost} lines were lost: reading is slower than logging")
+                    continue
+                for entry in list(islice(self._entries, place - self._first, None)):
                     place += 1
-                    if reading.since is None or line.time >= reading.since:
-                        yield _rendered(line, timestamps=reading.timestamps)
-                if not reading.follow:
-                    return
-                await event.wait()
+                    yield entry.line
+                if place >= self._first + len(self._entries):
+                    await event.wait()
         finally:
-            if reading.follow:
-                self._waiting.remove(waiting)
-
-    def _start(self, reading: Reading) -> int:
-        end = self._first + len(self._lines)
-        if reading.tail_lines is None:
-            return self._first
-        return max(self._first, end - reading.tail_lines)
-
-
-def _rendered(line: Line, *, timestamps: bool) -> bytes:
-    if not timestamps:
-        return line.text + b"\n"
-    moment = datetime.fromtimestamp(line.time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return moment.encode() + b" " + line.text + b"\n"
+            self._waiting.remove(waiting)
 
 
 class LogStreams:
@@ -130,11 +98,7 @@ class LogStreams:
     def names(self) -> list[str]:
         return sorted(self._streams)
 
-    def push(self, controller: str, line: Line) -> None:
-        self.source(controller).push(line)
-
     def recent(self, key: str, lines: int = 20) -> list[str]:
         """What was last logged about an object, by whichever controller: for messages about failures."""
-        about = [line for stream in self._streams.values() for line in stream if line.object == key]
-        about.sort(key=lambda line: line.time)
-        return [line.text.decode(errors="replace") for line in about[-lines:]]
+        about = sorted(line for stream in self._streams.values() for line in stream.about(key))
+        return [line.text for line in about[-lines:]]

@@ -58,7 +58,7 @@ def test_secrets_do_not_get_into_lines_or_streams() -> None:
         raise ValueError("password=hunter2 is wrong")
     except ValueError:
         logger.exception("failed with token=hunter2", token="hunter2", seen=secret, header="Bearer hunter2hunter2")
-    kept = b"".join(line.text for line in streams.source(PROCESS)).decode()
+    kept = "".join(line.text for line in streams.source(PROCESS).lines())
     for text in (out.getvalue(), kept):
         assert "failed with" in text
         assert "ValueError" in text
@@ -89,8 +89,8 @@ def test_each_controller_has_a_stream_of_its_own() -> None:
         with structlog.contextvars.bound_contextvars(controller=controller, object="default/a"):
             logger.info("seen by", who=controller)
     logger.info("by nobody")
-    (line,) = streams.source("machine")
-    assert b"seen by  controller=machine object=default/a who=machine" in line.text
+    (line,) = streams.source("machine").lines()
+    assert "seen by  controller=machine object=default/a who=machine" in line.text
     assert len(streams.source(PROCESS)) == 1
     assert len(streams.recent("default/a")) == 2
 
@@ -126,10 +126,10 @@ def test_lines_of_libraries_come_the_same_way() -> None:
 
 def test_people_get_a_line_they_can_read() -> None:
     fields = {"time": "2026-01-01T12:34:56.1Z", "level": "info", "logger": "x", "event": "waiting", "n": 1, "m": "a b"}
-    assert render_text(fields) == b'12:34:56 info     waiting  n=1 m="a b"'
-    assert render_text({**fields, "traceback": "T"}).endswith(b"\nT")
-    assert b"\x1b[32minfo" in render_colour(fields)
-    assert render_text({**fields, "m": "one\ntwo\x1b[31m"}).count(b"\n") == 0, "nobody can fake a line or a colour"
+    assert render_text(fields) == '12:34:56 info     waiting  n=1 m="a b"'
+    assert render_text({**fields, "traceback": "T"}).endswith("\nT")
+    assert "\x1b[32minfo" in render_colour(fields)
+    assert render_text({**fields, "m": "one\ntwo\x1b[31m"}).count("\n") == 0, "nobody can fake a line or a colour"
 
 
 def test_a_terminal_that_went_away_stops_nobody() -> None:

@@ -3,78 +3,97 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 
-from homeport.runtime.stream import Line, LogStream, LogStreams, Reading
+from homeport.api.meta import Resource
+from homeport.apiserver.auth.pki import PKI
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds.log import LogLine, LogSources
+from homeport.client.http import HttpClient
+from homeport.client.kubeconfig import load
+from homeport.client.protocol import Key
+from homeport.runtime.stream import LogStream, LogStreams
+
+POD = Resource("", "v1", "Pod", "pods")
 
 
-def line(text: str, time: float = 0.0, key: str = "") -> Line:
-    return Line(time, key, text.encode())
+def texts(stream: LogStream) -> list[str]:
+    return [line.text for line in stream.lines()]
 
 
-async def read(stream: LogStream, reading: Reading | None = None) -> bytes:
-    return b"".join([text async for text in stream.read(reading)])
+async def _next(lines: AsyncIterator[LogLine]) -> str:
+    async with asyncio.timeout(5):
+        return (await anext(lines)).text
 
 
-async def test_lines_come_in_order_and_only_the_last_are_kept() -> None:
-    stream = LogStream(max_lines=3, max_bytes=1000)
+def test_only_the_last_lines_are_kept() -> None:
+    stream = LogStream(max_lines=3)
     for i in range(5):
-        stream.push(line(str(i), time=i))
-    assert await read(stream) == b"2\n3\n4\n"
-    assert await read(stream, Reading(tail_lines=2)) == b"3\n4\n"
-    assert await read(stream, Reading(tail_lines=0)) == b""
-    assert await read(stream, Reading(tail_lines=9)) == b"2\n3\n4\n"
-    assert await read(stream, Reading(since=4)) == b"4\n"
-    assert await read(stream, Reading(limit_bytes=3)) == b"2\n3"
-    assert await read(stream, Reading(tail_lines=1, timestamps=True)) == b"1970-01-01T00:00:04.000000Z 4\n"
+        stream.push(i, str(i))
+    assert texts(stream) == ["2", "3", "4"]
 
 
-async def test_memory_is_bounded_by_bytes_but_the_newest_line_is_always_there() -> None:
+def test_memory_is_bounded_by_bytes_but_the_newest_line_is_always_there() -> None:
     stream = LogStream(max_lines=100, max_bytes=10)
     for text in ("aaaa", "bbbb", "cccc"):
-        stream.push(line(text))
-    assert await read(stream) == b"bbbb\ncccc\n"
-    stream.push(line("d" * 50))
-    assert await read(stream) == b"d" * 50 + b"\n"
+        stream.push(0, text)
+    assert texts(stream) == ["bbbb", "cccc"]
+    stream.push(0, "d" * 50)
+    assert texts(stream) == ["d" * 50]
 
 
-async def _next(lines: AsyncIterator[bytes]) -> bytes:
-    async with asyncio.timeout(5):
-        return await anext(lines)
-
-
-async def test_a_follower_gets_what_is_there_and_then_what_comes() -> None:
-    stream = LogStream(100, 1000)
-    stream.push(line("old"))
-    lines = stream.read(Reading(follow=True, tail_lines=1))
-    assert await _next(lines) == b"old\n"
+async def test_a_follower_gets_what_comes_after_its_call_and_only_that() -> None:
+    stream = LogStream()
+    stream.push(0, "before")
+    lines = stream.follow()
+    stream.push(1, "between the call and the first step")
+    assert await _next(lines) == "between the call and the first step"
     waiting = asyncio.ensure_future(anext(lines))
     await asyncio.sleep(0)
-    stream.push(line("new"))
-    assert await waiting == b"new\n"
-    threading.Thread(target=stream.push, args=(line("from a thread"),)).start()
-    assert await _next(lines) == b"from a thread\n"
+    stream.push(2, "new")
+    assert (await waiting).text == "new"
+    threading.Thread(target=stream.push, args=(3, "from a thread")).start()
+    assert await _next(lines) == "from a thread"
     await lines.aclose()
     assert stream._waiting == []
 
 
 async def test_a_slow_follower_is_told_what_it_missed() -> None:
-    stream = LogStream(2, 1000)
-    lines = stream.read(Reading(follow=True))
-    first = asyncio.ensure_future(anext(lines))
-    await asyncio.sleep(0)
+    stream = LogStream(2)
+    lines = stream.follow()
     for i in range(5):
-        stream.push(line(str(i)))
-    assert await first == b"... 3 lines were lost: reading is slower than logging\n"
-    assert [await _next(lines), await _next(lines)] == [b"3\n", b"4\n"]
+        stream.push(0, str(i))
+    assert await _next(lines) == "... 3 lines were lost: reading is slower than logging"
+    assert [await _next(lines), await _next(lines)] == ["3", "4"]
 
 
-async def test_each_controller_has_its_own_stream_and_an_object_is_found_in_all() -> None:
+def test_each_controller_has_its_own_stream_and_an_object_is_found_in_all() -> None:
     streams = LogStreams()
-    streams.push("machine", line("late", 2, "default/a"))
-    streams.push("cluster", line("early", 1, "default/a"))
-    streams.push("cluster", line("other", 3, "default/b"))
+    streams.source("machine").push(2, "late", "default/a")
+    streams.source("cluster").push(1, "early", "default/a")
+    streams.source("cluster").push(3, "other", "default/b")
     assert streams.names() == ["cluster", "machine"]
-    assert await read(streams.source("machine")) == b"late\n"
+    assert texts(streams.source("machine")) == ["late"]
     assert streams.recent("default/a") == ["early", "late"]
     assert streams.recent("default/a", lines=1) == ["late"]
-    assert await read(streams.source("nobody")) == b""
+    assert texts(streams.source("nobody")) == []
+
+
+async def test_kubectl_logs_shows_what_a_controller_logs(tmp_path: Path) -> None:
+    stream, sources = LogStreams().source("machine"), LogSources()
+    server = await EmbeddedServer.open(None, PKI.ensure(tmp_path / "pki"))
+    sources.install(server.registry)
+    sources.register("kube-system", "homeport", "machine", stream)
+    spec = {"nodeName": "here", "containers": [{"name": "machine", "image": "homeport"}]}
+    meta = {"name": "homeport", "namespace": "kube-system"}
+    await server.client().create({"metadata": meta, "spec": spec}, kind=POD)
+    server.pki.write_kubeconfig(tmp_path / "config", await server.serve())
+    client = HttpClient(load(tmp_path / "config"))
+    stream.push(1, "one")
+    stream.push(2, "two")
+    async with client.log(Key("kube-system", "homeport"), follow=True, tail_lines=1) as chunks:
+        assert await anext(chunks) == b"two\n"
+        stream.push(3, "three")
+        assert await anext(chunks) == b"three\n"
+    await client.close()
+    await server.close()
