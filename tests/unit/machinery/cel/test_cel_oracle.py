@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from homeport.machinery.cel import BOOL, DOUBLE, INT, STRING, CelError, compile, list_of, map_of
+from homeport.machinery.cel import BOOL, DOUBLE, INT, STRING, CelError, Program, compile, list_of, map_of
 
 oracle = pytest.importorskip("cel_expr_python.cel", reason="cel-expr-python is not installed")
 
@@ -117,13 +117,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-def ours(expression: str) -> tuple[str, Any]:
+def compiled(expression: str) -> Program:
     try:
-        program = compile(expression, TYPES)
+        return compile(expression, TYPES)
     except CelError as error:
         # As Kubernetes does, conversions of constants are computed when compiling, also where they would never run.
         assert "argument: " in error.reason
         reject()
+
+
+def ours(expression: str) -> tuple[str, Any]:
+    program = compiled(expression)
     try:
         return "value", plain(program.evaluate(VARIABLES))
     except CelError:
@@ -153,7 +157,7 @@ def test_random_expressions_give_the_same_value(expression: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(bools, ints, lists))
 def test_fast_and_exact_evaluation_agree(expression: str) -> None:
-    program = compile(expression, TYPES)
+    program = compiled(expression)
     values = tuple(VARIABLES.values())
     assert outcome(program.run, values) == outcome(lambda *given: program._run_exactly(given), values)
 
