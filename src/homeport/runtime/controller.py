@@ -63,6 +63,7 @@ class Controller:
         self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
         self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
+        self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
         self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
         self._reconciler = reconciler
         self._workers = workers
@@ -178,6 +179,7 @@ class Controller:
         except Terminal as stop:
             log.error("stopped until the object changes", reason=stop.reason, message=stop.message)
             self.queue.forget(key)
+            self.failed.pop(key, None)
             self._note_wait(key, Wait(stop.reason, stop.message))
             return "terminal"
         except LeaseLost as lost:
@@ -186,9 +188,11 @@ class Controller:
         except (Conflict, AlreadyExists, TooManyRequests) as busy:
             return self._again(key, busy)
         except ApiError as error:
+            self.failed[key] = str(error)
             log.warning("failed", error=str(error), **self._again_in(key, error.retry_after))
             return "error"
-        except Exception:
+        except Exception as error:
+            self.failed[key] = f"{type(error).__name__}: {error}"
             log.exception("failed", **self._again_in(key))
             return "error"
         else:
@@ -213,6 +217,7 @@ class Controller:
 
     def _finish(self, key: Key, wait: Wait | None) -> str:
         self.queue.forget(key)
+        self.failed.pop(key, None)
         self._note_wait(key, wait)
         if wait is None:
             return "done"
@@ -252,6 +257,8 @@ class Controller:
         self.queue.drop(lambda key: not self.mine(key))
         for key in [k for k in self.waits if not self.mine(k)]:
             del self.waits[key]
+        for key in [k for k in self.failed if not self.mine(k)]:
+            del self.failed[key]
         for key in [k for k in self.held if not self.mine(k)]:
             self.held[key].cancel()
         while busy := [key for key in self._busy if not self.mine(key)]:
