@@ -47,7 +47,11 @@ def cached(managers: Iterable[Manager]) -> dict[str, int]:
 
 def _controller(controller: Controller) -> ControllerState:
     counts = controller.metrics.counts
-    waits = [(key, wait) for key, wait in controller.waits.items() if not wait.quiet]
+    # What failed last says more than what it waited for before that.
+    found = {key: Unfinished(str(key), "Failed", why) for key, why in controller.failed.items()}
+    for key, wait in controller.waits.items():
+        if key not in found and not wait.quiet:
+            found[key] = Unfinished(str(key), wait.reason, wait.message)
     return ControllerState(
         name=controller.name,
         queue=len(controller.queue),
@@ -55,6 +59,6 @@ def _controller(controller: Controller) -> ControllerState:
         held=len(controller.held),
         reconciles=sum(counts.values()),
         errors=counts["error"],
-        unfinished_count=len(waits),
-        unfinished=[Unfinished(str(key), wait.reason, wait.message) for key, wait in waits[:_SHOWN]],
+        unfinished_count=len(found),
+        unfinished=list(found.values())[:_SHOWN],
     )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import IO, Any, TextIO, cast
 
 from rich.console import Console, Group
 from rich.file_proxy import FileProxy
@@ -16,62 +14,30 @@ from rich.table import Table
 from rich.text import Text
 
 from homeport.app.description import ControllerState, Description, PartState
-from homeport.app.part import Part
-from homeport.cli.line import part_line
 
 _PERIOD_SECONDS = 1.0
 _SHOWN = 5
 _MARKS = {"running": ("●", "green"), "following": ("○", "cyan"), "starting": ("◌", "yellow"), "waiting": ("✗", "red")}
 
 
-class Switch:
-    """A stream whose target can change: log lines must not tear the view apart."""
-
-    def __init__(self, target: TextIO) -> None:
-        self._first = target
-        self.target: Any = target
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.target, name)
-
-    @contextlib.contextmanager
-    def above(self, console: Console) -> Iterator[None]:
-        """What is written meanwhile scrolls by above the view."""
-        self.target = FileProxy(console, self._first)
-        try:
-            yield
-        finally:
-            self.target = self._first
-
-
 class Screen:
-    """A Show for people. Log lines go by above it; it is gone without a trace when the plane stops."""
+    """Redrawn in place; log lines go by above it, and it is gone without a trace when the plane stops."""
 
-    def __init__(
-        self, told: Callable[[str], Sequence[str]], console: Console | None = None, log: Switch | None = None
-    ) -> None:
-        self._told = told
+    def __init__(self, url: str, began: float, console: Console | None = None) -> None:
         self._console = console or Console()
-        self._log = log
-        self._url = ""
-        self._began = time.monotonic()
+        self._url = url
+        self._began = began
 
     def say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def ready(self, url: str) -> None:
-        self._url = url
-        for line in self._told(url):
-            self.say(line)
-
-    def changed(self, part: Part) -> None:
-        if part.crashes and (line := part_line(part)):
-            self.say(line)
+    def above(self, stream: TextIO) -> IO[str]:
+        """A stream whose lines appear above the view."""
+        return cast("IO[str]", FileProxy(self._console, stream))
 
     async def follow(self, describe: Callable[[], Description]) -> None:
         before, since = describe(), time.monotonic()
-        log = self._log.above(self._console) if self._log is not None else contextlib.nullcontext()
-        with log, Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False) as live:
+        with Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False) as live:
             while True:
                 now, moment = describe(), time.monotonic()
                 live.update(picture(before, now, max(moment - since, 1e-3), self._head()), refresh=True)
@@ -81,13 +47,6 @@ class Screen:
     def _head(self) -> str:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         return f"{self._url}  up {minutes // 60}h{minutes % 60:02d}m{seconds:02d}s  (Ctrl-C stops)"
-
-
-def switch_log() -> Switch:
-    """From here on the log goes through a Switch. To be called before logging is configured."""
-    made = Switch(sys.stderr)
-    sys.stderr = made  # what is asked of it, it asks the real one
-    return made
 
 
 def picture(before: Description, now: Description, seconds: float, head: str) -> Group:

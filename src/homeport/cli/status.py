@@ -65,7 +65,7 @@ def _controllers(found: Description) -> Iterator[str]:
         figures = f"{each.queue} in queue, {each.delayed} for later, {each.unfinished_count} unfinished"
         yield f"control   {each.name}: {figures}, {each.reconciles} reconciles, {each.errors} errors"
         for item in each.unfinished[:_STUCK]:
-            yield f"          {item.object} waits: {item.reason}{': ' if item.message else ''}{item.message}"
+            yield f"          {item.object}: {item.reason}{': ' if item.message else ''}{item.message}"
         if each.unfinished_count > _STUCK:
             yield f"          and {each.unfinished_count - _STUCK} more"
     for kind, why in found.blind.items():

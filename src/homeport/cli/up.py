@@ -142,11 +142,11 @@ def _show(told: Callable[[str], Sequence[str]], log_level: str) -> Any:
     from homeport.app import log
 
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from homeport.cli.render import Screen, switch_log
+        from homeport.cli.live import Live, switch_log
 
         switch = switch_log() if sys.stderr.isatty() else None
         log.configure(level=log_level)
-        return Screen(told, log=switch)
+        return Live(told, switch)
     from homeport.cli.line import Lines
 
     log.configure(level=log_level)
