@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runtime_sample import WIDGET, WIDGETS, widget
+
+from homeport.client.protocol import Key
+from homeport.runtime.clock import run_virtual
+from homeport.runtime.controller import Controller
+from homeport.runtime.lease import LeaseTiming
+from homeport.runtime.manager import Manager, Sharded
+from homeport.runtime.outcome import Wait
+from homeport.runtime.shard import Shards, owner
+from homeport.runtime.testing import Plane, plane, virtual
+
+TIMING = LeaseTiming(15.0, 10.0, 2.0)
+MODE = Sharded("kube-system", "widgets", TIMING)
+
+
+class World:
+    """Who works on what, over all replicas: nobody may work on a key that another works on."""
+
+    def __init__(self, p: Plane, chance: random.Random) -> None:
+        self.p = p
+        self.chance = chance
+        self.working: dict[Key, str] = {}
+        self.rounds: Counter[str] = Counter()
+        self.last: dict[Key, tuple[str, float]] = {}
+        self.replicas: dict[str, tuple[Manager, asyncio.Task[None]]] = {}
+
+    def join(self, who: str, client: Any = None) -> Manager:
+        manager = Manager(client or self.p.server.client(), mode=MODE, clock=self.p.clock, who=who)
+        manager.add(Controller("share", WIDGET, _Worker(self, who), workers=3, clock=self.p.clock))
+        self.replicas[who] = manager, asyncio.create_task(manager.run(), name=f"replica {who}")
+        return manager
+
+    async def leave(self, who: str) -> None:
+        _, task = self.replicas.pop(who)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def end(self) -> None:
+        for who in list(self.replicas):
+            await self.leave(who)
+
+
+class _Worker:
+    def __init__(self, world: World, who: str) -> None:
+        self._world = world
+        self._who = who
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        world = self._world
+        assert key not in world.working, f"{key}: {self._who} and {world.working[key]} at the same time"
+        world.working[key] = self._who
+        try:
+            await asyncio.sleep(world.chance.random())
+        finally:
+            del world.working[key]
+        world.rounds[self._who] += 1
+        world.last[key] = self._who, world.p.clock.monotonic()
+        return Wait("Again", after=1.0, quiet=True)
+
+
+@given(st.integers(0, 2**32))
+@settings(deadline=None, max_examples=12)
+def test_replicas_come_and_go_and_no_key_is_in_two_hands(seed):
+    async def scenario() -> None:
+        chance = random.Random(seed)
+        async with plane(crds=[WIDGETS]) as p:
+            await p.have(*(widget(f"w{n}") for n in range(20)))
+            world = World(p, chance)
+            world.join("r0")
+            for number in range(1, 8):
+                await asyncio.sleep(chance.random() * 20)
+                if len(world.replicas) > 1 and chance.random() < 0.4:
+                    await world.leave(chance.choice(sorted(world.replicas)))
+                else:
+                    world.join(f"r{number}")
+                for manager, task in world.replicas.values():
+                    if task.done():
+                        task.result()
+                    assert not manager.controllers[0].metrics.counts["error"], p.logs.text()
+            await asyncio.sleep(30)
+            began = p.clock.monotonic()
+            await asyncio.sleep(5)
+            assert len(world.last) == 20
+            assert all(when > began for _, when in world.last.values()), "a key is in nobody's hands"
+            members = tuple(sorted(world.replicas))
+            for key, (who, _) in world.last.items():
+                assert who == owner(str(key), members)
+            await world.end()
+
+    run_virtual(scenario(), seed=seed)
+
+
+class Mortal:
+    """A client that stops answering, as after kill -9: nothing of its process reaches the server any more."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name == "watch":
+            return found
+
+        async def call(*args: Any, **options: Any) -> Any:
+            if self.dead:
+                await asyncio.Event().wait()
+            return await found(*args, **options)
+
+        return call
+
+
+@virtual
+async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_duration():
+    chance = random.Random(1)
+    async with plane(crds=[WIDGETS]) as p:
+        await p.have(*(widget(f"w{n}") for n in range(30)))
+        world = World(p, chance)
+        client = Mortal(p.server.client())
+        world.join("dies", client)
+        world.join("lives")
+        world.join("too")
+        for _ in range(5):
+            await asyncio.sleep(chance.uniform(10, 20))
+            assert sum(who == "dies" for who, _ in world.last.values()) > 3
+        client.dead = True
+        _, task = world.replicas.pop("dies")
+        task.cancel()  # its controllers stop at once; that its release hangs is what a kill looks like to the others
+        died = p.clock.monotonic()
+        while any(who == "dies" or when < died for who, when in world.last.values()):
+            await asyncio.sleep(0.25)
+            assert p.clock.monotonic() - died < TIMING.duration + 2, "not taken over in time"
+        took = p.clock.monotonic() - died
+        assert took <= TIMING.duration, took  # the work of a round included
+        await world.end()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@virtual
+async def test_a_replica_that_stood_still_works_no_more_when_it_wakes_up():
+    """Its lease lapsed, the others took its keys; that it could still renew its own record must not bring it back."""
+    async with plane(crds=[WIDGETS]) as p:
+        shards = Shards(
+            p.client, "kube-system", "g", "a", lost=_nothing, won=lambda: None, timing=TIMING, clock=p.clock
+        )
+        await shards.join()
+        run = asyncio.create_task(shards.run())
+        while not shards.agreed:  # noqa: ASYNC110  (virtual seconds)
+            await asyncio.sleep(0.1)
+        assert shards.mine("x")
+        run.cancel()  # frozen
+        await asyncio.gather(run, return_exceptions=True)
+        await asyncio.sleep(20)
+        assert not shards.mine("x")
+        assert not await shards.lease.renew()
+        assert not shards.mine("x")
+
+
+async def _nothing() -> None: ...
+
+
+@virtual
+async def test_what_belongs_together_stays_together():
+    async with plane(crds=[WIDGETS]) as p:
+        where: dict[str, set[str]] = {}
+
+        def cluster_of(key: Key) -> str:
+            return key.name.split("-")[0]
+
+        class Note:
+            def __init__(self, who: str) -> None:
+                self._who = who
+
+            async def reconcile(self, key: Key) -> Wait | None:
+                where.setdefault(cluster_of(key), set()).add(self._who)
+                return None
+
+        tasks = []
+        for who in ("a", "b", "c"):
+            manager = Manager(p.server.client(), mode=MODE, clock=p.clock, who=who)
+            manager.add(Controller("share", WIDGET, Note(who), shard_key=cluster_of, clock=p.clock))
+            tasks.append(asyncio.create_task(manager.run()))
+        await asyncio.sleep(60)
+        await p.have(*(widget(f"c{n % 10}-{n}") for n in range(100)))
+        await asyncio.sleep(5)
+        assert len(where) == 10
+        assert all(len(replicas) == 1 for replicas in where.values())
+        assert len(set.union(*where.values())) > 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_a_new_member_takes_its_share_and_moves_nothing_else():
+    keys = [f"cluster-{n}" for n in range(3000)]
+    before = {key: owner(key, ("a", "b", "c")) for key in keys}
+    after = {key: owner(key, ("a", "b", "c", "d")) for key in keys}
+    assert all(after[key] in (before[key], "d") for key in keys)
+    assert all(600 < count < 900 for count in Counter(after.values()).values())
+
+
+@virtual
+async def test_a_member_is_not_mistaken_for_dead_because_an_answer_came_late():
+    """A list that takes long tells how things were when it was asked for."""
+
+    class Late:
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+            self.delay = 0.0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        async def list(self, *args: Any, **options: Any) -> Any:
+            found = await self._inner.list(*args, **options)
+            await asyncio.sleep(self.delay)
+            return found
+
+    async with plane(crds=[WIDGETS]) as p:
+        world = World(p, random.Random(0))
+        client = Late(p.server.client())
+        late = world.join("a", client)
+        world.join("b")
+        await asyncio.sleep(30)
+        client.delay = 14.0  # longer than a silent member is believed in
+        for _ in range(100):
+            await asyncio.sleep(1)
+            shards = late._tenure
+            assert isinstance(shards, Shards)
+            assert shards.members == ("a", "b")
+        await world.end()
