@@ -23,7 +23,7 @@ from homeport.apiserver.target import Target
 from homeport.apiserver.view import view
 from homeport.apiserver.watch import WatchStream, open_watch
 from homeport.apiserver.write import Writer
-from homeport.client.errors import MethodNotAllowed, NotFound, Unavailable
+from homeport.client.errors import AlreadyExists, Conflict, MethodNotAllowed, NotFound, Unavailable
 from homeport.store import Store, StoreUnavailable
 
 # Subresources that are windows on the stored object, as opposed to connectors.
@@ -123,7 +123,7 @@ class Registry:
 
     async def create(self, ctx: Context, served: Served, at: Version, namespace: str, body: Json) -> bytes:
         self._check_verb(served, "create")
-        with _Durability():
+        async with _Durability(self.store):
             return await self._writer.create(ctx, Target(served, at, namespace, ""), body)
 
     async def update(
@@ -131,7 +131,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
         self._check_write(served, at, "update", subresource)
-        with _Durability():
+        async with _Durability(self.store):
             return await self._writer.update(ctx, Target(served, at, namespace, name, subresource), body)
 
     async def patch(
@@ -149,7 +149,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         self._check_write(served, at, "patch", subresource)
         target = Target(served, at, namespace, name, subresource)
-        with _Durability():
+        async with _Durability(self.store):
             if patch_type == APPLY_PATCH:
                 return await self._applier.apply(ctx, target, patch, force)
             return await self._writer.patch(ctx, target, patch_type, patch)
@@ -159,7 +159,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
         self._check_verb(served, "delete")
-        with _Durability():
+        async with _Durability(self.store):
             return await self._remover.delete(ctx, Target(served, at, namespace, name), options)
 
     async def delete_collection(
@@ -197,13 +197,19 @@ class Registry:
 
 
 class _Durability:
-    """A store that can't write is a 503 with its own words, not an internal error."""
+    """Nobody is told of what is not stored yet, not even by a refusal; a store that can't write is a 503."""
 
-    __slots__ = ()
+    __slots__ = ("_store",)
 
-    def __enter__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __aenter__(self) -> None:
         return None
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, StoreUnavailable):
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Conflict | AlreadyExists | NotFound):
+            # It was weighed against the newest state, which may be waiting for its commit.
+            await self._store.flush()
+        elif isinstance(error, StoreUnavailable):
             raise Unavailable(f"the write was not stored: {error}", retry_after=1) from error

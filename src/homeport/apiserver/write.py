@@ -317,6 +317,8 @@ class Writer:
         if _finished(obj):
             return await self._remove(ctx, target, record, obj)
         if obj == old or ctx.dry_run:
+            if self._store.get(served.bucket, target.key) is not record:
+                await self._store.flush()  # what is confirmed here must be stored
             return orjson.dumps(obj)
         if at.resource.version != served.storage and await self._same_when_stored(target, record, obj):
             return await view(record, served, at)
@@ -351,13 +353,14 @@ class Writer:
                     obj["metadata"].pop(field, None)
             if kept is not None:
                 obj["metadata"]["managedFields"] = kept
-        elif target.subresource in target.served.windows:
-            target.served.windows[target.subresource].prepare(obj, old)
-        elif target.at.status:
+        elif target.at.status and target.subresource not in target.served.windows:
             if "status" in old:
                 obj["status"] = old["status"]
             else:
                 obj.pop("status", None)
+        window = target.served.windows.get(target.subresource)
+        if window is not None:
+            window.prepare(obj, old)
 
     async def _remove(self, ctx: Context, target: Target, record: Record, obj: Json) -> bytes:
         """The last finalizer went: the update is a deletion. Watchers are told the last state that was stored."""
