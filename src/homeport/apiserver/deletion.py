@@ -93,8 +93,12 @@ class Remover:
         held = bool(finalizers) or grace > 0 or _namespace_content(target, obj)
         first = "deletionTimestamp" not in meta
         if not held:
-            if target.served.graceful:  # its last state says that no time was left
+            if target.served.graceful:  # watchers see that no time is left before they see it gone
                 self._mark(target, meta, 0, first=first)
+                if obj != old and not ctx.dry_run:
+                    record = await self._store.put(
+                        target.served.bucket, target.key, encoder(obj), expect=record.revision
+                    )
             return await self._remove(ctx, target, record, obj)
         shorter = not first and grace < (meta.get("deletionGracePeriodSeconds") or 0)
         if first or shorter:

@@ -125,6 +125,7 @@ class Served:
     convert: Callable[[Json, str], Json] | None = None  # (object, version) > object in that version; None: rename only
     convert_async: Callable[[list[Json], str], Awaitable[list[Json]]] | None = None  # by webhook; wins over convert
     stored_as: str = ""  # the bucket, where it is not plural.group (events.k8s.io shares the core group's)
+    known_as: str | None = None  # the group that refusals name, where it is not the one asked
     field_names: tuple[str, ...] = ()  # what field selectors may name besides metadata and selectable fields
     naming: Callable[[str], str | None] = dns_subdomain  # what is wrong with a name, or None
     spec_generation: bool = True  # metadata.generation counts changes of the spec

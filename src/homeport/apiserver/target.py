@@ -29,11 +29,15 @@ class Target:
     def fault(self, cause: Cause) -> None:
         self.faults.append(cause)
 
+    @property
+    def _group(self) -> str:
+        return self.served.group if self.served.known_as is None else self.served.known_as
+
     def not_found(self) -> ApiError:
-        return not_found(self.served.group, self.served.plural, self.name)
+        return not_found(self._group, self.served.plural, self.name)
 
     def conflict(self, why: str) -> Conflict:
-        return conflict(self.served.group, self.served.plural, self.name, why)
+        return conflict(self._group, self.served.plural, self.name, why)
 
     def invalid(self, causes: list[Cause]) -> Invalid:
-        return invalid(self.served.group, self.called, self.name, causes)
+        return invalid(self._group, self.called, self.name, causes)

@@ -5,13 +5,16 @@ LimitRange and ResourceQuota are kept and shown, but nothing is held to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Callable, Iterator
 
 import orjson
 
 from homeport.apiserver.admission import CREATE, WRITES, Admission, Attributes
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.kinds.certificate import record_requester
+from homeport.apiserver.kinds.node import taint_new
+from homeport.apiserver.kinds.storage import CLAIM_PROTECTION, VOLUME_PROTECTION
 from homeport.apiserver.resource import Json
 from homeport.store import Store
 
@@ -28,6 +31,11 @@ def install(admission: Admission, store: Store) -> None:
     admission.on("", "pods", tolerate, WRITES, mutating=True)
     admission.on("", "pods", defaults.prioritise, (CREATE,), mutating=True)
     admission.on("", "persistentvolumeclaims", defaults.choose_storage, (CREATE,), mutating=True)
+    admission.on("", "persistentvolumeclaims", protect(CLAIM_PROTECTION), (CREATE,), mutating=True)
+    admission.on("", "persistentvolumes", protect(VOLUME_PROTECTION), (CREATE,), mutating=True)
+    admission.on("", "nodes", taint_new, (CREATE,), mutating=True)
+    admission.on("", "secrets", warn_about_pair, WRITES)
+    admission.on("", "services", warn_about_addresses, WRITES)
     admission.on("networking.k8s.io", "ingresses", defaults.choose_ingress, (CREATE,), mutating=True)
     admission.on("certificates.k8s.io", "certificatesigningrequests", record_requester, (CREATE,), mutating=True)
 
@@ -40,6 +48,33 @@ def tolerate(attributes: Attributes) -> None:
     if missing:
         added = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         spec["tolerations"] = [*given, *({"key": key, **added} for key in missing)]
+
+
+def protect(finalizer: str) -> Callable[[Attributes], None]:
+    def hook(attributes: Attributes) -> None:
+        assert attributes.object is not None
+        meta = attributes.object["metadata"]
+        given = meta.get("finalizers") or []
+        if finalizer not in given:
+            meta["finalizers"] = [*given, finalizer]
+
+    return hook
+
+
+def warn_about_pair(attributes: Attributes) -> None:
+    """A TLS Secret is taken with any content, but its writer is told what is odd."""
+    obj = attributes.object or {}
+    if obj.get("type") != "kubernetes.io/tls":
+        return
+    for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+        if b"-----BEGIN" not in base64.b64decode((obj.get("data") or {}).get(key, "")):
+            attributes.ctx.warn(f"tls: failed to find any PEM data in {what} input")
+            return
+
+
+def warn_about_addresses(attributes: Attributes) -> None:
+    if ((attributes.object or {}).get("spec") or {}).get("externalIPs"):
+        attributes.ctx.warn("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 
 
 def _covers(toleration: Json, key: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import certificate, event, namespace, pod
+from homeport.apiserver.kinds import certificate, event, namespace, node, pod, replicas
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.apiservice import ApiService
 from homeport.apiserver.kinds.check import dotless_label
@@ -13,7 +13,6 @@ from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
 from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
 from homeport.apiserver.kinds.job import CronJob, Job
 from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
-from homeport.apiserver.kinds.node import Node
 from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
 from homeport.apiserver.kinds.rbac import GROUP as RBAC
 from homeport.apiserver.kinds.rbac import Binding, Role
@@ -66,7 +65,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "Endpoints"): Behaviour(Endpoints(), _endpoints),
         ("", "ServiceAccount"): Behaviour(Plain(), _shape(returns_deleted=True)),
         ("", "Event"): Behaviour(event.Event(), _shape(fields=event.FIELDS, upsert=True)),
-        ("", "Node"): Behaviour(Node(), _shape(fields=("spec.unschedulable",))),
+        ("", "Node"): Behaviour(node.Node(), _shape(fields=("spec.unschedulable",), windows={"status": node.Status()})),
         ("", "Pod"): Behaviour(pod.Pod(), _pods),
         ("", "PersistentVolumeClaim"): Behaviour(PersistentVolumeClaim(), _shape(returns_deleted=True)),
         ("", "PersistentVolume"): Behaviour(PersistentVolume(), _shape(returns_deleted=True)),
@@ -74,10 +73,16 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "ResourceQuota"): Behaviour(ResourceQuota(), _shape(returns_deleted=True)),
         ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
         ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
-        ("apps", "Deployment"): Behaviour(Deployment(), counted),
-        ("apps", "StatefulSet"): Behaviour(StatefulSet(), _shape(naming=dotless_label, generation=True)),
-        ("apps", "DaemonSet"): Behaviour(DaemonSet(), counted),
-        ("apps", "ReplicaSet"): Behaviour(ReplicaSet(), counted),
+        ("apps", "Deployment"): Behaviour(
+            Deployment(), _shape(generation=True, windows={"status": replicas.DEPLOYMENT})
+        ),
+        ("apps", "StatefulSet"): Behaviour(
+            StatefulSet(), _shape(naming=dotless_label, generation=True, windows={"status": replicas.STATEFUL_SET})
+        ),
+        ("apps", "DaemonSet"): Behaviour(DaemonSet(), _shape(generation=True, windows={"status": replicas.DAEMON_SET})),
+        ("apps", "ReplicaSet"): Behaviour(
+            ReplicaSet(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
+        ),
         ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
         ("batch", "Job"): Behaviour(Job(), _shape(fields=("status.successful",), generation=True)),
         ("batch", "CronJob"): Behaviour(CronJob(), counted),
@@ -153,6 +158,7 @@ def _events(served: Served) -> None:
     """Kept with the core group's Events, in their form."""
     _shape(fields=event.NEW_FIELDS, upsert=True)(served)
     served.stored_as = "events"
+    served.known_as = ""
     served.storage = event.STORED
     served.convert = event.convert
 

@@ -39,14 +39,12 @@ class Job(WithStatus):
         super().begin(obj)
         spec = obj["spec"] = obj.get("spec") or {}
         found = spec["template"] = spec.get("template") or {}
-        labels = (found.get("metadata") or {}).get("labels")
-        if labels and not obj["metadata"].get("labels"):
-            # One map for both, as in the real server: what the selector adds to the Pods shows on the Job as well.
-            obj["metadata"]["labels"] = labels
+        same = (found.get("metadata") or {}).get("labels") == obj["metadata"].get("labels")
         if not spec.get("manualSelector"):
             self._select(obj, spec, found)
-        if labels and obj["metadata"].get("labels") is labels:
-            obj["metadata"]["labels"] = dict(labels)
+        if same:
+            # Labels that were taken from the Pods follow them.
+            obj["metadata"].pop("labels", None)
 
     def _select(self, obj: Json, spec: Json, found: Json) -> None:
         uid, name = obj["metadata"]["uid"], obj["metadata"].get("name", "")
@@ -61,6 +59,9 @@ class Job(WithStatus):
     def default(self, obj: Json) -> None:
         spec = obj["spec"] = obj.get("spec") or {}
         default_template(spec.setdefault("template", {}))
+        labels = (spec["template"].get("metadata") or {}).get("labels")
+        if labels and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
         if spec.get("completions") is None and spec.get("parallelism") is None:
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)

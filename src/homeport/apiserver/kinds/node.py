@@ -1,7 +1,7 @@
 """Node: taints, what may be set only once, and resources.
 
-The taint node.kubernetes.io/not-ready, which kube-apiserver puts on new nodes, is not put on them here: it is for the
-node lifecycle controller of kube-controller-manager to take away again.
+A new node gets the taint node.kubernetes.io/not-ready. The controller that takes it away again is not here: the status
+that says that the node is ready does it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from homeport.apiserver.admission import Attributes
 from homeport.apiserver.kinds.check import (
     Struct,
     cidr,
@@ -27,6 +28,7 @@ from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery.quantity import parse_quantity
 
+NOT_READY = "node.kubernetes.io/not-ready"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -54,6 +56,36 @@ class Node(Plain):
 
     def fields(self, obj: Json) -> Mapping[str, str]:
         return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
+
+
+def taint_new(attributes: Attributes) -> None:
+    assert attributes.object is not None
+    spec = attributes.object.setdefault("spec", {})
+    given = spec.get("taints") or []
+    if not any(_is_not_ready(taint) for taint in given):
+        spec["taints"] = [*given, {"key": NOT_READY, "effect": "NoSchedule"}]
+
+
+def _is_not_ready(taint: Json) -> bool:
+    return taint.get("key") == NOT_READY and taint.get("effect") == "NoSchedule"
+
+
+class Status:
+    """nodes/status."""
+
+    def prepare(self, obj: Json, old: Json) -> None:
+        conditions = (obj.get("status") or {}).get("conditions") or ()
+        if not any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions):
+            return
+        spec = obj["spec"] = dict(obj.get("spec") or {})
+        kept = [taint for taint in spec.get("taints") or () if not _is_not_ready(taint)]
+        if kept:
+            spec["taints"] = kept
+        else:
+            spec.pop("taints", None)
+
+    def validate(self, obj: Json, old: Json) -> list[Cause]:
+        return Node().validate(obj, old)
 
 
 def _sync_cidrs(spec: Json) -> None:

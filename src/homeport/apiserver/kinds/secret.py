@@ -77,8 +77,12 @@ def _json(key: str, data: Json) -> Iterator[Cause]:
     try:
         found: Any = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        # Only where it is wrong, never what is there: the content is secret.
-        wrong = f"not JSON at byte {error.pos}" if raw.strip() else "unexpected end of JSON input"
+        # Where it is wrong, not what is there: the content is secret. The first character is told, as everywhere.
+        wrong = f"invalid character at byte {error.pos}"
+        if not raw.strip():
+            wrong = "unexpected end of JSON input"
+        elif error.pos == 0:
+            wrong = f"invalid character '{chr(raw[0])}' looking for beginning of value"
         yield invalid(f"data[{key}]", "<secret contents redacted>", wrong)
         return
     if not isinstance(found, dict):

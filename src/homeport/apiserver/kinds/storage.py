@@ -1,8 +1,7 @@
 """PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment, CSINode and CSIDriver.
 
-The finalizers kubernetes.io/pv-protection and pvc-protection, which kube-apiserver puts on volumes and claims, are not
-put on them here: they are for kube-controller-manager to take away again. Of the kinds of volume, not checked are those
-of single vendors.
+Nothing here runs the controllers that keep volumes and claims until nobody uses them. Their finalizers are put on new
+objects as usual, and go with the deletion. Of the kinds of volume, those of single vendors are not checked.
 """
 
 from __future__ import annotations
@@ -29,6 +28,8 @@ from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery.quantity import parse_quantity
 
+CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _POSITIVE = "must be greater than zero"
 # Fields of a PersistentVolumeSpec that are not the source of the volume.
@@ -70,9 +71,22 @@ def claim_spec(field: str, spec: Json) -> Iterator[Cause]:
         yield from one_of(f"{field}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
 
 
+def unprotect(obj: Json, finalizer: str) -> None:
+    """What a controller does once nobody uses the object any more."""
+    meta = obj["metadata"]
+    kept = [name for name in meta.get("finalizers") or () if name != finalizer]
+    if kept:
+        meta["finalizers"] = kept
+    else:
+        meta.pop("finalizers", None)
+
+
 class PersistentVolumeClaim(WithStatus):
     def default(self, obj: Json) -> None:
         default_claim(obj)
+
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        unprotect(obj, CLAIM_PROTECTION)
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         causes = list(claim_spec("spec", obj["spec"]))
@@ -109,6 +123,9 @@ class PersistentVolume(WithStatus):
         obj["status"] = {"phase": "Pending"}
         if self.now is not None:
             obj["status"]["lastPhaseTransitionTime"] = self.now()
+
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        unprotect(obj, VOLUME_PROTECTION)
 
     def default(self, obj: Json) -> None:
         spec = obj["spec"] = obj.get("spec") or {}

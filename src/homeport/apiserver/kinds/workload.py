@@ -145,6 +145,12 @@ class Deployment(_Workload):
         else:
             yield unsupported("spec.strategy", _strategy_of(strategy), ("Recreate", "RollingUpdate"))
 
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        # Annotations are copied to ReplicaSets: a change of them is work for the controller as well.
+        now, before = (found["metadata"].get("annotations") or {} for found in (obj, old))
+        if now != before:
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
 
 class ReplicaSet(_Workload):
     def default(self, obj: Json) -> None:
@@ -248,7 +254,9 @@ class DaemonSet(_Workload):
 
     def default(self, obj: Json) -> None:
         super().default(obj)
-        spec = obj["spec"]
+        meta, spec = obj["metadata"], obj["spec"]
+        if _GENERATION not in (meta.get("annotations") or {}):
+            self._mark(obj, 1)
         strategy = spec["updateStrategy"] = spec.get("updateStrategy") or {}
         if not strategy.get("type"):
             strategy["type"] = "RollingUpdate"

@@ -9,7 +9,6 @@ from kind_story import Json, Step, Story, check, delete, get, merge, post, put
 NS = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default/deployments"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-PROTECTED = "the finalizers that kube-controller-manager would remove are not added (metadata.finalizers)"
 SHORT = "the real server adds a diff of Go structs (message, causes)"
 
 
@@ -140,11 +139,9 @@ def nodes() -> Iterator[Step]:
         {"key": "a b", "effect": "X"},
     ]
     yield post(all_, {"metadata": {"name": "n1"}, "spec": {"taints": taints}})
-    # The taint is given because the real server would add it.
     spec: Json = {
         "providerID": "a://b",
         "podCIDR": "10.0.0.0/24",
-        "taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
     }
     yield post(
         all_,
@@ -153,7 +150,7 @@ def nodes() -> Iterator[Step]:
             "spec": spec,
             "status": {
                 "capacity": {"cpu": "1.5", "memory": "1500Mi"},
-                "conditions": [{"type": "Ready", "status": "True"}],
+                "conditions": [{"type": "Ready", "status": "False"}],
             },
         },
     )
@@ -199,13 +196,13 @@ def volumes() -> Iterator[Step]:
     yield post(classes, {"metadata": {"name": "fast", "annotations": mark}, "provisioner": "a/b"})
     yield merge(f"{classes}/fast", {"provisioner": "c/d", "parameters": {"a": "b"}, "reclaimPolicy": "Retain"})
     claim: Json = {"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": gib}}
-    yield post(claims, claim, differs=PROTECTED)
+    yield post(claims, claim)
     yield merge(f"{claims}/c", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}, differs=SHORT)
     yield merge(f"{claims}/c", {"spec": {"accessModes": ["ReadWriteMany"]}}, differs=SHORT)
-    yield merge(f"{claims}/c", {"spec": {"volumeName": "v"}}, differs=PROTECTED)
-    yield post(disks, {"metadata": {"name": "v"}, "spec": {**spec, "hostPath": {"path": "/x"}}}, differs=PROTECTED)
+    yield merge(f"{claims}/c", {"spec": {"volumeName": "v"}})
+    yield post(disks, {"metadata": {"name": "v"}, "spec": {**spec, "hostPath": {"path": "/x"}}})
     yield merge(f"{disks}/v", {"spec": {"hostPath": {"path": "/y"}}}, differs=SHORT)
-    yield merge(f"{disks}/v/status", {"status": {"phase": "Available"}}, differs=PROTECTED)
+    yield merge(f"{disks}/v/status", {"status": {"phase": "Available"}})
     yield delete(f"{classes}/fast")
     storage = "/apis/storage.k8s.io/v1"
     yield check(f"{storage}/volumeattachments", {"metadata": {"name": "a"}})
