@@ -11,7 +11,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.namespace import NAMESPACE
 from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Key, MergePatch, Write
+from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -61,8 +61,10 @@ class NamespaceContent:
             body = {"metadata": {"name": ROOT_CA, "namespace": namespace}, "data": wanted}
             await _create(self._client, body, CONFIG_MAP)
             return
-        if found.get("data") != wanted:
-            await self._client.patch(CONFIG_MAP, Key(namespace, ROOT_CA), MergePatch({"data": wanted}), _WRITE)
+        data = found.get("data") or {}
+        if data != wanted:
+            change = {"data": {**dict.fromkeys(data), **wanted}}  # null takes away what somebody added
+            await self._client.patch(CONFIG_MAP, Key(namespace, ROOT_CA), MergePatch(change), _WRITE)
 
 
 async def _create(client: Any, body: dict[str, Any], kind: Resource) -> None:
@@ -73,7 +75,11 @@ async def _create(client: Any, body: dict[str, Any], kind: Resource) -> None:
 
 
 class TokenSecrets:
-    """Secrets of type service-account-token get a token; those whose account is gone are deleted."""
+    """Secrets of type service-account-token get a token; those whose account is gone are deleted.
+
+    One whose account has not been there yet waits for it, where Kubernetes deletes it: the order in which the two are
+    made does not matter here.
+    """
 
     def __init__(self, server: EmbeddedServer, client: Any) -> None:
         self._server = server
@@ -106,15 +112,18 @@ class TokenSecrets:
 
     async def _fill(self, key: Key, secret: Unstructured, account: Unstructured) -> None:
         data = secret.get("data") or {}
-        if all(data.get(field) for field in ("token", "ca.crt", "namespace")):
+        wanted = {"ca.crt": _encode(self._server.pki.ca_pem.decode()), "namespace": _encode(key.namespace)}
+        if not data.get("token"):
+            wanted["token"] = _encode(self._server.accounts.issue_for_secret(account, secret))
+        uid = (secret.metadata.get("annotations") or {}).get(UID_ANNOTATION)
+        if uid == account.uid and all(data.get(name) == text for name, text in wanted.items()):
             return
-        token = self._server.accounts.issue_for_secret(account, secret)
-        values = {"token": token, "ca.crt": self._server.pki.ca_pem.decode(), "namespace": key.namespace}
-        patch = {
-            "metadata": {"annotations": {UID_ANNOTATION: account.uid}},
-            "data": {name: base64.b64encode(text.encode()).decode() for name, text in values.items()},
-        }
+        patch = {"metadata": {"annotations": {UID_ANNOTATION: account.uid}}, "data": wanted}
         await self._client.patch(SECRET, key, MergePatch(patch), _WRITE)
+
+
+def _encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def install(server: EmbeddedServer, manager: Manager) -> None:
@@ -122,9 +131,11 @@ def install(server: EmbeddedServer, manager: Manager) -> None:
     content.map(ACCOUNT, _namespace_of, predicate=_went)
     content.map(CONFIG_MAP, _namespace_of, predicate=_root_ca)
     manager.add(content)
-    tokens = Controller("token-secret", SECRET, TokenSecrets(server, manager.client), clock=manager.clock)
-    secrets = manager.informers.get(SECRET).cache
-    tokens.map(ACCOUNT, lambda account: _token_secrets(secrets, account))
+    query = Query(fields=f"type={TOKEN_TYPE}")  # other Secrets are nobody's business here, and cost no memory
+    tokens = Controller("token-secret", SECRET, TokenSecrets(server, manager.client), query=query, clock=manager.clock)
+    secrets = manager.informers.get(SECRET, query).cache
+    secrets.add_index("account", _account_of)
+    tokens.map(ACCOUNT, lambda account: _token_secrets(secrets, account), predicate=_came_or_went)
     manager.add(tokens)
 
 
@@ -140,10 +151,14 @@ def _root_ca(old: Any, new: Any) -> bool:
     return (new or old).name == ROOT_CA and old is not None
 
 
+def _came_or_went(old: Any, new: Any) -> bool:
+    return old is None or new is None
+
+
+def _account_of(secret: Unstructured) -> list[str]:
+    return [f"{secret.namespace}/{(secret.metadata.get('annotations') or {}).get(NAME_ANNOTATION, '')}"]
+
+
 def _token_secrets(cache: Any, account: Unstructured) -> list[Key]:
-    return [
-        Key(secret.namespace, secret.name)
-        for secret in cache.list(account.namespace)
-        if secret.get("type") == TOKEN_TYPE
-        and (secret.metadata.get("annotations") or {}).get(NAME_ANNOTATION) == account.name
-    ]
+    found = cache.by("account", f"{account.namespace}/{account.name}")
+    return [Key(secret.namespace, secret.name) for secret in found]

@@ -112,7 +112,7 @@ class Observer:
                     continue  # it may have come a moment too late to be waited for
                 assert "orphan" not in finalizers, f"{other['name']} still refers to {meta['name']} that orphaned it"
                 if "foregroundDeletion" in finalizers and ref.get("blockOwnerDeletion"):
-                    assert _waits(other), f"{meta['name']} went before {other['name']}"
+                    assert other["uid"] in self.waited, f"{meta['name']} went before {other['name']}"
 
     def judge_peace(self) -> None:
         """Nothing is left to do: what remains is what should."""
