@@ -76,7 +76,7 @@ class HttpServer:
         self._limits = limits or InFlight()
         self.watches = Watches(registry, self.metrics, bookmark_seconds=bookmark_seconds)
         self._connectors = Connectors(self.metrics)
-        self._verbs = Verbs(registry, self.watches, self._connectors)
+        self._verbs = Verbs(registry, self.watches, self._connectors, self._authorize_creation)
         self.root = Root(registry.catalog, self.health, self.metrics, accounts)
         self._server: asyncio.Server | None = None
         self._http: ConnectionServer | None = None
@@ -245,6 +245,15 @@ class HttpServer:
             return
         asked = attributes_of(exchange)
         decision = exchange.decision = self._rbac.authorize(asked)
+        if not decision.allowed:
+            raise forbidden(asked, decision.reason)
+
+    def _authorize_creation(self, exchange: Exchange) -> None:
+        """A PUT or PATCH of what is not there creates it, which takes the right to."""
+        if self._rbac is None:
+            return
+        asked = attributes_of(exchange)._replace(verb="create")
+        decision = self._rbac.authorize(asked)
         if not decision.allowed:
             raise forbidden(asked, decision.reason)
 

@@ -39,8 +39,11 @@ def no_resource() -> NotFound:
 
 
 class Verbs:
-    def __init__(self, registry: Registry, watches: Watches, connectors: Connectors) -> None:
+    def __init__(
+        self, registry: Registry, watches: Watches, connectors: Connectors, may_create: Callable[[Exchange], None]
+    ) -> None:
         self._registry = registry
+        self._may_create = may_create
         self._watches = watches
         self._connectors = connectors
         self._verbs: dict[str, Verb] = {
@@ -156,6 +159,7 @@ class Verbs:
         ctx.field_manager = options.field_manager
         ctx.dry_run = options.dry_run
         ctx.field_validation = options.field_validation
+        ctx.may_create = lambda: self._may_create(exchange)
         return options.force
 
     async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
