@@ -1,0 +1,49 @@
+"""What runs inside simulated machines. A hypervisor tells it of power, and learns from it what the console says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A machine as its guest sees it at power-on: what it boots from, and what it finds on its config drive."""
+
+    ext_id: str
+    name: str
+    cluster: str
+    image: str = ""  # name of the image that its boot disk was made from
+    image_type: str = ""  # DISK_IMAGE or ISO_IMAGE
+    image_os: str = ""  # family of the operating system, where the world says so
+    uefi: bool = False
+    secure_boot: bool = False
+    vcpus: int = 1
+    memory_bytes: int = 0
+    user_data: bytes = b""
+    meta_data: bytes = b""
+    addresses: tuple[str, ...] = ()
+    macs: tuple[str, ...] = ()
+
+
+class Guests(Protocol):
+    """Called in the event loop, and must not block. A guest that works for a while starts a task of its own."""
+
+    def powered_on(self, machine: Machine) -> None: ...
+
+    def powered_off(self, ext_id: str, *, crashed: bool) -> None: ...
+
+    def removed(self, ext_id: str) -> None: ...
+
+
+class NoGuests:
+    """Machines that run nothing."""
+
+    def powered_on(self, machine: Machine) -> None:
+        del machine
+
+    def powered_off(self, ext_id: str, *, crashed: bool) -> None:
+        del ext_id, crashed
+
+    def removed(self, ext_id: str) -> None:
+        del ext_id

@@ -1,0 +1,43 @@
+"""What was asked and what was answered, the newest few thousand of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import msgspec
+
+DEFAULT_SIZE = 5_000
+
+
+class Entry(msgspec.Struct, frozen=True, rename="camel"):
+    number: int
+    time: float
+    method: str
+    path: str
+    query: str
+    route: str
+    user: str
+    status: int  # 0: the connection was dropped
+    seconds: float
+    request_id: str = ""
+    faults: tuple[str, ...] = ()
+
+
+class Journal:
+    def __init__(self, size: int = DEFAULT_SIZE) -> None:
+        self._entries: deque[Entry] = deque(maxlen=size)
+        self.total = 0
+
+    def add(self, entry: Entry) -> None:
+        self.total += 1
+        self._entries.append(msgspec.structs.replace(entry, number=self.total))
+
+    def newest(self, limit: int) -> list[Entry]:
+        return list(self._entries)[-limit:] if limit > 0 else []
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
