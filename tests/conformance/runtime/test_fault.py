@@ -96,8 +96,7 @@ async def test_a_past_that_is_gone_is_listed_anew(world: World, ns: str):
             await informer.cache.news(key=Key(ns, "w4"))
         again.cancel()
     assert sorted(told) == [("+", "w2"), ("+", "w4"), ("-", "w1"), ("-", "w2"), ("~", "w0")]
-    # A real server may give the past of one kind back from its own memory of it.
-    assert informer.restarts == 1 or world.name == "real"
+    assert informer.restarts == 1
 
 
 async def test_a_storm_of_conflicts(world: World, ns: str):
