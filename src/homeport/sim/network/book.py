@@ -1,0 +1,276 @@
+"""The address book: hosts, their addresses and ports, and what lies between them.
+
+An address may be claimed by several hosts, as on a real segment: the newest claim gets the traffic, and `conflicts`
+tells. Two hosts reach each other unless a partition lies between them. Connections know over which two hosts and which
+address they were made, and break when that is no longer so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from homeport.sim.network.address import is_address, normal
+from homeport.sim.network.service import Delayed, Service, pair
+
+# Whoever is not a host of the network: the management plane, users with kubectl.
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An address that several hosts claim, the one that answers first."""
+
+    address: str
+    hosts: tuple[str, ...]
+
+
+class Host:
+    """One machine's place on the network. Make it with `Network.attach`."""
+
+    __slots__ = ("__weakref__", "_network", "_ports", "addresses", "name", "up")
+
+    def __init__(self, network: Network, name: str) -> None:
+        self.name = name
+        self.up = True
+        self.addresses: list[str] = []
+        self._network = network
+        self._ports: dict[int, Service] = {}
+
+    def assign(self, address: str) -> None:
+        """The host claims an address, and announces it: it gets the traffic from now on."""
+        address = normal(address)
+        if not is_address(address):
+            raise ValueError(f"{address!r} is no IP address")
+        if address not in self.addresses:
+            self.addresses.append(address)
+        self._network._claim(self, address)
+
+    def release(self, address: str) -> None:
+        address = normal(address)
+        if address in self.addresses:
+            self.addresses.remove(address)
+            self._network._unclaim(self, address)
+
+    def listen(self, port: int, service: Service) -> None:
+        self._ports[port] = service
+
+    def unlisten(self, port: int) -> None:
+        self._ports.pop(port, None)
+        self._network._break(lambda link: link.target == self.name and link.port == port)
+
+    def service(self, port: int) -> Service | None:
+        return self._ports.get(port)
+
+    def set_up(self, up: bool) -> None:
+        """A host that is not up answers nothing and loses its connections; its addresses stay its own."""
+        if up == self.up:
+            return
+        self.up = up
+        if up:
+            for address in self.addresses:
+                self._network._claim(self, address)
+        else:
+            self._network._break(lambda link: self.name in (link.source, link.target))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Link:
+    source: str
+    target: str
+    address: str
+    port: int
+    sock: weakref.ref[socket.socket]
+
+
+_Test = Callable[[_Link], bool]
+
+
+class Network:
+    """`silence_seconds`: how long a caller waits before he learns that nobody answers. 0: he learns it at once."""
+
+    def __init__(self, *, silence_seconds: float = 0.0) -> None:
+        self.silence_seconds = silence_seconds
+        self._hosts: dict[str, Host] = {}
+        self._claims: dict[str, list[Host]] = {}  # the last one answers
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._partitions: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {}
+        self._latency: dict[frozenset[str], float] = {}
+        self._links: set[_Link] = set()
+
+    # -- hosts and names ---------------------------------------------------------------------------------------
+
+    def attach(self, name: str, addresses: Iterable[str] = ()) -> Host:
+        if name in self._hosts:
+            raise ValueError(f"the network has a host {name!r} already")
+        host = self._hosts[name] = Host(self, name)
+        for address in addresses:
+            host.assign(address)
+        return host
+
+    def detach(self, host: Host) -> None:
+        if self._hosts.get(host.name) is host:
+            host.set_up(False)
+            for address in tuple(host.addresses):
+                host.release(address)
+            del self._hosts[host.name]
+
+    def host(self, name: str) -> Host | None:
+        return self._hosts.get(name)
+
+    def publish_name(self, name: str, *addresses: str) -> None:
+        """DNS: what a name stands for. Without addresses it is forgotten."""
+        if addresses:
+            self._names[normal(name)] = tuple(normal(address) for address in addresses)
+        else:
+            self._names.pop(normal(name), None)
+
+    def resolve(self, name: str) -> tuple[str, ...]:
+        """The addresses of a name. Raises socket.gaierror for a name that nobody published."""
+        wanted = normal(name)
+        if is_address(wanted):
+            return (wanted,)
+        found = self._names.get(wanted)
+        if found is None:
+            raise socket.gaierror(socket.EAI_NONAME, f"no such host: {wanted}")
+        return found
+
+    # -- addresses ---------------------------------------------------------------------------------------------
+
+    def holder(self, address: str) -> Host | None:
+        """Who answers at an address: the newest claim among the hosts that are up."""
+        for host in reversed(self._claims.get(normal(address), ())):
+            if host.up:
+                return host
+        return None
+
+    def conflicts(self) -> list[Conflict]:
+        found = []
+        for address, hosts in sorted(self._claims.items()):
+            live = [host.name for host in reversed(hosts) if host.up]
+            if len(live) > 1:
+                found.append(Conflict(address, tuple(live)))
+        return found
+
+    def _claim(self, host: Host, address: str) -> None:
+        before = self.holder(address)
+        claims = self._claims.setdefault(address, [])
+        if host in claims:
+            claims.remove(host)
+        claims.append(host)
+        if before is not None and before is not host:
+            self._break(lambda link: link.address == address)
+
+    def _unclaim(self, host: Host, address: str) -> None:
+        claims = self._claims.get(address, [])
+        if host in claims:
+            claims.remove(host)
+        if not claims:
+            self._claims.pop(address, None)
+        self._break(lambda link: link.address == address and link.target == host.name)
+
+    # -- what lies between -------------------------------------------------------------------------------------
+
+    def partition(self, name: str, hosts: Iterable[str], others: Iterable[str] | None = None) -> None:
+        """From now on `hosts` and `others` (None: everybody else, the outside too) don't reach each other."""
+        side = frozenset(hosts)
+        self._partitions[name] = (side, None if others is None else frozenset(others))
+        self._break(lambda link: not self.reaches(link.source, link.target))
+
+    def heal(self, name: str) -> None:
+        self._partitions.pop(name, None)
+
+    def reaches(self, source: str, target: str) -> bool:
+        if source == target:
+            return True
+        for side, others in self._partitions.values():
+            for here, there in ((source, target), (target, source)):
+                if here in side and (there not in side if others is None else there in others):
+                    return False
+        return True
+
+    def set_latency(self, source: str, target: str, seconds: float) -> None:
+        """One way, both ways alike. Counts for connections made from now on."""
+        between = frozenset((source, target))
+        if seconds > 0:
+            self._latency[between] = seconds
+        else:
+            self._latency.pop(between, None)
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    def find(self, source: str, host: str, port: int) -> tuple[Host, str, Service]:
+        """Who answers `source` at host:port, by which address. Raises what `connect` would."""
+        caller = self._hosts.get(source)
+        if caller is not None and not caller.up:
+            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        failure: OSError | None = None
+        for address in self.resolve(host):
+            try:
+                return self._answer(source, address, port)
+            except OSError as error:
+                failure = failure or error
+        assert failure is not None
+        raise failure
+
+    def _answer(self, source: str, address: str, port: int) -> tuple[Host, str, Service]:
+        holder = self.holder(address)
+        if holder is None:
+            raise OSError(errno.EHOSTUNREACH, f"no route to host: nobody holds {address}")
+        if not self.reaches(source, holder.name):
+            raise TimeoutError(errno.ETIMEDOUT, f"i/o timeout: {address} does not answer")
+        service = holder.service(port)
+        if service is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"connection refused: {address} port {port}")
+        return holder, address, service
+
+    async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None:
+        """Gives the far end of `sock` to whoever answers at host:port. Raises OSError as connecting would."""
+        try:
+            holder, address, service = self.find(source, host, port)
+        except OSError as error:
+            if self.silence_seconds and error.errno in (errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENETUNREACH):
+                await asyncio.sleep(self.silence_seconds)
+            raise
+        seconds = self._latency.get(frozenset((source, holder.name)), 0.0)
+        await (Delayed(service, seconds) if seconds else service).accept(sock, source)
+        self._track(_Link(source, holder.name, address, port, weakref.ref(sock)))
+
+    async def connect(self, source: str, host: str, port: int) -> socket.socket:
+        """A connection from a host to host:port, as a socket that does not block."""
+        near, far = pair()
+        try:
+            await self.hand(far, source, host, port)
+        except BaseException:
+            near.close()
+            far.close()
+            raise
+        return near
+
+    def _track(self, link: _Link) -> None:
+        self._links.add(link)
+        if len(self._links) % 64 == 0:
+            self._links = {known for known in self._links if _open(known)}
+
+    def connections(self) -> int:
+        return sum(1 for link in self._links if _open(link))
+
+    def _break(self, lost: _Test) -> None:
+        for link in [link for link in self._links if lost(link)]:
+            self._links.discard(link)
+            sock = link.sock()
+            if sock is not None and sock.fileno() >= 0:
+                try:
+                    sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    continue  # the other side was faster
+
+
+def _open(link: _Link) -> bool:
+    sock = link.sock()
+    return sock is not None and sock.fileno() >= 0

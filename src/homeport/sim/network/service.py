@@ -1,0 +1,99 @@
+"""What answers at a port: anything that takes over a connected socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Protocol
+
+_CHUNK = 64 * 1024
+
+
+class Service(Protocol):
+    async def accept(self, sock: socket.socket, source: str) -> None:
+        """Takes over a connection that `source` (a host's name) made. Returns once it is taken over.
+
+        Raises OSError if nobody answers; the socket is then still the caller's to close.
+        """
+
+
+class Loopback:
+    """A real listener of this machine, on a loopback address."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self._relays: set[asyncio.Task[None]] = set()
+
+    async def accept(self, sock: socket.socket, source: str) -> None:
+        inner = await dial(self.host, self.port)
+        task = asyncio.create_task(relay(sock, inner), name=f"relay {source}>{self.host}:{self.port}")
+        self._relays.add(task)
+        task.add_done_callback(self._relays.discard)
+
+
+class Delayed:
+    """A service at some distance: every byte takes `seconds` one way."""
+
+    def __init__(self, service: Service, seconds: float) -> None:
+        self._service = service
+        self._seconds = seconds
+        self._relays: set[asyncio.Task[None]] = set()
+
+    async def accept(self, sock: socket.socket, source: str) -> None:
+        await asyncio.sleep(2 * self._seconds)  # the handshake of a connection is a round trip
+        near, far = pair()
+        try:
+            await self._service.accept(far, source)
+        except OSError:
+            near.close()
+            far.close()
+            raise
+        task = asyncio.create_task(relay(sock, near, self._seconds), name=f"slow relay of {source}")
+        self._relays.add(task)
+        task.add_done_callback(self._relays.discard)
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    first, second = socket.socketpair()
+    first.setblocking(False)
+    second.setblocking(False)
+    return first, second
+
+
+async def dial(host: str, port: int) -> socket.socket:
+    """A connection to a listener of this machine."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, (host, port))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def relay(a: socket.socket, b: socket.socket, delay_seconds: float = 0.0) -> None:
+    """Carries bytes both ways until both sides have finished, then closes both."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_pump(a, b, delay_seconds))
+            group.create_task(_pump(b, a, delay_seconds))
+    finally:
+        a.close()
+        b.close()
+
+
+async def _pump(source: socket.socket, sink: socket.socket, delay_seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(OSError):
+        while chunk := await loop.sock_recv(source, _CHUNK):
+            if delay_seconds:
+                await asyncio.sleep(delay_seconds)
+            await loop.sock_sendall(sink, chunk)
+    # One half may end before the other; a broken half ends both.
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)
