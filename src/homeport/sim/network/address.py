@@ -40,7 +40,7 @@ def is_address(host: str) -> bool:
 
 
 def split_endpoint(text: str, default_port: int = 6443) -> tuple[str, int]:
-    """`10.0.0.1:6443`, `[fd00::1]:6443`, `https://name:9440/path`, `name`. Raises ValueError for what is none of these."""
+    """`10.0.0.1:6443`, `[fd00::1]:6443`, `https://name:9440/path`, `name`. ValueError for anything else."""
     bare = "" if "://" in text else "//"
     if text.count(":") > 1 and not text.startswith("[") and "://" not in text and is_address(text):
         return normal(text), default_port

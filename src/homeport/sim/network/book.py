@@ -229,14 +229,18 @@ class Network:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"connection refused: {address} port {port}")
         return holder, address, service
 
-    async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None:
-        """Gives the far end of `sock` to whoever answers at host:port. Raises OSError as connecting would."""
+    async def locate(self, source: str, host: str, port: int) -> tuple[Host, str, Service]:
+        """As `find`, but nobody's silence takes its time."""
         try:
-            holder, address, service = self.find(source, host, port)
+            return self.find(source, host, port)
         except OSError as error:
             if self.silence_seconds and error.errno in (errno.EHOSTUNREACH, errno.ETIMEDOUT, errno.ENETUNREACH):
                 await asyncio.sleep(self.silence_seconds)
             raise
+
+    async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None:
+        """Gives the far end of `sock` to whoever answers at host:port. Raises OSError as connecting would."""
+        holder, address, service = await self.locate(source, host, port)
         seconds = self._latency.get(frozenset((source, holder.name)), 0.0)
         await (Delayed(service, seconds) if seconds else service).accept(sock, source)
         self._track(_Link(source, holder.name, address, port, weakref.ref(sock)))

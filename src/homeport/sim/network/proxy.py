@@ -14,6 +14,7 @@ import base64
 import binascii
 import contextlib
 import socket
+from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
 from homeport.sim.network.address import split_endpoint
@@ -22,6 +23,7 @@ from homeport.sim.network.service import relay
 
 _HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 30.0
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
 class _Refused(Exception):
@@ -105,25 +107,34 @@ class Proxy:
             host, port = split_endpoint(target, 443) if method == "CONNECT" else split_endpoint(target, 80)
         except ValueError as broken:
             raise _Refused("400 Bad Request", str(broken)) from broken
-        near = await self._dial(source, host, port)
         loop = asyncio.get_running_loop()
+        if method == "CONNECT" and not rest:
+            with _dialling(host, port):
+                await self._network.locate(source, host, port)
+            await loop.sock_sendall(sock, _ESTABLISHED)
+            await self._network.hand(sock, source, host, port)
+            return
+        with _dialling(host, port):
+            near = await self._network.connect(source, host, port)
         if method == "CONNECT":
-            await loop.sock_sendall(sock, b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await loop.sock_sendall(sock, _ESTABLISHED)
         else:
             rest = _origin_form(lines, target) + rest
-        if rest:
-            await loop.sock_sendall(near, rest)
+        await loop.sock_sendall(near, rest)
         await relay(sock, near)
 
-    async def _dial(self, source: str, host: str, port: int) -> socket.socket:
-        try:
-            return await self._network.connect(source, host, port)
-        except socket.gaierror as unknown:
-            raise _Refused("502 Bad Gateway", f"dial tcp: lookup {host}: no such host") from unknown
-        except TimeoutError as silent:
-            raise _Refused("504 Gateway Timeout", f"dial tcp {host}:{port}: i/o timeout") from silent
-        except OSError as error:
-            raise _Refused("502 Bad Gateway", f"dial tcp {host}:{port}: {error.strerror or error}") from error
+
+@contextlib.contextmanager
+def _dialling(host: str, port: int) -> Iterator[None]:
+    """What goes wrong is told in the words that dialling programs use."""
+    try:
+        yield
+    except socket.gaierror as unknown:
+        raise _Refused("502 Bad Gateway", f"dial tcp: lookup {host}: no such host") from unknown
+    except TimeoutError as silent:
+        raise _Refused("504 Gateway Timeout", f"dial tcp {host}:{port}: i/o timeout") from silent
+    except OSError as error:
+        raise _Refused("502 Bad Gateway", f"dial tcp {host}:{port}: {error.strerror or error}") from error
 
 
 async def _read_head(sock: socket.socket) -> tuple[bytes, bytes]:
