@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+T = TypeVar("T")
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+HERE = Path(__file__).parent
+
+
+def environment() -> dict[str, str]:
+    """Where `--plugin sample_controller:...` is found."""
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class Plane:
@@ -24,16 +39,20 @@ class Plane:
 
     def homeport(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "homeport", *arguments, "--data", str(self.data)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, env=environment())
         assert not check or done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done
 
-    def up(self) -> int:
+    def up(self, *more: str) -> int:
         """Starts in the background; gives the process number."""
-        self.homeport("up", "--listen", "127.0.0.1:0", "--detach")
+        self.homeport("up", "--listen", "127.0.0.1:0", "--detach", *more)
         return int(json.loads((self.data / "run.json").read_bytes())["pid"])
 
     def request(self, method: str, path: str, body: object = None) -> dict[str, object]:
+        answer: dict[str, object] = json.loads(self.request_text(method, path, body))
+        return answer
+
+    def request_text(self, method: str, path: str, body: object = None) -> str:
         script = (
             "import sys, json, asyncio\n"
             "from homeport.client import kubeconfig\n"
@@ -51,8 +70,7 @@ class Plane:
         arguments = [sys.executable, "-c", script, config, method, path, json.dumps(body) if body else ""]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
-        answer: dict[str, object] = json.loads(done.stdout)
-        return answer
+        return done.stdout
 
     def create_config_map(self, name: str) -> dict[str, object]:
         path = "/api/v1/namespaces/default/configmaps"
@@ -90,6 +108,34 @@ def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane):
     assert again.returncode == 1
     assert f"already runs on {plane.data} (process {pid}" in again.stdout
     assert plane.homeport("up", "--detach").returncode == 0
+
+
+def test_of_several_that_start_in_the_same_moment_one_runs_and_all_say_so(plane):
+    """The first start makes the keys: nobody else may make others meanwhile."""
+    command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0", "--detach"]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(4)]
+    answers = [process.communicate(timeout=90)[0] for process in started]
+    assert [process.returncode for process in started] == [0] * 4, answers
+    pid = json.loads((plane.data / "run.json").read_bytes())["pid"]
+    assert all(f"process {pid}" in answer for answer in answers), answers
+    # Its certificates are of the authority that lies there, and it writes with the keys that lie there.
+    plane.create_config_map("kept")
+    plane.homeport("down")
+    plane.up()
+    assert plane.read_config_map("kept")["data"] == {"k": "v"}
+
+
+def test_a_foreground_start_beside_one_that_is_not_ready_yet_is_refused(plane):
+    plane.data.mkdir(mode=0o700)
+    with (plane.data / "run.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(b"4711")
+        lock.flush()
+        refused = plane.homeport("up", "--listen", "127.0.0.1:0", check=False)
+    assert refused.returncode == 1
+    assert "in use by process 4711" in refused.stderr
+    assert "homeport down" in refused.stderr
+    assert not (plane.data / "pki").exists()
 
 
 def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane):
@@ -141,6 +187,83 @@ def test_status_tells_where_it_runs_and_what_it_holds(plane):
     up = plane.homeport("status").stdout
     assert f"process {pid}" in up
     assert "namespaces" in up
+
+
+def eventually(read: Callable[[], T], true: Callable[[T], bool], what: str, seconds: float = 30.0) -> T:
+    """Processes of others tell nobody when they are done: asked again and again."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = read()
+        if true(found):
+            return found
+        assert time.monotonic() < deadline, f"{what}: {found}"
+        time.sleep(0.05)
+
+
+def sample(name: str, work: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "labels": {"sample": "yes"}}, "data": {"work": work}}
+
+
+def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane):
+    pid = plane.up("--plugin", "sample_controller:install")
+    for work in ("sign", "wait", "fail"):
+        plane.request("POST", "/api/v1/namespaces/default/configmaps", sample(work, work))
+    signed = eventually(lambda: plane.read_config_map("sign"), lambda found: "signed" in found["data"], "not signed")
+    assert signed["data"]["signed"] == str(pid)
+    shown = eventually(
+        lambda: plane.homeport("status").stdout,
+        lambda text: "default/fail" in text and "default/wait" in text,
+        "the status",
+    )
+    assert "default/wait: WaitingForGodot: he does not come" in shown
+    assert "default/fail: Failed: RuntimeError: told to fail" in shown
+    assert "part      controllers: running" in shown
+    numbers = plane.request_text("GET", "/metrics")
+    assert 'homeport_queue_depth{controller="sample"}' in numbers
+    assert "apiserver_request_total{" in numbers
+
+
+def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane):
+    plane.up("--plugin", "sample_controller:crash")
+    shown = eventually(
+        lambda: plane.homeport("status").stdout, lambda text: "controllers: running, 2 crashes" in text, "the status"
+    )
+    assert "the last: ValueError: broken 2" in shown
+    assert "part      loops: running\n" in shown
+    log = (plane.data / "homeport.log").read_text()
+    assert "controllers: crashed (ValueError: broken 1), starting again in" in log
+    assert "controllers: running again after 2 crashes" in log
+
+
+def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane):
+    for name, why in (("nowhere:install", "No module named 'nowhere'"), ("json:nothing", "no function nothing")):
+        refused = plane.homeport("up", "--plugin", name, check=False)
+        assert refused.returncode == 2
+        assert why in refused.stderr
+    assert not plane.data.exists()
+
+
+def test_on_a_terminal_the_view_is_redrawn_and_gone_after_ctrl_c(plane):
+    command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"})
+    shown = b""
+    while b"reconciles/s" not in shown:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # the end of a terminal
+            pytest.fail(shown.decode())
+    assert b"Homeport is ready at https://" in shown
+    assert b"objects" in shown
+    os.write(terminal, b"\x03")
+    with contextlib.suppress(OSError):
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Traceback" not in shown
+    assert shown.rstrip().endswith(b"\x1b[2K")  # the last thing it does is to wipe itself away
 
 
 def test_a_backup_taken_while_running_restores_elsewhere_with_its_secrets(plane, tmp_path):
