@@ -33,6 +33,8 @@ class Guests(Protocol):
 
     def powered_off(self, ext_id: str, *, crashed: bool) -> None: ...
 
+    def readdressed(self, ext_id: str, addresses: tuple[str, ...]) -> None: ...
+
     def removed(self, ext_id: str) -> None: ...
 
 
@@ -44,6 +46,9 @@ class NoGuests:
 
     def powered_off(self, ext_id: str, *, crashed: bool) -> None:
         del ext_id, crashed
+
+    def readdressed(self, ext_id: str, addresses: tuple[str, ...]) -> None:
+        del ext_id, addresses
 
     def removed(self, ext_id: str) -> None:
         del ext_id

@@ -224,6 +224,7 @@ class Vm(Entity, frozen=True, kw_only=True):
     spec_version: int = 0  # counts what was asked for; `version` counts every change
     powered_at: float = 0.0
     booted: bool = False
+    late: float | None = 0.0  # addresses come so long after the power-on; None: never
     last_task: str = ""
     vtpm: bool = False
     serial_ports: tuple[int, ...] = ()
@@ -294,7 +295,7 @@ class Timer(Entity, frozen=True, kw_only=True):
     """What happens to a machine later: its boot, its crash, its addresses."""
 
     at: float
-    what: Literal["boot", "address", "address-change", "address-loss", "crash"]
+    what: Literal["boot", "address-change", "address-loss", "crash"]
     vm: str
     powered_at: float  # void once the machine was powered off
 

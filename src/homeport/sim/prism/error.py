@@ -8,7 +8,7 @@ from homeport.sim.prism.entity import Failure
 
 
 @dataclass(slots=True)
-class Refusal(Exception):  # noqa: N818  (a refusal is what it is called in the text around it)
+class Refusal(Exception):
     """A request, or a task, that can't be done. The views spell it as v3 or v4 do."""
 
     status: int

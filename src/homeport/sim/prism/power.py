@@ -1,0 +1,181 @@
+"""Power, boot and addresses of machines, and what faults do to them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from homeport.sim.engine.fault import AddressChange, AddressLoss, Crash, NoBoot
+from homeport.sim.engine.guest import Machine
+from homeport.sim.prism.capacity import place
+from homeport.sim.prism.core import Core, replace
+from homeport.sim.prism.entity import Nic, Timer, Vm
+from homeport.sim.prism.error import Refusal, missing
+from homeport.sim.prism.task import Tasks
+
+
+class Power:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._tasks = Tasks(core, self.came_due)
+
+    @property
+    def tasks(self) -> Tasks:
+        return self._tasks
+
+    def vm(self, ext_id: str) -> Vm:
+        vm = self._core.world.vms.get(ext_id)
+        if vm is None:
+            raise missing("vm", ext_id)
+        return vm
+
+    def on(self, ext_id: str) -> None:
+        vm = self.vm(ext_id)
+        if vm.power == "ON":
+            raise wrong_state(vm, "power on")
+        core = self._core
+        host = place(core.world, core.usage, vm)
+        now = core.now()
+        vm = core.put(core.world.vms, vm, power="ON", host=host, powered_at=now, booted=False)
+        self._await_boot(vm)
+        self._await_faults(vm)
+
+    def _await_boot(self, vm: Vm) -> None:
+        core = self._core
+        struck = core.faults.strike(core.subject(vm), NoBoot)
+        countdown = core.pace.boot.start(core.now(), core.rng)
+        if struck or countdown.never or vm.late is None:
+            return
+        due = max(countdown.due or core.now(), core.now() + vm.late)
+        if due <= core.now():
+            self._boot(vm)
+        else:
+            self._timer(vm, "boot", due)
+
+    def _await_faults(self, vm: Vm) -> None:
+        core = self._core
+        subject = core.subject(core.world.vms.get(vm.ext_id) or vm)
+        for _, change in core.faults.strike(subject, AddressChange):
+            self._timer(vm, "address-change", core.now() + change.seconds)
+        for _, loss in core.faults.strike(subject, AddressLoss):
+            self._timer(vm, "address-loss", core.now() + loss.seconds)
+        for _, crash in core.faults.strike(subject, Crash):
+            self._timer(vm, "crash", core.now() + crash.seconds)
+
+    def _timer(self, vm: Vm, what: str, at: float) -> None:
+        timer = Timer(
+            ext_id=self._core.new_id(),
+            at=at,
+            what=what,  # type: ignore[arg-type]  # callers pass the literals of the field
+            vm=vm.ext_id,
+            powered_at=vm.powered_at,
+        )
+        self._tasks.timer(timer)
+
+    def came_due(self, timer: Timer) -> None:
+        vm = self._core.world.vms.get(timer.vm)
+        if vm is None or vm.power != "ON" or vm.powered_at != timer.powered_at:
+            return
+        if timer.what == "boot":
+            self._boot(vm)
+        elif timer.what == "crash":
+            self._stop(vm, crashed=True)
+        else:
+            self._readdress(vm, lost=timer.what == "address-loss")
+
+    def _boot(self, vm: Vm) -> None:
+        core = self._core
+        nics = tuple(self._with_address(vm, nic) for nic in vm.nics)
+        vm = core.put(core.world.vms, vm, booted=True, nics=nics)
+        core.guests.powered_on(machine_of(core, vm))
+
+    def _with_address(self, vm: Vm, nic: Nic) -> Nic:
+        subnet = self._core.world.subnets.get(nic.subnet)
+        if subnet is None or not nic.connected:
+            return nic
+        try:
+            if subnet.managed and nic.assign:
+                address = nic.address or self._core.usage.take_address(subnet, vm.ext_id, nic.requested)
+                return replace(nic, address=address, learned=(address,))
+            if not subnet.managed and subnet.outside:
+                return replace(nic, learned=(self._core.usage.take_address(subnet, vm.ext_id),))
+        except Refusal:
+            return nic  # the machine runs without: nobody has an address for it
+        return nic
+
+    def _readdress(self, vm: Vm, *, lost: bool) -> None:
+        core = self._core
+        nics = tuple(replace(nic, address="", learned=()) for nic in vm.nics)
+        if not lost:
+            nics = tuple(self._other_address(vm, old, nic) for old, nic in zip(vm.nics, nics, strict=True))
+        vm = core.put(core.world.vms, vm, nics=nics)
+        core.guests.readdressed(vm.ext_id, addresses_of(vm))
+
+    def _other_address(self, vm: Vm, old: Nic, nic: Nic) -> Nic:
+        subnet = self._core.world.subnets.get(nic.subnet)
+        if subnet is None:
+            return nic
+        before = (old.address, *old.learned)
+        address = self._core.usage.take_address(subnet, vm.ext_id, not_these=before)
+        return replace(nic, address=address if subnet.managed else "", learned=(address,))
+
+    def off(self, ext_id: str) -> None:
+        vm = self.vm(ext_id)
+        if vm.power == "OFF":
+            raise wrong_state(vm, "power off")
+        self._stop(vm, crashed=False)
+
+    def _stop(self, vm: Vm, *, crashed: bool) -> None:
+        core = self._core
+        nics = tuple(replace(nic, learned=()) for nic in vm.nics)
+        core.put(core.world.vms, vm, power="OFF", host="", booted=False, nics=nics)
+        core.guests.powered_off(vm.ext_id, crashed=crashed)
+
+    def restart(self, ext_id: str) -> None:
+        """Reset and power cycle: the machine keeps its host and boots again."""
+        vm = self.vm(ext_id)
+        if vm.power != "ON":
+            raise wrong_state(vm, "reset")
+        core = self._core
+        core.guests.powered_off(vm.ext_id, crashed=False)
+        nics = tuple(replace(nic, learned=()) for nic in vm.nics)
+        vm = core.put(core.world.vms, vm, booted=False, nics=nics, powered_at=core.now())
+        self._await_boot(vm)
+
+
+def wrong_state(vm: Vm, what: str) -> Refusal:
+    message = f"The VM {vm.name} can't {what} while it is {vm.power}."
+    return Refusal(400, message, "", "VM_INVALID_POWER_STATE", "INVALID_REQUEST")
+
+
+def addresses_of(vm: Vm) -> tuple[str, ...]:
+    found = [address for nic in vm.nics for address in (nic.address, *nic.learned) if address]
+    return tuple(dict.fromkeys(found))
+
+
+def machine_of(core: Core, vm: Vm) -> Machine:
+    boot = next((disk for disk in vm.disks if not disk.cdrom), vm.disks[0] if vm.disks else None)
+    image = core.world.images.get(boot.image) if boot is not None else None
+    return Machine(
+        ext_id=vm.ext_id,
+        name=vm.name,
+        cluster=vm.cluster,
+        image=image.name if image else "",
+        image_type=image.type if image else "",
+        image_os=image.os if image else "",
+        uefi=vm.boot != "LEGACY",
+        secure_boot=vm.boot == "SECURE_BOOT",
+        vcpus=vm.vcpus,
+        memory_bytes=vm.memory_bytes,
+        user_data=_decoded(vm.user_data),
+        meta_data=_decoded(vm.meta_data),
+        addresses=addresses_of(vm),
+        macs=tuple(nic.mac for nic in vm.nics),
+    )
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
