@@ -157,7 +157,8 @@ def _nested(obj: Any, path: str, wanted: type) -> tuple[Any, str]:
 
 
 def _accessor_error(names: list[str], value: Any, expected: str) -> str:
-    shown = value if isinstance(value, str) else v.encode(value)
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e21  # which Go shows without a point
+    shown = value if isinstance(value, str) else v.encode(int(value) if whole else value)
     go_types = {
         str: "string",
         bool: "bool",

@@ -20,7 +20,7 @@ class DefinitionStrategy:
         crd.default(obj)
 
     def prepare_create(self, obj: Json) -> None:
-        obj["status"] = {"acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []}
+        obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": []}
         if isinstance(obj.get("spec"), dict):
             crd.remember_storage_version(obj)
 

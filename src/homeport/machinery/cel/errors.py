@@ -17,6 +17,14 @@ class CelError(Exception):
             message = f"{message} (col {column})"
         super().__init__(message)
 
+    def within(self, text: str) -> str:
+        """The message with the line of the expression that it is about, and a mark below it."""
+        if not self.column:
+            return self.reason
+        line = text.split("\n")[max(self.line, 1) - 1]
+        mark = "." * (self.column - 1) + "^"
+        return f"ERROR: <input>:{max(self.line, 1)}:{self.column}: {self.reason}\n | {line}\n | {mark}"
+
 
 class EvaluationError(CelError):
     """An error value of the language: `&&`, `||`, `all` and `exists` may absorb it."""

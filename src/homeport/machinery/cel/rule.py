@@ -90,7 +90,7 @@ class Rule:
         try:
             self.program = _program(self.text, declared, optional_old=self.optional_old)
         except CelError as error:
-            self._break("rule", f"compilation failed: {error}")
+            self._break("rule", f"compilation failed: {error.within(self.text)}")
             return
         if self.program.type.kind != "bool":
             self.program = None
@@ -107,7 +107,9 @@ class Rule:
         try:
             program = _program(expression, declared, optional_old=self.optional_old)
         except CelError as error:
-            self.problems.append(("messageExpression", f"messageExpression compilation failed: {error}"))
+            self.problems.append(
+                ("messageExpression", f"messageExpression compilation failed: {error.within(expression)}")
+            )
             return
         if program.type.kind != "string":
             self.problems.append(("messageExpression", "messageExpression must evaluate to a string"))

@@ -96,6 +96,7 @@ def _versions(spec: Raw, old: Raw | None) -> Iterator[Violation]:
     versions = spec.get("versions") or []
     lifted = _lifted(versions)
     before = _schemas(old)
+    shown = _shown(versions, lifted)
     if "schema" not in lifted:
         for index, version in enumerate(versions):
             if not (version.get("schema") or {}).get("openAPIV3Schema"):
@@ -119,10 +120,10 @@ def _versions(spec: Raw, old: Raw | None) -> Iterator[Violation]:
         yield v.invalid("spec.version", versions[0].get("name") or "", ",".join(wrong))
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
-        yield v.invalid("spec.versions", _shown(versions, lifted), "must contain unique version names")
+        yield v.invalid("spec.versions", shown, "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield v.invalid("spec.versions", _shown(versions, lifted), detail)
+        yield v.invalid("spec.versions", shown, detail)
 
 
 def _lifted_parts(spec: Raw, old: Raw | None) -> Iterator[Violation]:
@@ -163,8 +164,6 @@ def _schemas(old: Raw | None) -> dict[str, Any]:
 
 def _shown(versions: list[Json], lifted: Mapping[str, Any]) -> v.Verbatim:
     """Versions as the server prints them in messages: Go's own field names, without what was lifted."""
-    if not versions:
-        return v.Verbatim("null")
     fields = {
         "Schema": "schema",
         "Subresources": "subresources",

@@ -266,7 +266,8 @@ def test_problems_say_where_in_the_definition_they_are() -> None:
     assert [(p.path, p.message) for p in problems] == [
         (
             f"{base}[0].rule",
-            "compilation failed: found no matching overload for '_==_' applied to '(string, int)' (col 8)",
+            "compilation failed: ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(string, int)'"
+            "\n | self.a == 1\n | .......^",
         ),
         (f"{base}[1].rule", "cel expression must evaluate to a bool"),
         (f"{base}[2].messageExpression", "messageExpression must evaluate to a string"),
