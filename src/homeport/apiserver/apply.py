@@ -14,9 +14,9 @@ import orjson
 from homeport.apiserver.metadata import check_immutable, metadata_of, strip_create
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
-from homeport.apiserver.target import Target
-from homeport.apiserver.write import ATTEMPTS, MODIFIED, Writer
-from homeport.client.errors import ApiError, BadRequest, Cause, Conflict, UnsupportedMediaType, invalid
+from homeport.apiserver.target import MODIFIED, Target
+from homeport.apiserver.write import ATTEMPTS, Writer
+from homeport.client.errors import ApiError, BadRequest, Cause, Conflict, invalid
 from homeport.machinery.apply import managed
 from homeport.store import Mismatch, Record, Store
 
@@ -36,8 +36,6 @@ class Applier:
         if not ctx.field_manager:
             cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
             raise invalid("meta.k8s.io", "PatchOptions", "", [cause])
-        if target.subresource == "scale":
-            raise UnsupportedMediaType("apply is not served for the scale subresource: patch it instead")
         meta = _check(target, applied)
         for _ in range(ATTEMPTS):
             record = self._store.head(target.served.bucket, target.key)
@@ -58,7 +56,7 @@ class Applier:
         ctx.may_create()
         obj = self._merge(ctx, target, None, applied, force)
         strip_create(metadata_of(obj))
-        self._writer.check_address(target, obj)
+        self._writer.reader.check_address(target, obj)
         return await self._writer.create_owned(ctx, target, obj)
 
     async def _update(
@@ -80,7 +78,7 @@ class Applier:
                 schema=target.at.schema,
                 api_version=target.at.resource.api_version,
                 manager=ctx.field_manager,
-                time=self._now(),
+                time="" if target.subresource == "scale" else self._now(),
                 force=force,
                 subresource=target.subresource,
                 status=target.at.status,

@@ -51,11 +51,14 @@ class Remover:
     def _check_preconditions(self, target: Target, options: DeleteOptions, record: Record, old: Json) -> None:
         uid = old["metadata"].get("uid", "")
         if options.uid and options.uid != uid:
-            raise target.conflict(f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}")
+            raise target.precondition(
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+                "The object might have been deleted and then recreated"
+            )
         if options.resource_version and options.resource_version != str(record.revision):
-            raise target.conflict(
-                f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, "
-                f"ResourceVersion in object meta: {record.revision}"
+            raise target.precondition(
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({record.revision}). The object might have been modified"
             )
 
     async def _admit(self, ctx: Context, target: Target, old: Json) -> None:

@@ -79,7 +79,7 @@ def decode_continue(token: str) -> tuple[int, str]:
     if not isinstance(after, str) or not after:
         raise _bad_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
     if ".." in after.split("/"):
-        raise _bad_token(f"/{after}")
+        raise _bad_token(after)
     return revision, after
 
 
@@ -117,7 +117,10 @@ def _snapshot(store: Store, options: ListOptions) -> tuple[int | None, str]:
             raise BadRequest("specifying resource version is not allowed when using continue")
         revision, after = decode_continue(options.continue_)
         return (None if revision < 0 else revision), after
-    wanted = parse_revision(options.resource_version)
+    try:
+        wanted = parse_revision(options.resource_version)
+    except BadRequest as error:
+        raise BadRequest(f"invalid resource version: {error.message}") from error
     if wanted > store.revision:
         raise too_large(wanted, store.revision)
     # With a limit and no match, an explicit resourceVersion means exactly that one.

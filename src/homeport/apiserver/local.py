@@ -11,12 +11,12 @@ import msgspec
 import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions
+from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.apiserver.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.apiserver.registry import Call, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
 from homeport.apiserver.resource import Served, Version
-from homeport.client.errors import BadRequest, MethodNotAllowed
+from homeport.client.errors import BadRequest, MethodNotAllowed, invalid
 from homeport.client.protocol import (
     ALL,
     DEFAULT_WRITE,
@@ -71,13 +71,19 @@ class LocalClient:
         resource = _resource(kind)
         return self._registry.find(resource.group, resource.version, resource.plural)
 
-    def _context(self, options: Write) -> Context:
-        return Context(
+    def _context(self, at: Version, options: Write, kind: str) -> Context:
+        """`kind` (CreateOptions, UpdateOptions, PatchOptions) is what an error names."""
+        if causes := write_faults(options.field_manager, options.field_validation):
+            raise invalid("meta.k8s.io", kind, "", causes)
+        ctx = Context(
             self._user,
             field_manager=options.field_manager or self._field_manager,
             dry_run=options.dry_run,
             field_validation=options.field_validation or "Warn",
         )
+        if at.deprecation:
+            ctx.warn(at.deprecation)
+        return ctx
 
     def _done(self, ctx: Context) -> None:
         for text in ctx.warnings:
@@ -128,7 +134,7 @@ class LocalClient:
             labels=query.labels,
             fields=query.fields,
             resource_version=query.resource_version,
-            match="NotOlderThan" if initial_events else "",
+            match="NotOlderThan" if initial_events else query.match,
             initial_events=True if initial_events else None,
             bookmarks=True,
         )
@@ -163,7 +169,7 @@ class LocalClient:
         served, at = self._find(shape)
         body = _plain(obj, _resource(shape))
         namespace = key.namespace if key else (body.get("metadata") or {}).get("namespace", "")
-        ctx = self._context(options)
+        ctx = self._context(at, options, "CreateOptions")
         connector = self._registry.connector(served, subresource)
         if connector is not None:
             call = Call(ctx, served, at, namespace, key.name if key else "", "POST", body, {})
@@ -185,7 +191,7 @@ class LocalClient:
         served, at = self._find(kind)
         body = _plain(obj, kind)
         meta = body.get("metadata") or {}
-        ctx = self._context(options)
+        ctx = self._context(at, options, "UpdateOptions")
         try:
             written, _ = await self._registry.update(
                 ctx, served, at, meta.get("namespace", ""), meta.get("name", ""), body, subresource=subresource
@@ -207,7 +213,7 @@ class LocalClient:
     ) -> Any:
         served, at = self._find(kind)
         patch_type, body = _patch(patch)
-        ctx = self._context(options)
+        ctx = self._context(at, options, "PatchOptions")
         try:
             written, _ = await self._registry.patch(
                 ctx, served, at, key.namespace, key.name, patch_type, body, subresource=subresource
@@ -235,7 +241,7 @@ class LocalClient:
         served, at = self._find(shape)
         body = _plain(obj, _resource(shape))
         meta = body.get("metadata") or {}
-        ctx = self._context(options)
+        ctx = self._context(at, options, "PatchOptions")
         ctx.field_manager = options.field_manager
         try:
             written, _ = await self._registry.patch(
@@ -266,8 +272,11 @@ class LocalClient:
     ) -> Unstructured:
         served, at = self._find(kind)
         options = DeleteOptions(uid, resource_version, propagation or "", grace_seconds)
-        ctx = self._context(Write(dry_run=dry_run))
-        body, _ = await self._registry.delete(ctx, served, at, key.namespace, key.name, options)
+        ctx = self._context(at, Write(dry_run=dry_run), "DeleteOptions")
+        try:
+            body, _ = await self._registry.delete(ctx, served, at, key.namespace, key.name, options)
+        finally:
+            self._done(ctx)
         return Unstructured(orjson.loads(body))
 
     async def delete_all(
@@ -279,7 +288,7 @@ class LocalClient:
         dry_run: bool = False,
     ) -> Unstructured:
         served, at = self._find(kind)
-        ctx = self._context(Write(dry_run=dry_run))
+        ctx = self._context(at, Write(dry_run=dry_run), "DeleteOptions")
         listing = await self._registry.delete_collection(
             ctx, served, at, query.namespace, _list_options(query), DeleteOptions(propagation=propagation or "")
         )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from homeport.apiserver.name import dns_label, dns_subdomain, label_key, label_value
+import orjson
+
 from homeport.apiserver.resource import Json, Served
 from homeport.apiserver.target import Target
 from homeport.client.errors import BadRequest, Cause
+from homeport.machinery.schema.name import dns_label, label_key, label_value
 
 # Consonants and digits that form no words and are not mistaken for each other, as Kubernetes picks them.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -18,6 +20,7 @@ _ANNOTATIONS_LIMIT = 256 * 1024
 _SET_BY_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "selfLink")
 _SET_BY_SERVER_TOO = ("deletionGracePeriodSeconds",)
 _SPECIAL_FINALIZERS = frozenset({"foregroundDeletion", "orphan", "kubernetes"})
+_OWNER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 
 
 def metadata_of(obj: Json) -> Json:
@@ -34,12 +37,6 @@ def metadata_of(obj: Json) -> Json:
         elif not isinstance(value, str):
             raise BadRequest(f"metadata.{field}: expected a string, got {type(value).__name__}")
     return meta
-
-
-def tidy(meta: Json) -> None:
-    """Drops what is empty, as a round trip through Kubernetes' ObjectMeta does."""
-    for field in [f for f, value in meta.items() if value is None or value == "" or value == [] or value == {}]:
-        del meta[field]
 
 
 def strip_create(meta: Json) -> None:
@@ -92,20 +89,43 @@ def check_metadata(meta: Json, old: Json | None, served: Served) -> list[Cause]:
             meta.pop(field, None)
         elif old is None or value != old.get(field):
             causes += _CHECKS[field](value)
+    if not causes and not served.custom and meta.get("finalizers") != (old or {}).get("finalizers"):
+        causes += _check_unqualified(meta.get("finalizers") or ())
     if old is not None and old.get("deletionTimestamp"):
         causes += _check_new_finalizers(meta.get("finalizers") or (), old.get("finalizers") or ())
     return causes
 
 
-def _check_name(meta: Json, served: Served) -> Iterable[Cause]:
+def finalizer_warnings(meta: Json, old: Json | None) -> Iterator[str]:
+    """What is told, and not refused, about new finalizers of custom objects."""
+    known = (old or {}).get("finalizers") or ()
+    for name in sorted(set(meta.get("finalizers") or ()).difference(known)):
+        if "/" not in name and name not in _SPECIAL_FINALIZERS:
+            path = " including a path (/)" if "." in name else ""
+            yield (
+                f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{path} to avoid accidental '
+                "conflicts with other finalizer writers"
+            )
+
+
+def _check_name(meta: Json, served: Served) -> Iterator[Cause]:
+    stem = meta.get("generateName", "")
+    if stem and (wrong := served.naming(_completed(stem))):
+        yield _bad("metadata.generateName", stem, wrong)
     name = meta.get("name", "")
     if not name:
         yield Cause("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")
     elif wrong := served.naming(name):
         yield _bad("metadata.name", name, wrong)
     namespace = meta.get("namespace", "")
-    if served.namespaced and (wrong := dns_label(namespace)):
-        yield _bad("metadata.namespace", namespace, wrong)
+    if served.namespaced:
+        for each in dns_label(namespace):
+            yield _bad("metadata.namespace", namespace, each)
+
+
+def _completed(stem: str) -> str:
+    """The beginning of a name may end in a dash, since something will follow."""
+    return stem[:-2] + "a" if len(stem) > 1 and stem.endswith("-") else stem
 
 
 def _bad(field: str, value: Any, wrong: str) -> Cause:
@@ -113,10 +133,11 @@ def _bad(field: str, value: Any, wrong: str) -> Cause:
 
 
 def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return f'"{value}"' if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _strings(value: Any, field: str) -> Iterable[Cause]:
+def _strings(value: Any, field: str) -> Iterator[Cause]:
+    """Bodies of clients are decoded before they come here; what a webhook made of them is not."""
     if not isinstance(value, dict):
         yield Cause("FieldValueTypeInvalid", f"Invalid value: must be a map of strings, got {value!r:.60}", field)
         return
@@ -134,10 +155,8 @@ def _check_labels(value: Any) -> list[Cause]:
     if causes:
         return causes
     for key, item in value.items():
-        if wrong := label_key(key):
-            causes.append(_bad("metadata.labels", key, wrong))
-        if wrong := label_value(item):
-            causes.append(_bad("metadata.labels", item, wrong))
+        causes += [_bad("metadata.labels", key, wrong) for wrong in label_key(key)]
+        causes += [_bad("metadata.labels", item, wrong) for wrong in label_value(item)]
     return causes
 
 
@@ -145,7 +164,7 @@ def _check_annotations(value: Any) -> list[Cause]:
     causes = list(_strings(value, "metadata.annotations"))
     if causes:
         return causes
-    causes += [_bad("metadata.annotations", key, wrong) for key in value if (wrong := label_key(key.lower()))]
+    causes += [_bad("metadata.annotations", key, wrong) for key in value for wrong in label_key(key.lower())]
     size = sum(len(k.encode()) + len(v.encode()) for k, v in value.items())
     if size > _ANNOTATIONS_LIMIT:
         message = f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"
@@ -157,34 +176,50 @@ def _check_owners(value: Any) -> list[Cause]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return [Cause("FieldValueTypeInvalid", "Invalid value: must be a list of maps", "metadata.ownerReferences")]
     causes: list[Cause] = []
-    controllers = 0
+    controller = ""
     for i, owner in enumerate(value):
-        for field in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(field):
-                where = f"metadata.ownerReferences[{i}].{field}"
-                text = {"apiVersion": "version", "uid": "uid"}.get(field, field)
-                causes.append(Cause("FieldValueInvalid", f'Invalid value: "": {text} must not be empty', where))
-        controllers += bool(owner.get("controller"))
-    if controllers > 1:
-        message = "Invalid value: Only one reference can have Controller set to true"
-        causes.append(Cause("FieldValueInvalid", message, "metadata.ownerReferences"))
+        where = f"metadata.ownerReferences[{i}]"
+        causes += [
+            Cause("FieldValueRequired", "Required value: must not be empty", f"{where}.{field}")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            causes.append(_bad(where, _owner(owner), "/v1, Kind=Event is disallowed from being an owner"))
+        if not owner.get("controller"):
+            continue
+        shown = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+        if controller:
+            why = (
+                'Only one reference can have Controller set to true. Found "true" in references for '
+                f"{controller} and {shown}"
+            )
+            causes.append(_bad("metadata.ownerReferences", [_owner(each) for each in value], why))
+        controller = controller or shown
     return causes
+
+
+def _owner(owner: Json) -> Json:
+    """With its fields in the order in which messages show them."""
+    return {field: owner[field] for field in _OWNER if field in owner}
 
 
 def _check_finalizers(value: Any) -> list[Cause]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return [Cause("FieldValueTypeInvalid", "Invalid value: must be a list of strings", "metadata.finalizers")]
-    causes: list[Cause] = []
-    for finalizer in value:
-        if wrong := label_key(finalizer):
-            causes.append(_bad("metadata.finalizers", finalizer, wrong))
-        elif "/" not in finalizer and finalizer not in _SPECIAL_FINALIZERS and dns_subdomain(finalizer):
-            text = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(_bad("metadata.finalizers", finalizer, text))
+    causes = [_bad("metadata.finalizers", each, wrong) for each in value for wrong in label_key(each)]
     if {"orphan", "foregroundDeletion"} <= set(value):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        causes.append(Cause("FieldValueInvalid", f"Invalid value: {value}: {text}", "metadata.finalizers"))
+        causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(value)}: {text}", "metadata.finalizers"))
     return causes
+
+
+def _check_unqualified(finalizers: Iterable[str]) -> Iterator[Cause]:
+    """Built-in kinds take no finalizers but qualified ones and those of Kubernetes itself."""
+    for i, name in enumerate(finalizers):
+        if "/" not in name and name not in _SPECIAL_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            yield _bad(f"metadata.finalizers[{i}]", name, text)
 
 
 def _check_new_finalizers(new: Iterable[str], old: Iterable[str]) -> list[Cause]:

@@ -5,6 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import orjson
+
+from homeport.client.errors import Cause
+from homeport.machinery.apply.entry import manager_problems
+
+VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+def write_faults(field_manager: str, field_validation: str) -> list[Cause]:
+    """What is wrong with the options that every write has."""
+    causes = [Cause(*problem) for problem in manager_problems(field_manager)]
+    if field_validation not in VALIDATIONS:
+        supported = ", ".join(f'"{value}"' for value in VALIDATIONS)
+        given = orjson.dumps(field_validation).decode()
+        text = f"Unsupported value: {given}: supported values: {supported}"
+        causes.append(Cause("FieldValueNotSupported", text, "fieldValidation"))
+    return causes
+
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:

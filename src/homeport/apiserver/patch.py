@@ -29,23 +29,20 @@ def patched(target: Target, patch_type: str, patch: Any, base: Json) -> Json:
                 raise BadRequest("a strategic merge patch must be an object")
             result = strategic_merge(base, patch, target.at.schema)
         else:
-            raise UnsupportedMediaType(_unsupported_patch(patch_type, target.served.custom))
+            raise UnsupportedMediaType(_unsupported_patch(target.served.custom))
     except PatchError as error:
         if patch_type == JSON_PATCH and error.index >= 0:
             why = f"the server rejected our request due to an error in our request: {error}"
-            raise Invalid(why, group=target.served.group, kind=target.served.plural, name=target.name) from error
+            raise Invalid(why) from error
         raise BadRequest(str(error)) from error
     if not isinstance(result, dict):
         raise BadRequest("the patch leaves no object")
     return result
 
 
-def _unsupported_patch(patch_type: str, custom: bool) -> str:
+def _unsupported_patch(custom: bool) -> str:
     accepted = (
         [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
     )
-    return (
-        "the body of the request was in an unknown format - accepted media types include: "
-        + ", ".join(accepted)
-        + (f" (got {patch_type})" if patch_type else "")
-    )
+    listed = ", ".join(accepted)
+    return f"the body of the request was in an unknown format - accepted media types include: {listed}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,9 +16,11 @@ from homeport.apiserver.deletion import Remover
 from homeport.apiserver.listing import list_objects, parse_revision, too_large
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
 from homeport.apiserver.patch import APPLY_PATCH
+from homeport.apiserver.reader import Reader
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Catalog, Json, Served, Version
 from homeport.apiserver.scale import scale_of
+from homeport.apiserver.scaler import Scaler
 from homeport.apiserver.target import Target
 from homeport.apiserver.view import view
 from homeport.apiserver.watch import WatchStream, open_watch
@@ -70,8 +72,9 @@ class Registry:
         self.clock = clock
         # Answers for what is not stored, by (group, plural, subresource): reviews, tokens, logs, evictions.
         self.connectors: dict[tuple[str, str, str], Connector] = {}
-        self._writer = Writer(store, admission, self.now)
+        self._writer = Writer(store, admission, Reader(catalog), self.now)
         self._applier = Applier(store, self._writer, self.now)
+        self._scaler = Scaler(self._writer, self._applier)
         self._remover = Remover(store, admission, clock)
 
     def now(self) -> str:
@@ -131,8 +134,11 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
         self._check_write(served, at, "update", subresource)
+        target = Target(served, at, namespace, name, subresource)
         async with _Durability(self.store):
-            return await self._writer.update(ctx, Target(served, at, namespace, name, subresource), body)
+            if subresource == "scale":
+                return await self._scaler.update(ctx, target, body), False
+            return await self._writer.update(ctx, target, body)
 
     async def patch(
         self,
@@ -150,9 +156,16 @@ class Registry:
         self._check_write(served, at, "patch", subresource)
         target = Target(served, at, namespace, name, subresource)
         async with _Durability(self.store):
+            if subresource == "scale":
+                return await self._patch_scale(ctx, target, patch_type, patch, force), False
             if patch_type == APPLY_PATCH:
                 return await self._applier.apply(ctx, target, patch, force)
             return await self._writer.patch(ctx, target, patch_type, patch)
+
+    async def _patch_scale(self, ctx: Context, target: Target, patch_type: str, patch: Any, force: bool) -> bytes:
+        if patch_type == APPLY_PATCH:
+            return await self._scaler.apply(ctx, target, patch, force)
+        return await self._scaler.patch(ctx, target, patch_type, patch)
 
     async def delete(
         self, ctx: Context, served: Served, at: Version, namespace: str, name: str, options: DeleteOptions
@@ -174,7 +187,7 @@ class Registry:
                 await self.delete(ctx, served, at, meta.get("namespace", ""), meta["name"], options)
             except NotFound:
                 continue  # somebody else was faster
-        return listing
+        return listing if served.custom else replace(listing, items=[_untyped(item) for item in listing.items])
 
     # -- checks ------------------------------------------------------------------------------------------------
 
@@ -194,6 +207,13 @@ class Registry:
         )
         if not exists or subresource not in _WINDOWS:
             raise NotFound("the server could not find the requested resource")
+
+
+def _untyped(item: bytes) -> bytes:
+    """An item of a list of built-in objects does not repeat what the list says."""
+    obj = orjson.loads(item)
+    del obj["apiVersion"], obj["kind"]
+    return orjson.dumps(obj)
 
 
 class _Durability:

@@ -80,10 +80,10 @@ class Checker(Protocol):
     def settle(self, obj: Json) -> list[str]:
         """`prune` and `default` in one walk."""
 
-    def validate(self, obj: Json, old: Json | None) -> Iterable[tuple[str, str, str]]:
-        """(reason, message, field) of everything that is wrong."""
+    def validate(self, obj: Json, old: Json | None, *, flawed: bool = False) -> Iterable[tuple[str, str, str]]:
+        """(reason, message, field) of everything that is wrong. `flawed`: so is the metadata; no rules are run."""
 
-    def validate_status(self, obj: Json, old: Json) -> Iterable[tuple[str, str, str]]:
+    def validate_status(self, obj: Json, old: Json, *, flawed: bool = False) -> Iterable[tuple[str, str, str]]:
         """The same for a write to the status, which is not held to account for the rest of the object."""
 
 
@@ -129,6 +129,7 @@ class Served:
     field_names: tuple[str, ...] = ()  # what field selectors may name besides metadata and selectable fields
     naming: Callable[[str], str | None] = dns_subdomain  # what is wrong with a name, or None
     spec_generation: bool = True  # metadata.generation counts changes of the spec
+    annotation_generation: bool = False  # and of the annotations
     create_on_update: bool = False  # PUT of an absent object creates it
     needs_version: bool = False  # PUT must say which resourceVersion it replaces (custom kinds always)
     returns_deleted: bool = False  # DELETE answers with the object instead of a Status

@@ -8,6 +8,9 @@ from homeport.apiserver.resource import Json, Scale, Served
 from homeport.client.errors import BadRequest, Cause, invalid
 from homeport.machinery.selector import from_label_selector
 
+API_VERSION = "autoscaling/v1"
+KIND = "Scale"
+
 
 def read_path(obj: Json, path: str) -> Any:
     value: Any = obj
@@ -36,28 +39,44 @@ def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
         status["selector"] = selector
     replicas = _count(read_path(obj, scale.spec_replicas), served, meta, scale.spec_replicas)
     return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
+        "kind": KIND,
+        "apiVersion": API_VERSION,
         "metadata": shown,
         "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
 
 
-def apply_scale(obj: Json, scale: Scale, wanted: Json, *, custom: bool) -> None:
-    """Writes the wanted replica count into the object."""
-    spec = wanted.get("spec")
-    if spec is not None and not isinstance(spec, dict):
-        raise BadRequest("spec: expected a map")
-    replicas = (spec or {}).get("replicas", 0)
+def replicas_of(body: Json) -> int:
+    """The count that a Scale asks for, in the decoder's words where it is none."""
+    spec = body.get("spec")
+    if spec is None:
+        return 0
+    if not isinstance(spec, dict):
+        raise _unreadable(spec, "Scale.spec", "v1.ScaleSpec")
+    replicas = spec.get("replicas")
+    if replicas is None:
+        return 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise BadRequest(f"spec.replicas: expected an integer, got {type(replicas).__name__}")
-    if replicas < 0 and not custom:  # a custom kind's own schema says what it takes
+        raise _unreadable(replicas, "ScaleSpec.spec.replicas", "int32")
+    return replicas
+
+
+def write_replicas(obj: Json, path: str, replicas: int, *, checked: bool = False) -> None:
+    """Writes the count into the object. `checked`: here, as no schema of the kind's own says what it takes."""
+    if replicas < 0 and checked:
         cause = Cause(
             "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
         )
-        raise invalid("autoscaling", "Scale", obj["metadata"].get("name", ""), [cause])
-    write_path(obj, scale.spec_replicas, replicas)
+        raise invalid("autoscaling", KIND, obj["metadata"].get("name", ""), [cause])
+    write_path(obj, path, replicas)
+
+
+def _unreadable(value: Any, field: str, wanted: str) -> BadRequest:
+    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+    found = names.get(type(value), "object")
+    why = f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
+    return BadRequest(f'{KIND} in version "v1" cannot be handled as a {KIND}: {why}')
 
 
 def _count(value: Any, served: Served, meta: Json, path: str) -> int:

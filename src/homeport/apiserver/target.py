@@ -5,6 +5,8 @@ from __future__ import annotations
 from homeport.apiserver.resource import Served, Version
 from homeport.client.errors import ApiError, Cause, Conflict, Invalid, conflict, invalid, not_found
 
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
 
 class Target:
     """The address of one write, and what messages call it."""
@@ -38,6 +40,10 @@ class Target:
 
     def conflict(self, why: str) -> Conflict:
         return conflict(self._group, self.served.plural, self.name, why)
+
+    def precondition(self, why: str) -> Conflict:
+        """A precondition of a deletion failed: such conflicts name the kind instead of the resource."""
+        return conflict(self._group, self.served.kind, self.name, why)
 
     def invalid(self, causes: list[Cause]) -> Invalid:
         return invalid(self._group, self.called, self.name, causes)

@@ -99,26 +99,21 @@ class Selection:
             self._labels = None
         self.name: str | None = None
         if self._fields is not None:
-            self._check_fields(at, labels, fields)
+            self._check_fields(at)
         self.all = self._labels is None and self._fields is None
 
-    def _check_fields(self, at: Version, labels: str, fields: str) -> None:
+    def _check_fields(self, at: Version) -> None:
         assert self._fields is not None
         names = self._fields.names()
         known = {"metadata.name", "metadata.namespace"} | {p.removeprefix(".") for p in at.selectable}
         unknown = names - known - set(self._served.field_names)
         if unknown:
-            raise BadRequest(self._unsupported(at, sorted(unknown)[0], labels, fields))
+            raise BadRequest(self._unsupported(sorted(unknown)[0]))
         self.name = self._fields.require("metadata.name")
 
-    def _unsupported(self, at: Version, name: str, labels: str, fields: str) -> str:
+    def _unsupported(self, name: str) -> str:
         """The API server words this in as many ways as there are places that check."""
-        if self._served.custom:
-            return (
-                f'Unable to find "{at.resource.api_version}, Resource={at.resource.plural}" that match label selector '
-                f'"{labels}", field selector "{fields}": field label not supported: {name}'
-            )
-        if not self._served.field_names:
+        if not self._served.custom and not self._served.field_names:
             return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
         if self._served.group == "batch":
             return f'field label "{name}" not supported for {self._served.kind}'

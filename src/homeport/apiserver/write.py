@@ -13,39 +13,29 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.admission import Admission, Attributes
-from homeport.apiserver.metadata import (
-    carry_over,
-    check_immutable,
-    check_metadata,
-    metadata_of,
-    stamp_create,
-    strip_create,
-    tidy,
-)
+from homeport.apiserver.metadata import carry_over, check_metadata, finalizer_warnings, stamp_create, strip_create
 from homeport.apiserver.patch import patched
+from homeport.apiserver.reader import Reader
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Json, Served, Version
-from homeport.apiserver.scale import apply_scale, scale_of
-from homeport.apiserver.target import Target
+from homeport.apiserver.resource import Json
+from homeport.apiserver.target import MODIFIED, Target
 from homeport.apiserver.view import convert, memo_of, peek_view, to_version, view
-from homeport.client.errors import (
-    BadRequest,
-    Cause,
-    Invalid,
-    already_exists,
-    invalid,
-)
+from homeport.client.errors import BadRequest, Cause, already_exists, invalid
 from homeport.machinery.apply import managed
 from homeport.machinery.apply.entry import is_reset
 from homeport.store import Mismatch, Missing, Record, Store
 
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 ATTEMPTS = 5
 _NAME_ATTEMPTS = 8
+# After one of these the rules of a kind could meet values that they were not written for.
+_BLOCKING = frozenset(
+    ("FieldValueRequired", "FieldValueNotSupported", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+)
 
 
 class Writer:
-    def __init__(self, store: Store, admission: Admission, now: Callable[[], str]) -> None:
+    def __init__(self, store: Store, admission: Admission, reader: Reader, now: Callable[[], str]) -> None:
+        self.reader = reader
         self._store = store
         self._admission = admission
         self._now = now
@@ -53,7 +43,7 @@ class Writer:
     # -- create ------------------------------------------------------------------------------------------------
 
     async def create(self, ctx: Context, target: Target, body: Json) -> bytes:
-        meta = self._read(ctx, target, body)
+        meta = self.reader.read(ctx, target, body)
         if meta.get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         strip_create(meta)
@@ -69,9 +59,9 @@ class Writer:
 
     async def create_owned(self, ctx: Context, target: Target, obj: Json, *, owned: bool = True) -> bytes:
         """Creates an object that was read already; `owned`: its managedFields are as they should be."""
-        served, at = target.served, target.at
+        served = target.served
         now = self._now()
-        self._default(served, at, obj)
+        self._default(target, obj)
         if not owned:
             self._own(ctx, target, None, obj, now)
         target.rename(obj["metadata"].get("name", ""))  # admission may want to name what it refuses
@@ -82,7 +72,7 @@ class Writer:
         if served.spec_generation:
             meta["generation"] = 1
         served.strategy.prepare_create(obj)
-        self._validate(target, obj, None)
+        self._validate(ctx, target, obj, None)
         await self._admit(ctx, target, "CREATE", obj, None)
         if ctx.dry_run:
             if self._store.head(served.bucket, target.key) is not None:
@@ -92,87 +82,32 @@ class Writer:
 
     def _own(self, ctx: Context, target: Target, old: Json | None, obj: Json, now: str) -> None:
         """Notes who set what. Before admission: what a webhook adds belongs to nobody."""
-        if old is None and is_reset(obj["metadata"].get("managedFields")):
-            del obj["metadata"]["managedFields"]  # asked to track nobody
+        meta = obj["metadata"]
+        if old is None and is_reset(meta.get("managedFields")):
+            del meta["managedFields"]  # asked to track nobody
             return
+        kept = _kept(target, obj)
         managed.update(
             old,
-            obj,
+            kept,
             schema=target.at.schema,
             api_version=target.at.resource.api_version,
             manager=ctx.manager,
-            time=now,
+            time="" if target.subresource == "scale" else now,  # the real server loses it there
             subresource=target.subresource,
             status=target.at.status,
         )
-
-    def _read(self, ctx: Context, target: Target, body: Json) -> Json:
-        """What decoding does: the body is what it says, has no unknown fields, and belongs where it was sent."""
-        if not isinstance(body, dict):
-            raise BadRequest(f"the body must be one object, got {type(body).__name__}")
-        self._check_type(target, body)
-        given = body["metadata"].get("managedFields") if isinstance(body.get("metadata"), dict) else None
-        self._prune(ctx, target.at, body)
-        meta = self.check_address(target, body)
-        if target.served.custom:
-            tidy(meta)
-        if is_reset(given):
-            meta["managedFields"] = given  # an empty list is a wish, unlike other empty lists
-        return meta
-
-    def check_address(self, target: Target, body: Json) -> Json:
-        """Checks that the body belongs where it was sent, and gives its metadata."""
-        meta = metadata_of(body)
-        served = target.served
-        if served.namespaced:
-            if not target.namespace:
-                raise BadRequest(f"an empty namespace may not be set during creation of a {served.kind}")
-            if meta.setdefault("namespace", target.namespace) != target.namespace:
-                if meta["namespace"]:
-                    raise BadRequest(
-                        "the namespace of the provided object does not match the namespace sent on the request"
-                    )
-                meta["namespace"] = target.namespace
-        elif meta.pop("namespace", ""):
-            raise BadRequest("namespace must not be set on an object that is not namespaced")
-        if target.name:
-            if meta.setdefault("name", target.name) != target.name:
-                raise BadRequest(
-                    f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
-                )
-        return meta
-
-    def _check_type(self, target: Target, body: Json) -> None:
-        resource = target.at.resource
-        kind, api_version = body.get("kind"), body.get("apiVersion")
-        if target.served.custom:
-            if not kind:
-                raise BadRequest("Object 'Kind' is missing in the request body")
-            if not api_version:
-                raise BadRequest("Object 'apiVersion' is missing in the request body")
-            if api_version != resource.api_version:
-                raise BadRequest(
-                    f"the API version in the data ({api_version}) does not match the expected API version "
-                    f"({resource.api_version})"
-                )
-            if kind != resource.kind:
-                target.fault(Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}', "kind"))
-                target.called = str(kind)
-        elif (kind and kind != resource.kind) or (api_version and api_version != resource.api_version):
-            shown = api_version or resource.version
-            raise BadRequest(
-                f'{kind or resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-                f'no kind "{kind or resource.kind}" is registered for version "{shown}"'
-            )
-        body["kind"], body["apiVersion"] = resource.kind, resource.api_version
+        if kept is not obj:
+            meta.pop("managedFields", None)
+            meta.update({"managedFields": found} if (found := kept["metadata"].get("managedFields")) else {})
 
     # -- update ------------------------------------------------------------------------------------------------
 
     async def update(self, ctx: Context, target: Target, body: Json) -> tuple[bytes, bool]:
-        if target.subresource == "scale":
-            return await self._update_scale(ctx, target, body), False
-        meta = self._read(ctx, target, body)
+        meta = self.reader.read(ctx, target, body)
         wanted = meta.get("resourceVersion", "")
+        if wanted and not (wanted.isascii() and wanted.isdigit()):
+            raise BadRequest(f'strconv.ParseUint: parsing "{wanted}": invalid syntax')
         again = orjson.dumps(body)  # an attempt changes the body; a second one starts afresh
         for attempt in range(ATTEMPTS):
             record = self._store.head(target.served.bucket, target.key)
@@ -212,74 +147,22 @@ class Writer:
             if uid != current:
                 raise target.conflict(f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}")
 
-    async def _update_scale(self, ctx: Context, target: Target, body: Json) -> bytes:
-        scale = target.at.scale
-        assert scale is not None
-        meta = metadata_of(body)
-        wanted = meta.get("resourceVersion", "")
-        for _ in range(ATTEMPTS):
-            record, _, obj = await self._load(target)
-            if wanted and wanted != str(record.revision):
-                raise target.conflict(MODIFIED)
-            apply_scale(obj, scale, body, custom=target.served.custom)
-            try:
-                written = await self.replace(ctx, target, record, obj)
-            except Mismatch:
-                continue
-            return orjson.dumps(scale_of(orjson.loads(written), scale, target.served))
-        raise target.conflict(MODIFIED)
-
     # -- patch -------------------------------------------------------------------------------------------------
 
     async def patch(self, ctx: Context, target: Target, patch_type: str, patch: Any) -> tuple[bytes, bool]:
         for _ in range(ATTEMPTS):
-            record, old, base = await self._load(target)
-            if target.subresource == "scale":
-                return await self._patch_scale(ctx, target, patch_type, patch, old), False
+            record, old, base = await self.load(target)
             body = patched(target, patch_type, patch, base)
-            self._read_patched(ctx, target, body, record, old)
+            self.reader.read_patched(ctx, target, body, record, old)
             try:
                 return await self.replace(ctx, target, record, body, old), False
             except Mismatch:
                 continue
         raise target.conflict(MODIFIED)
 
-    def _read_patched(self, ctx: Context, target: Target, body: Json, record: Record, old: Json) -> None:
-        """The outcome of a patch is read like any body, but what is wrong with it is the patch's fault."""
-        meta = body.get("metadata")
-        if isinstance(meta, dict) and not meta.get("name"):
-            name = target.name
-            raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-        try:
-            self._check_patched_type(target, body)
-            meta = self._read(ctx, target, body)
-        except BadRequest as error:
-            if "does not match" in error.message:  # another object's name or namespace
-                raise
-            why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2] or error.message
-            cause = Cause("FieldValueInvalid", f'Invalid value: "{{...}}": {why}', "patch")
-            raise Invalid(f' "" is invalid: patch: {cause.message}', causes=[cause]) from error
-        wanted = meta.get("resourceVersion", "")
-        if wanted and wanted != str(record.revision):
-            raise target.conflict(MODIFIED)
-        check_immutable(target, meta, old["metadata"])
-
-    def _check_patched_type(self, target: Target, body: Json) -> None:
-        wanted, given = target.at.resource.api_version, body.get("apiVersion")
-        if target.served.custom and given and given != wanted:
-            cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": must be {wanted}', "apiVersion")
-            raise invalid("", target.served.kind, target.name, [cause])
-
-    async def _patch_scale(self, ctx: Context, target: Target, patch_type: str, patch: Any, old: Json) -> bytes:
-        scale = target.at.scale
-        assert scale is not None
-        return await self._update_scale(
-            ctx, target, patched(target, patch_type, patch, scale_of(old, scale, target.served))
-        )
-
     # -- the common way of everything that changes an existing object -------------------------------------------
 
-    async def _load(self, target: Target) -> tuple[Record, Json, Json]:
+    async def load(self, target: Target) -> tuple[Record, Json, Json]:
         """The newest state, twice: one to compare with, one to change."""
         record = self._store.head(target.served.bucket, target.key)
         if record is None:
@@ -301,7 +184,7 @@ class Writer:
         if old is None:
             old = await self.decode(target, record)
         self._hold(target, obj, old)
-        self._default(served, at, obj)
+        self._default(target, obj)
         if not owned:
             self._own(ctx, target, old, obj, self._now())
         changed = await self._mutate(ctx, target, "UPDATE", obj, old)
@@ -310,9 +193,9 @@ class Writer:
             self._hold(target, obj, old)
         if target.subresource != "status" and target.subresource not in served.windows:
             served.strategy.prepare_update(obj, old)
-        if served.spec_generation and _content_changed(obj, old, at.status or not served.custom):
+        if _counts(target, obj, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        self._validate(target, obj, old)
+        self._validate(ctx, target, obj, old)
         await self._admit(ctx, target, "UPDATE", obj, old)
         if _finished(obj):
             return await self._remove(ctx, target, record, obj)
@@ -375,21 +258,11 @@ class Writer:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def _prune(self, ctx: Context, at: Version, obj: Json) -> None:
-        unknown = at.checker.prune(obj)
-        if unknown and ctx.field_validation != "Ignore":
-            unknown.sort(key=lambda path: not path.startswith("metadata."))  # as they are found when decoding
-            texts = [f'unknown field "{path}"' for path in unknown]
-            if ctx.field_validation == "Strict":
-                kind, version = at.resource.kind, at.resource.version
-                why = f"strict decoding error: {', '.join(texts)}"
-                raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
-            for text in texts:
-                ctx.warn(text)
-
-    def _default(self, served: Served, at: Version, obj: Json) -> None:
-        at.checker.default(obj)
-        served.strategy.default(obj)
+    def _default(self, target: Target, obj: Json) -> None:
+        if target.faults:  # it is no object of this kind: nothing is filled in
+            return
+        target.at.checker.default(obj)
+        target.served.strategy.default(obj)
 
     async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:
         if not self._admission.mutates(target.served, operation, target.subresource):
@@ -397,7 +270,7 @@ class Writer:
         changed = await self._admission.mutate(self._attributes(ctx, target, operation, obj, old))
         if changed is not obj:
             target.at.checker.prune(changed)
-            self._default(target.served, target.at, changed)
+            self._default(target, changed)
         return changed
 
     async def _admit(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> None:
@@ -417,14 +290,16 @@ class Writer:
             old=old,
         )
 
-    def _validate(self, target: Target, obj: Json, old: Json | None) -> None:
+    def _validate(self, ctx: Context, target: Target, obj: Json, old: Json | None) -> None:
         served = target.served
-        causes = target.faults + check_metadata(obj["metadata"], None if old is None else old["metadata"], served)
+        before = None if old is None else old["metadata"]
+        causes = target.faults + check_metadata(obj["metadata"], before, served)
         checker = target.at.checker
+        flawed = any(cause.reason in _BLOCKING for cause in causes)
         if target.subresource == "status" and old is not None:
-            violations = checker.validate_status(obj, old)
+            violations = checker.validate_status(obj, old, flawed=flawed)
         else:
-            violations = checker.validate(obj, old)
+            violations = checker.validate(obj, old, flawed=flawed)
         causes += [Cause(*violation) for violation in violations]
         if not causes or not served.custom:  # rules of custom kinds may rely on a well-formed object
             window = served.windows.get(target.subresource)
@@ -434,6 +309,9 @@ class Writer:
                 causes += served.strategy.validate(obj, old)
         if causes:
             raise target.invalid(causes)
+        if served.custom and "finalizers" in obj["metadata"]:
+            for text in finalizer_warnings(obj["metadata"], before):
+                ctx.warn(text)
 
     async def _to_storage(self, target: Target, obj: Json) -> Json:
         served = target.served
@@ -463,9 +341,27 @@ def encoder(obj: Json) -> Callable[[int], bytes]:
     return encode
 
 
-def _content_changed(obj: Json, old: Json, status_apart: bool) -> bool:
-    """Anything but metadata (and the status, where it is a world of its own) differs."""
-    apart = ("metadata", "status") if status_apart else ("metadata",)
+def _kept(target: Target, obj: Json) -> Json:
+    """What will be stored of an object in another version than the stored one: nobody owns what is dropped there."""
+    served = target.served
+    if not served.custom or target.at.resource.version == served.storage:
+        return obj
+    if served.convert is not None or served.convert_async is not None or served.storage not in served.versions:
+        return obj  # its fields have other names there
+    kept: Json = orjson.loads(orjson.dumps(obj))
+    served.versions[served.storage].checker.prune(kept)
+    return kept
+
+
+def _counts(target: Target, obj: Json, old: Json) -> bool:
+    """Whether the change is one that metadata.generation counts."""
+    served = target.served
+    if not served.spec_generation:
+        return False
+    if served.annotation_generation and not target.subresource:
+        if (obj["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
+            return True
+    apart = ("metadata", "status") if target.at.status or not served.custom else ("metadata",)
     return any(field not in apart and obj.get(field) != old.get(field) for field in obj.keys() | old.keys())
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from homeport.machinery.schema.name import label_key, label_value
+
 Labels = Mapping[str, str]
 
 _IN: Final = "in"
@@ -17,19 +19,13 @@ _GREATER: Final = ">"
 _LESS: Final = "<"
 _WORDS: Final = {_IN, _NOT_IN}
 _BINARY: Final = ("in", "notin", "=", "==", "!=", ">", "<")
+_BINARY_NAMES: Final = "in, notin, =, ==, !=, gt, lt"  # as the real parser calls them
 _SYMBOLS: Final = "=!(),><"
 _SPACE: Final = " \t\r\n"
 _OPERATORS: Final = {"=", "==", "!", "!=", "(", ")", ",", ">", "<"}
 _LABEL_OPERATORS: Final = {"In": _IN, "NotIn": _NOT_IN, "Exists": _EXISTS, "DoesNotExist": _MISSING}
 
-_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_NAME_RE: Final = re.compile(_NAME)
-_SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN)
 _INTEGER_RE: Final = re.compile(r"[+-]?[0-9]+")
-_CHARACTERS: Final = (
-    "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
-)
 
 
 class SelectorError(ValueError):
@@ -125,59 +121,10 @@ def _integer(text: str | None) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def label_key_errors(key: str) -> list[str]:
-    """What is wrong with a label key; empty when nothing is."""
-    prefix, slash, name = key.rpartition("/")
-    pattern = f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
-    if "/" in prefix:
-        return [
-            f"a valid label key must {_CHARACTERS} {pattern} with an optional DNS subdomain prefix and '/'"
-            " (e.g. 'example.com/MyName')"
-        ]
-    errors = []
-    if slash and not prefix:
-        errors.append("prefix part must be non-empty")
-    elif slash:
-        errors += [f"prefix part {error}" for error in _subdomain_errors(prefix)]
-    if not name:
-        errors.append("name part must be non-empty")
-    elif len(name) > 63:
-        errors.append("name part must be no more than 63 bytes")
-    if not _NAME_RE.fullmatch(name):
-        errors.append(f"name part must {_CHARACTERS} {pattern}")
-    return errors
-
-
-def _subdomain_errors(text: str) -> list[str]:
-    errors = []
-    if len(text) > 253:
-        errors.append("must be no more than 253 bytes")
-    if not _SUBDOMAIN_RE.fullmatch(text):
-        errors.append(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must"
-            f" start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
-            f" '{_SUBDOMAIN}')"
-        )
-    return errors
-
-
-def label_value_errors(value: str) -> list[str]:
-    """What is wrong with a label value; empty when nothing is."""
-    errors = []
-    if len(value.encode()) > 63:
-        errors.append("must be no more than 63 bytes")
-    if value and not _NAME_RE.fullmatch(value):
-        errors.append(
-            f"a valid label must be an empty string or {_CHARACTERS} (e.g. 'MyValue',  or 'my_value',  or '12345',"
-            f" regex used for validation is '({_NAME})?')"
-        )
-    return errors
-
-
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     """Checks what every requirement must hold, however it was written."""
     errors = []
-    if problems := label_key_errors(key):
+    if problems := label_key(key):
         errors.append(f'key: Invalid value: "{key}": {"; ".join(problems)}')
     if text := _count_error(operator, values):
         errors.append(f"values: Invalid value: {_go_list(values)}: {text}")
@@ -188,7 +135,7 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
             if _integer(value) is None
         ]
     for i, value in enumerate(values):
-        if problems := label_value_errors(value):
+        if problems := label_value(value):
             errors.append(f'values[{i}][{key}]: Invalid value: "{value}": {"; ".join(problems)}')
     if errors:
         raise SelectorError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
@@ -282,14 +229,14 @@ class _LabelParser:
             kind, key = self._take()
         if kind != "id":
             raise SelectorError(f"found '{key}', expected: identifier")
-        if problems := label_key_errors(key):
+        if problems := label_key(key):
             raise SelectorError(f'<nil>: Invalid value: "{key}": {"; ".join(problems)}')
         # Kubernetes reads `!key` as "absent" even when an operator follows; the operator then fails as a separator.
         if absent or self._peek()[0] in ("end", ","):
             return _requirement(key, _MISSING if absent else _EXISTS, ())
         operator, text = self._take(words=True)
         if operator not in _BINARY:
-            raise SelectorError(f"found '{text}', expected: {', '.join(_BINARY)}")
+            raise SelectorError(f"found '{text}', expected: {_BINARY_NAMES}")
         values = self._set() if operator in _WORDS else (self._exact(),)
         return _requirement(key, operator, tuple(sorted(set(values))))
 

@@ -55,7 +55,7 @@ def test_a_label_selector_matches_as_kubernetes_does(text: str, matches: bool) -
     [
         ("a,", "found '', expected: identifier after ','"),
         (",a", "found ',', expected: !, identifier, or 'end of string'"),
-        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, >, <"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
         ("a in b", "unable to parse requirement: found 'b' expected: '('"),
         ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
         ("!a=b", "found '=', expected: ',' or 'end of string'"),

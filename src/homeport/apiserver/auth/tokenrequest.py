@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 
 from homeport.apiserver.auth.serviceaccount import Bound, ServiceAccounts
 from homeport.apiserver.auth.source import Json, read
+from homeport.apiserver.kinds.load import definitions
 from homeport.apiserver.registry import Call, Registry
 from homeport.client.errors import BadRequest, Cause, MethodNotAllowed, conflict, invalid, not_found
 from homeport.machinery.apply import managed
+from homeport.machinery.schema.node import Schema
 from homeport.store import Store
 
 API_VERSION = "authentication.k8s.io/v1"
@@ -18,6 +21,12 @@ MIN_SECONDS = 600
 MAX_SECONDS = 1 << 32
 
 _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+@cache
+def _schema() -> Schema:
+    known = definitions()
+    return Schema(known["io.k8s.api.authentication.v1.TokenRequest"], known)
 
 
 class TokenRequests:
@@ -55,7 +64,7 @@ class TokenRequests:
         managed.update(
             None,
             answer,
-            schema=None,
+            schema=_schema(),
             api_version=API_VERSION,
             manager=call.ctx.manager,
             time=self._now(),

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions
+from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.client.errors import BadRequest, Cause, Invalid, invalid
 
 MAX_PARAMETERS = 200
 _INT64_DIGITS = 19
-_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 
 
@@ -133,11 +132,8 @@ def write_options(query: Query, kind: str) -> WriteOptions:
         return DEFAULT_WRITE
     causes: list[Cause] = []
     dry_run = _dry_run(query.all("dryRun"), causes)
-    manager = query.get("fieldManager")
-    _check_manager(manager, causes)
-    validation = query.get("fieldValidation")
-    if validation and validation not in _VALIDATIONS:
-        causes.append(_unsupported("fieldValidation", _quoted(validation), _VALIDATIONS))
+    manager, validation = query.get("fieldManager"), query.get("fieldValidation")
+    causes += write_faults(manager, validation)
     if causes:
         raise invalid("meta.k8s.io", kind, "", causes)
     return WriteOptions(manager, dry_run, validation or "Warn", query.flag("force") if "force" in query else None)
@@ -157,22 +153,6 @@ def _dry_run(values: list[str], causes: list[Cause]) -> bool:
         shown = ", ".join(_quoted(value) for value in given)
         causes.append(_unsupported("dryRun", f"[{shown}]", ("All",)))
     return bool(given)
-
-
-def _check_manager(manager: str, causes: list[Cause]) -> None:
-    if len(manager.encode()) > 128:
-        causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
-    else:
-        _check_printable(manager, causes)
-
-
-def _check_printable(manager: str, causes: list[Cause]) -> None:
-    for at, character in enumerate(manager):
-        if not character.isprintable():
-            shown = manager.encode("unicode_escape").decode()
-            place = f"invalid character U+{ord(character):04X} (at position {len(manager[:at].encode())})"
-            causes.append(Cause("FieldValueInvalid", f'Invalid value: "{shown}": {place}', "fieldManager"))
-            return
 
 
 def _unsupported(field: str, shown: str, supported: tuple[str, ...]) -> Cause:

@@ -74,7 +74,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
         ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
         ("apps", "Deployment"): Behaviour(
-            Deployment(), _shape(generation=True, windows={"status": replicas.DEPLOYMENT})
+            Deployment(), _shape(generation=True, annotations=True, windows={"status": replicas.DEPLOYMENT})
         ),
         ("apps", "StatefulSet"): Behaviour(
             StatefulSet(), _shape(naming=dotless_label, generation=True, windows={"status": replicas.STATEFUL_SET})
@@ -122,18 +122,22 @@ def _shape(
     naming: Callable[[str], str | None] | None = None,
     fields: tuple[str, ...] = (),
     generation: bool = False,
+    annotations: bool = False,
     upsert: bool = False,
     returns_deleted: bool = False,
     needs_version: bool = False,
     windows: Mapping[str, Window] | None = None,
 ) -> Shape:
-    """How a kind is served. `generation`: it counts changes of its spec; `upsert`: a PUT may create it."""
+    """How a kind is served. `generation`: it counts changes of its spec (and of its `annotations`); `upsert`: a PUT may
+    create it.
+    """
 
     def shape(served: Served) -> None:
         if naming is not None:
             served.naming = naming
         served.field_names = fields
         served.spec_generation = generation
+        served.annotation_generation = annotations
         served.create_on_update = upsert
         served.returns_deleted = returns_deleted
         served.needs_version = needs_version

@@ -59,10 +59,10 @@ class _WireChecker:
         self.default(obj)
         return unknown
 
-    def validate(self, obj: Json, old: Json | None) -> tuple[tuple[str, str, str], ...]:
+    def validate(self, obj: Json, old: Json | None, *, flawed: bool = False) -> tuple[tuple[str, str, str], ...]:
         return ()
 
-    def validate_status(self, obj: Json, old: Json) -> tuple[tuple[str, str, str], ...]:
+    def validate_status(self, obj: Json, old: Json, *, flawed: bool = False) -> tuple[tuple[str, str, str], ...]:
         return ()
 
 

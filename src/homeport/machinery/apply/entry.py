@@ -106,10 +106,10 @@ def manager_problems(manager: str, path: str = "fieldManager") -> list[Problem]:
     found = []
     if len(manager.encode()) > 128:
         found.append(Problem("FieldValueTooLong", "Too long: may not be more than 128 bytes", path))
-    if not manager.isprintable():
-        at = next(i for i, char in enumerate(manager) if not char.isprintable())
-        text = f"Invalid value: {canonical(manager)}: should only contain printable characters"
-        found.append(Problem("FieldValueInvalid", f"{text} (character {at} is not)", path))
+    for at, char in enumerate(manager if not manager.isprintable() else ""):
+        if not char.isprintable():
+            why = f"invalid character U+{ord(char):04X} (at position {len(manager[:at].encode())})"
+            found.append(Problem("FieldValueInvalid", f"Invalid value: {canonical(manager)}: {why}", path))
     return found
 
 

@@ -88,8 +88,8 @@ class SchemaChecker:
 
     # -- validation
 
-    def validate(self, obj: Json, old: Json | None = None) -> list[Violation]:
-        """All that is wrong, except what was wrong in `old` and is left as it was."""
+    def validate(self, obj: Json, old: Json | None = None, *, flawed: bool = False) -> list[Violation]:
+        """All that is wrong, except what was wrong in `old` and is left as it was. `flawed`: run no rules."""
         if self._accepts(obj):
             found: list[Violation] = []
         else:
@@ -99,17 +99,17 @@ class SchemaChecker:
                 found = [each for each in found if not _decodes_empty(each)]
             else:
                 found += _explain_metadata(obj, old)
-        return self._beyond_schema(obj, old, found)
+        return self._beyond_schema(obj, old, found, flawed)
 
-    def validate_status(self, obj: Json, old: Json) -> list[Violation]:
+    def validate_status(self, obj: Json, old: Json, *, flawed: bool = False) -> list[Violation]:
         """As `validate`, for a write to the status subresource: of the schema, only its status part is looked at."""
         found: list[Violation] = []
         status = self.schema.properties.get("status")
         if status is not None and "status" in obj and not self._accepts(obj):
             found = Explainer(status, builtin=self._builtin, within="status").explain(obj["status"], old.get("status"))
-        return self._beyond_schema(obj, old, found)
+        return self._beyond_schema(obj, old, found, flawed)
 
-    def _beyond_schema(self, obj: Json, old: Json | None, found: list[Violation]) -> list[Violation]:
+    def _beyond_schema(self, obj: Json, old: Json | None, found: list[Violation], flawed: bool) -> list[Violation]:
         if self._also is not None:
             found += self._also(obj)
         if self._sound is not None and not self._sound(obj):
@@ -119,7 +119,7 @@ class SchemaChecker:
                 found += list_violations(self.schema, obj)
         rules = self._rules
         if rules is not None:
-            if any(each.reason in _BLOCKING for each in found):
+            if flawed or any(each.reason in _BLOCKING for each in found):
                 found.append(_UNCHECKED)
             else:
                 broken = rules.validate(obj) if old is None else rules.validate(obj, old)

@@ -16,8 +16,9 @@ _is_label_1035 = re.compile(_LABEL_1035).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 
 
-def _longer(text: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} bytes"] if len(text.encode()) > limit else []
+def _longer(text: str, limit: int, unit: str = "characters") -> list[str]:
+    """Names are limited in characters and labels in bytes, the words say; what is counted is bytes."""
+    return [f"must be no more than {limit} {unit}"] if len(text.encode()) > limit else []
 
 
 def _rule(text: str, pattern: str, *examples: str) -> str:
@@ -39,8 +40,8 @@ def dns_label(text: str) -> list[str]:
     return wrong
 
 
-def dns_subdomain(text: str) -> list[str]:
-    wrong = _longer(text, 253)
+def dns_subdomain(text: str, unit: str = "characters") -> list[str]:
+    wrong = _longer(text, 253, unit)
     if not _is_subdomain(text):
         rule = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -81,18 +82,18 @@ def label_key(text: str) -> list[str]:
     if prefixes == [""]:
         wrong.append("prefix part must be non-empty")
     elif prefixes:
-        wrong += [f"prefix part {each}" for each in dns_subdomain(prefixes[0])]
+        wrong += [f"prefix part {each}" for each in dns_subdomain(prefixes[0], "bytes")]
     if not name:
         wrong.append("name part must be non-empty")
     else:
-        wrong += [f"name part {each}" for each in _longer(name, 63)]
+        wrong += [f"name part {each}" for each in _longer(name, 63, "bytes")]
     if not _is_key(name):
         wrong.append(f"name part {_KEY_RULE}")
     return wrong
 
 
 def label_value(text: str) -> list[str]:
-    wrong = _longer(text, 63)
+    wrong = _longer(text, 63, "bytes")
     if text and not _is_key(text):
         rule = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "

@@ -1,0 +1,94 @@
+"""Writes through the scale subresource: an autoscaling/v1 Scale becomes a new replica count of the object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from homeport.apiserver.apply import Applier
+from homeport.apiserver.metadata import metadata_of
+from homeport.apiserver.patch import patched
+from homeport.apiserver.reader import patch_fault
+from homeport.apiserver.request import Context
+from homeport.apiserver.resource import Json, Scale
+from homeport.apiserver.scale import API_VERSION, KIND, replicas_of, scale_of, write_replicas
+from homeport.apiserver.target import MODIFIED, Target
+from homeport.apiserver.write import ATTEMPTS, Writer
+from homeport.client.errors import BadRequest, Cause, Conflict
+from homeport.store import Mismatch, Record
+
+_SHOWN = ".spec.replicas"  # whatever the path is called in the object
+
+
+class Scaler:
+    def __init__(self, writer: Writer, applier: Applier) -> None:
+        self._writer = writer
+        self._applier = applier
+
+    async def update(self, ctx: Context, target: Target, body: Json) -> bytes:
+        wanted = metadata_of(body).get("resourceVersion", "")
+        for _ in range(ATTEMPTS):
+            record, old, obj = await self._writer.load(target)
+            if wanted and wanted != str(record.revision):
+                raise target.conflict(MODIFIED)
+            try:
+                return await self._scale(ctx, target, record, old, obj, body)
+            except Mismatch:
+                continue
+        raise target.conflict(MODIFIED)
+
+    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: Any) -> bytes:
+        for _ in range(ATTEMPTS):
+            record, old, obj = await self._writer.load(target)
+            body = patched(target, patch_type, patch, scale_of(old, _scale_at(target), target.served))
+            if metadata_of(body).get("resourceVersion") not in (None, str(record.revision)):
+                raise target.conflict(MODIFIED)
+            try:
+                return await self._scale(ctx, target, record, old, obj, body)
+            except BadRequest as error:
+                raise patch_fault(error) from error
+            except Mismatch:
+                continue
+        raise target.conflict(MODIFIED)
+
+    async def apply(self, ctx: Context, target: Target, applied: Any, force: bool) -> bytes:
+        """The count alone is applied, and owned through this subresource."""
+        if not isinstance(applied, dict):
+            raise BadRequest("an applied configuration must be one object")
+        group, _, version = str(applied.get("apiVersion", "")).rpartition("/")
+        if (applied.get("apiVersion"), applied.get("kind")) != (API_VERSION, KIND):
+            raise BadRequest(f"invalid object type: {group}/{version}, Kind={applied.get('kind', '')}")
+        resource, path = target.at.resource, _scale_at(target).spec_replicas
+        config: Json = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": applied.get("metadata") or {},
+        }
+        if "replicas" in (applied.get("spec") or {}):
+            write_replicas(config, path, replicas_of(applied))
+        try:
+            written, _ = await self._applier.apply(ctx, target, config, force)
+        except Conflict as error:
+            raise _in_scale(error, path) from error
+        return self._answer(target, written)
+
+    async def _scale(self, ctx: Context, target: Target, record: Record, old: Json, obj: Json, body: Json) -> bytes:
+        write_replicas(obj, _scale_at(target).spec_replicas, replicas_of(body), checked=not target.served.custom)
+        return self._answer(target, await self._writer.replace(ctx, target, record, obj, old))
+
+    def _answer(self, target: Target, written: bytes) -> bytes:
+        return orjson.dumps(scale_of(orjson.loads(written), _scale_at(target), target.served))
+
+
+def _scale_at(target: Target) -> Scale:
+    assert target.at.scale is not None  # else there is no such subresource
+    return target.at.scale
+
+
+def _in_scale(error: Conflict, path: str) -> Conflict:
+    """A conflict over the count, in the words of a Scale."""
+    if path == _SHOWN or not error.causes:
+        return error
+    causes = [Cause(c.reason, c.message, _SHOWN if c.field == path else c.field) for c in error.causes]
+    return Conflict(error.message.replace(path, _SHOWN), causes=causes)
