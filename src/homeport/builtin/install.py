@@ -5,13 +5,18 @@ from __future__ import annotations
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin import account, expiry, namespace
 from homeport.builtin.garbage import GarbageCollector
+from homeport.builtin.workload import install as workload
+from homeport.builtin.workload.runner import Runners
 from homeport.runtime.manager import Manager
 
 
-def install(server: EmbeddedServer, manager: Manager) -> GarbageCollector:
+def install(server: EmbeddedServer, manager: Manager, runners: Runners | None = None) -> GarbageCollector:
+    """`runners` None: nobody runs Pods here."""
     namespace.install(server, manager)
     account.install(server, manager)
     expiry.install(server, manager)
+    if runners is not None:
+        workload.install(server, manager, runners)
     collector = GarbageCollector(server, manager.recorder)
     manager.job(collector.run)
     return collector

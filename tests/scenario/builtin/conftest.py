@@ -18,7 +18,7 @@ def _pki_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_plane(_pki_folder: Path) -> Callable[..., Any]:
     """`on_plane(scenario)`: a fresh server in memory with its loops, in virtual time."""
 
-    def run(scenario: Callable[[Plane], Coroutine[Any, Any, Any]], *, running: bool = True) -> Any:
-        return play(_pki_folder, scenario, running=running)
+    def run(scenario: Callable[[Plane], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+        return play(_pki_folder, scenario, **options)
 
     return run

@@ -15,6 +15,7 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.garbage import GarbageCollector
 from homeport.builtin.install import install
+from homeport.builtin.workload.runner import Runners
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.clock import LoopClock, run_virtual
@@ -34,7 +35,8 @@ WIDGET = Resource("example.com", "v1", "Widget", "widgets")
 
 
 class Plane:
-    def __init__(self, server: EmbeddedServer, clock: LoopClock) -> None:
+    def __init__(self, server: EmbeddedServer, clock: LoopClock, runners: Runners | None = None) -> None:
+        self.runners = runners
         self.server = server
         self.clock = clock
         self.client: Any = server.client()
@@ -45,7 +47,7 @@ class Plane:
     async def start(self) -> None:
         """The loops; after `stop` they start anew with nothing but the store."""
         self.manager = Manager(self.server.client(), name="homeport", clock=self.clock)
-        self.collector = install(self.server, self.manager)
+        self.collector = install(self.server, self.manager, self.runners)
         self._working = asyncio.create_task(self.manager.run())
         await self.manager.ready.wait()
 
@@ -139,10 +141,10 @@ def widget_definition() -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def plane(pki: PKI, *, running: bool = True) -> AsyncIterator[Plane]:
+async def plane(pki: PKI, *, running: bool = True, runners: Runners | None = None) -> AsyncIterator[Plane]:
     clock = LoopClock()
     server = await EmbeddedServer.open(None, pki, clock=clock.now)
-    made = Plane(server, clock)
+    made = Plane(server, clock, runners)
     try:
         if running:
             await made.start()
@@ -152,12 +154,18 @@ async def plane(pki: PKI, *, running: bool = True) -> AsyncIterator[Plane]:
         await server.close()
 
 
-def play(folder: Path, scenario: Callable[[Plane], Coroutine[Any, Any, T]], *, running: bool = True) -> T:
+def play(
+    folder: Path,
+    scenario: Callable[[Plane], Coroutine[Any, Any, T]],
+    *,
+    running: bool = True,
+    runners: Runners | None = None,
+) -> T:
     """Runs a scenario on a fresh plane, in virtual time."""
     pki = PKI.ensure(folder / "pki")
 
     async def main() -> T:
-        async with plane(pki, running=running) as made:
+        async with plane(pki, running=running, runners=runners) as made:
             return await scenario(made)
 
     return run_virtual(main())

@@ -1,0 +1,39 @@
+"""Claims are bound at once: a runner keeps a folder per claim, and there is always room for one more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.builtin.workload.kind import CLAIM, deleting, spec_of, status_of
+from homeport.builtin.workload.replicaset import write_status
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, Write
+from homeport.runtime.outcome import Wait
+
+_WRITE = Write(field_manager="persistentvolume-binder")
+
+
+class ClaimReconciler:
+    """Only claims that name no volume, and no class or ours: others are somebody else's to bind."""
+
+    def __init__(self, client: Any, classes: tuple[str, ...] = ("", "homeport")) -> None:
+        self._client = client
+        self._classes = classes
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        try:
+            claim = await self._client.get(CLAIM, key)
+        except NotFound:
+            return None
+        spec = spec_of(claim)
+        if deleting(claim) or spec.get("volumeName") or (spec.get("storageClassName") or "") not in self._classes:
+            return None
+        if status_of(claim).get("phase") == "Bound":
+            return None
+        status = {
+            "phase": "Bound",
+            "accessModes": spec.get("accessModes") or [],
+            "capacity": {"storage": ((spec.get("resources") or {}).get("requests") or {}).get("storage", "1Gi")},
+        }
+        await write_status(self._client, CLAIM, claim, status, _WRITE)
+        return None

@@ -1,0 +1,237 @@
+"""Pods: given a place here if somebody can run them, started, reported on, and ended in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from homeport.api.meta import Unstructured
+from homeport.apiserver.kinds.log import LogSources
+from homeport.builtin.workload.container import Container
+from homeport.builtin.workload.kind import NODE, POD, deleting, phase, spec_of, status_of
+from homeport.builtin.workload.replicaset import write_status
+from homeport.builtin.workload.runner import Runners
+from homeport.builtin.workload.status import pod_status
+from homeport.client.errors import Conflict, NotFound
+from homeport.client.protocol import Key, Write
+from homeport.machinery import condition
+from homeport.runtime.clock import Clock, rfc3339
+from homeport.runtime.event import Recorder
+from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
+
+_WRITE = Write(field_manager="homeport-runner")
+_SHUTDOWN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every Pod here uses."""
+
+    client: Any
+    runners: Runners
+    logs: LogSources
+    clock: Clock
+    recorder: Recorder
+
+
+class PodRun:
+    """One Pod that runs here."""
+
+    def __init__(self, pod: Unstructured, address: str, around: Surroundings, changed: Callable[[], None]) -> None:
+        self.uid = pod.uid
+        self.address = address
+        self.ended = asyncio.Event()
+        self._around = around
+        self._changed = changed
+        status = {**status_of(pod), "podIP": address, "podIPs": [{"ip": address}], "hostIP": "127.0.0.1"}
+        self._pod = Unstructured({**pod, "status": status})
+        spec = spec_of(pod)
+        policy = spec.get("restartPolicy", "Always")
+        inits = spec.get("initContainers") or ()
+        self.inits = [self._container(c, _init_policy(c, policy), "initContainerStatuses") for c in inits]
+        self.mains = [self._container(c, policy, "containerStatuses") for c in spec.get("containers") or ()]
+        for each in self.inits:
+            each.state.sidecar = each.spec.get("restartPolicy") == "Always"
+        self._stop: asyncio.Task[None] | None = None
+        self._task = asyncio.create_task(self._drive(), name=f"pod {pod.namespace}/{pod.name}")
+
+    def _container(self, spec: Mapping[str, Any], policy: str, statuses: str) -> Container:
+        runner = self._around.runners.find(self._pod, spec)
+        assert runner is not None, "a Pod is started only if every container has a runner"
+        found = [s for s in status_of(self._pod).get(statuses) or () if s.get("name") == spec["name"]]
+        return Container(
+            self._pod,
+            spec,
+            self.address,
+            policy,
+            runner=runner,
+            client=self._around.client,
+            logs=self._around.logs,
+            clock=self._around.clock,
+            changed=self._changed,
+            tell=self._tell,
+            before=found[0] if found else None,
+        )
+
+    def _tell(self, reason: str, message: str, warning: bool) -> None:
+        self._around.recorder.record(self._pod, reason, message, warning=warning)
+
+    async def _drive(self) -> None:
+        sidecars: list[asyncio.Task[None]] = []
+        try:
+            for each in self.inits:
+                if each.state.sidecar:
+                    sidecars.append(asyncio.create_task(each.run()))
+                    continue
+                await each.run()
+                if each.state.exit_code != 0:
+                    return
+            async with asyncio.TaskGroup() as group:
+                for each in self.mains:
+                    group.create_task(each.run())
+        finally:
+            for task in sidecars:
+                task.cancel()
+            await asyncio.gather(*sidecars, return_exceptions=True)
+            self.ended.set()
+            self._changed()
+
+    def status(self, pod: Unstructured, now: str) -> dict[str, Any]:
+        return pod_status(pod, self.address, [c.state for c in self.inits], [c.state for c in self.mains], now)
+
+    def stop(self, grace_seconds: float) -> None:
+        """Begins to end it; `ended` tells when it has. A second call shortens the grace."""
+        if self._stop is None or (grace_seconds <= 0 and not self.ended.is_set()):
+            self._stop = asyncio.create_task(self._end(grace_seconds))
+
+    async def _end(self, grace_seconds: float) -> None:
+        await asyncio.gather(*(each.stop(grace_seconds) for each in (*self.mains, *self.inits)))
+        await asyncio.wait([self._task], timeout=_SHUTDOWN_SECONDS)  # they have ended, and say so
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        self.ended.set()
+        self._changed()
+
+    def forget(self) -> None:
+        for each in (*self.inits, *self.mains):
+            each.forget()
+
+
+class PodReconciler:
+    """`wake(key)` is called when something happened to a Pod that runs."""
+
+    def __init__(self, around: Surroundings, wake: Callable[[Key], None]) -> None:
+        self._around = around
+        self._client = around.client
+        self._wake = wake
+        self._runs: dict[Key, PodRun] = {}
+
+    async def close(self) -> None:
+        """Until cancelled; then everything that runs here ends with this process."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for run in self._runs.values():
+                run.stop(_SHUTDOWN_SECONDS)
+            await asyncio.gather(*(run.ended.wait() for run in self._runs.values()))
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        try:
+            pod = await self._client.get(POD, key)
+        except NotFound:
+            return self._release(key, 0.0)
+        run = self._runs.get(key)
+        if run is not None and run.uid != pod.uid:
+            return self._release(key, 0.0) or Wait("PodChanged", after=0.0)
+        if deleting(pod):
+            return await self._delete(key, pod)
+        node = spec_of(pod).get("nodeName")
+        if not node:
+            return await self._schedule(key, pod)
+        if node != NODE or (run is None and phase(pod) in ("Succeeded", "Failed")):
+            return None
+        return await self._hold(key, pod, run)
+
+    async def _hold(self, key: Key, pod: Unstructured, run: PodRun | None) -> Wait | None:
+        if run is None:
+            if missing := self._around.runners.missing(pod):
+                return Wait("NoRunner", missing)
+            run = self._runs[key] = PodRun(pod, self._address(pod), self._around, lambda: self._wake(key))
+        status = run.status(pod, rfc3339(self._around.clock.now()))
+        await write_status(self._client, POD, pod, status, _WRITE)
+        return None
+
+    async def _schedule(self, key: Key, pod: Unstructured) -> Wait | None:
+        if spec_of(pod).get("schedulingGates"):
+            return None
+        missing = self._around.runners.missing(pod)
+        if missing:
+            now = rfc3339(self._around.clock.now())
+            known = status_of(pod)
+            held = condition.put(known.get("conditions"), "PodScheduled", "False", "Unschedulable", missing, now=now)
+            if held != known.get("conditions"):
+                self._around.recorder.record(pod, "FailedScheduling", missing, warning=True)
+            await write_status(self._client, POD, pod, {**known, "conditions": held}, _WRITE)
+            return Wait("Unschedulable", missing)
+        body = {"metadata": {"name": key.name, "uid": pod.uid}, "target": {"kind": "Node", "name": NODE}}
+        await self._client.create(body, _WRITE, kind=POD, key=key, subresource="binding")
+        message = f"Successfully assigned {key} to {NODE}"
+        self._around.recorder.record(pod, "Scheduled", message)
+        return None
+
+    async def _delete(self, key: Key, pod: Unstructured) -> Wait | None:
+        run = self._runs.get(key)
+        if run is None and spec_of(pod).get("nodeName") != NODE:
+            return None
+        if run is not None and not run.ended.is_set():
+            grace = float(pod.metadata.get("deletionGracePeriodSeconds") or 0)
+            run.stop(grace)
+            self._around.recorder.record(pod, "Killing", f"Stopping Pod {key}")
+            return Wait("Stopping", "its containers are given time to end", quiet=True)
+        if run is not None:
+            await write_status(self._client, POD, pod, run.status(pod, rfc3339(self._around.clock.now())), _WRITE)
+        with contextlib.suppress(NotFound, Conflict):
+            await self._client.delete(POD, key, uid=pod.uid, grace_seconds=0)
+        self._release(key, 0.0)
+        return None
+
+    def _release(self, key: Key, grace_seconds: float) -> Wait | None:
+        run = self._runs.get(key)
+        if run is None:
+            return None
+        if not run.ended.is_set():
+            run.stop(grace_seconds)
+            return Wait("Stopping", quiet=True)
+        run.forget()
+        del self._runs[key]
+        return None
+
+    def _address(self, pod: Unstructured) -> str:
+        """A loopback address of its own, the same after a restart: Pods may use the same ports."""
+        if spec_of(pod).get("hostNetwork"):
+            return "127.0.0.1"
+        used = {run.address for run in self._runs.values()}
+        known = status_of(pod).get("podIP")
+        if known and known not in used:
+            return str(known)
+        for turn in range(1 << 16):
+            digest = hashlib.sha256(f"{pod.uid} {turn}".encode()).digest()
+            address = f"127.{64 + digest[0] % 64}.{digest[1]}.{1 + digest[2] % 254}"
+            if address not in used:
+                return address
+        raise RuntimeError("no loopback address is left for a Pod")
+
+
+def _init_policy(spec: Mapping[str, Any], policy: str) -> str:
+    if spec.get("restartPolicy") == "Always":
+        return "Always"
+    return "Never" if policy == "Never" else "OnFailure"

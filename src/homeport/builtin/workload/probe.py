@@ -1,0 +1,89 @@
+"""Probes of a container: a port that opens, a page that answers, a command that ends well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeport.builtin.workload.runner import Running
+
+_ANSWER_LIMIT = 10_240
+
+
+class Probe:
+    """Asks again and again. `told(good)` hears of the first verdict and of every change."""
+
+    def __init__(
+        self,
+        spec: Mapping[str, Any],
+        container: Mapping[str, Any],
+        address: str,
+        running: Running,
+        told: Callable[[bool], None],
+    ) -> None:
+        self._spec = spec
+        self._container = container
+        self._address = address
+        self._running = running
+        self._told = told
+
+    async def run(self) -> None:
+        await asyncio.sleep(float(self._spec.get("initialDelaySeconds") or 0))
+        verdict: bool | None = None
+        row = 0  # answers of one kind in a row
+        last: bool | None = None
+        while True:
+            good = await self.ask()
+            row = row + 1 if good == last else 1
+            last = good
+            needed = self._spec.get("successThreshold", 1) if good else self._spec.get("failureThreshold", 3)
+            if good != verdict and row >= int(needed):
+                verdict = good
+                self._told(good)
+            await asyncio.sleep(float(self._spec.get("periodSeconds") or 10))
+
+    async def ask(self) -> bool:
+        try:
+            async with asyncio.timeout(float(self._spec.get("timeoutSeconds") or 1)):
+                return await self._ask()
+        except (OSError, TimeoutError, ssl.SSLError, ValueError, EOFError):
+            return False
+
+    async def _ask(self) -> bool:
+        if command := self._spec.get("exec"):
+            return await self._running.probe(command.get("command") or [])
+        if target := self._spec.get("httpGet"):
+            return await self._get(target)
+        target = self._spec.get("tcpSocket") or self._spec.get("grpc") or {}
+        _, writer = await asyncio.open_connection(target.get("host") or self._address, self._port(target))
+        writer.close()
+        return True
+
+    async def _get(self, target: Mapping[str, Any]) -> bool:
+        context = None
+        if target.get("scheme") == "HTTPS":
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # as kubelets do
+        host, port = target.get("host") or self._address, self._port(target)
+        reader, writer = await asyncio.open_connection(host, port, ssl=context)
+        try:
+            headers = {"Host": f"{host}:{port}", "User-Agent": "homeport-probe", "Accept": "*/*", "Connection": "close"}
+            headers |= {h["name"]: h["value"] for h in target.get("httpHeaders") or ()}
+            lines = [f"GET {target.get('path') or '/'} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items()), "", ""]
+            writer.write("\r\n".join(lines).encode())
+            first = (await reader.read(_ANSWER_LIMIT)).split(b"\r\n", 1)[0].split()
+            return len(first) > 1 and 200 <= int(first[1]) < 400
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    def _port(self, target: Mapping[str, Any]) -> int:
+        port = target.get("port")
+        for named in self._container.get("ports") or ():
+            if named.get("name") == port:
+                return int(named["containerPort"])
+        return int(port or 0)
