@@ -1,0 +1,1 @@
+"""API v4: one module per namespace, over one envelope."""
