@@ -1,0 +1,78 @@
+"""The files of a simulated machine."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Entry:
+    content: bytes
+    mode: int = 0o644
+    owner: str = "root:root"
+
+
+class Disk:
+    """Files by absolute path; folders are there when something is in them, or when they were made."""
+
+    __slots__ = ("_files", "_folders")
+
+    def __init__(self) -> None:
+        self._files: dict[str, Entry] = {}
+        self._folders: set[str] = set()
+
+    def write(
+        self, path: str, content: bytes, *, mode: int = 0o644, owner: str = "root:root", append: bool = False
+    ) -> None:
+        path = _normal(path)
+        known = self._files.get(path)
+        if append and known is not None:
+            content = known.content + content
+        self._files[path] = Entry(content, mode, owner)
+
+    def rewrite(self, path: str, content: bytes, *, append: bool = False) -> None:
+        """As a program does that opens a file: mode and owner of a file that exists stay."""
+        known = self._files.get(_normal(path))
+        if known is None:
+            self.write(path, content)
+        else:
+            known.content = known.content + content if append else content
+
+    def read(self, path: str) -> bytes | None:
+        entry = self._files.get(_normal(path))
+        return None if entry is None else entry.content
+
+    def text(self, path: str) -> str | None:
+        content = self.read(path)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def entry(self, path: str) -> Entry | None:
+        return self._files.get(_normal(path))
+
+    def remove(self, path: str, *, recursive: bool = False) -> bool:
+        path = _normal(path)
+        gone = [name for name in self._files if name == path or (recursive and name.startswith(path.rstrip("/") + "/"))]
+        for name in gone:
+            del self._files[name]
+        self._folders.discard(path)
+        return bool(gone)
+
+    def make_folder(self, path: str) -> None:
+        self._folders.add(_normal(path))
+
+    def is_folder(self, path: str) -> bool:
+        path = _normal(path)
+        return path in self._folders or any(name.startswith(path.rstrip("/") + "/") for name in self._files)
+
+    def under(self, folder: str) -> list[str]:
+        """Paths of the files directly in a folder, sorted."""
+        prefix = _normal(folder).rstrip("/") + "/"
+        return sorted(name for name in self._files if name.startswith(prefix) and "/" not in name[len(prefix) :])
+
+    def wipe(self, folder: str) -> None:
+        self.remove(folder, recursive=True)
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path)
