@@ -1,4 +1,4 @@
-"""X.509: making a CA and the certificates it signs. EC P-256 throughout. No files here."""
+"""X.509: making a CA and the certificates it signs. Our own keys are EC P-256; a CA that is given may have another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_DAYS = 3650
@@ -18,6 +18,7 @@ LEAF_DAYS = 365
 SKEW = datetime.timedelta(hours=1)
 
 EcKey = ec.EllipticCurvePrivateKey
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,17 @@ def load_key(pem: bytes) -> EcKey:
     return key
 
 
-def same_key(key: EcKey, certificate: x509.Certificate) -> bool:
+def load_private_key(pem: bytes) -> PrivateKey:
+    """A key that somebody else made: RSA, or EC on a curve that tokens can be signed with. Raises ValueError."""
+    key = serialization.load_pem_private_key(pem, password=None)
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key
+    if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1):
+        return key
+    raise ValueError("not an RSA, EC P-256 or EC P-384 key")
+
+
+def same_key(key: PrivateKey, certificate: x509.Certificate) -> bool:
     return key.public_key() == certificate.public_key()
 
 
@@ -75,7 +86,7 @@ class Issuer:
     """A CA that can sign."""
 
     certificate: x509.Certificate
-    key: EcKey
+    key: PrivateKey
 
     def server(self, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
         extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])

@@ -1,4 +1,4 @@
-"""JSON Web Tokens signed with ES256: making and checking them. What the claims mean is not known here."""
+"""JSON Web Tokens: making and checking them, with ES256 for keys of ours. What the claims mean is not known here."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+from homeport.apiserver.auth.certificate import PrivateKey
 
 Claims = dict[str, Any]
 
-_HALF = 32  # bytes of each of the two numbers of a P-256 signature
-_ES256 = ec.ECDSA(hashes.SHA256())
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
+
+_RS256 = padding.PKCS1v15()
 
 
 class TokenInvalid(Exception):
@@ -30,17 +33,33 @@ class TokenInvalid(Exception):
         self.known = known
 
 
-def key_id(public: ec.EllipticCurvePublicKey) -> str:
+def key_id(public: PublicKey) -> str:
     """The hash of the public key, by which holders of several keys find the right one."""
     der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return _encode(hashlib.sha256(der).digest())
 
 
-def sign(claims: Claims, key: ec.EllipticCurvePrivateKey) -> str:
-    header = {"alg": "ES256", "kid": key_id(key.public_key())}
+def algorithm(public: PublicKey) -> str:
+    """RS256, ES256 or ES384: what a key of this kind signs with."""
+    if isinstance(public, rsa.RSAPublicKey):
+        return "RS256"
+    return "ES384" if isinstance(public.curve, ec.SECP384R1) else "ES256"
+
+
+def sign(claims: Claims, key: PrivateKey) -> str:
+    public = key.public_key()
+    header = {"alg": algorithm(public), "kid": key_id(public)}
     text = f"{_encode(orjson.dumps(header))}.{_encode(orjson.dumps(claims, option=orjson.OPT_SORT_KEYS))}"
-    r, s = decode_dss_signature(key.sign(text.encode(), _ES256))
-    return f"{text}.{_encode(r.to_bytes(_HALF, 'big') + s.to_bytes(_HALF, 'big'))}"
+    if isinstance(key, rsa.RSAPrivateKey):
+        return f"{text}.{_encode(key.sign(text.encode(), _RS256, hashes.SHA256()))}"
+    half, digest = _curve(key.curve)
+    r, s = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(digest)))
+    return f"{text}.{_encode(r.to_bytes(half, 'big') + s.to_bytes(half, 'big'))}"
+
+
+def _curve(curve: ec.EllipticCurve) -> tuple[int, hashes.HashAlgorithm]:
+    """Bytes of each of the two numbers of a signature, and what is signed."""
+    return (48, hashes.SHA384()) if isinstance(curve, ec.SECP384R1) else (32, hashes.SHA256())
 
 
 def peek(token: str) -> Claims | None:
@@ -55,7 +74,7 @@ def peek(token: str) -> Claims | None:
     return claims if isinstance(claims, dict) else None
 
 
-def verify(token: str, public: ec.EllipticCurvePublicKey) -> Claims:
+def verify(token: str, public: PublicKey) -> Claims:
     """The claims, once the signature is found to be that of the key. Times and audiences are the caller's to check."""
     text, _, signature = token.rpartition(".")
     try:
@@ -63,17 +82,27 @@ def verify(token: str, public: ec.EllipticCurvePublicKey) -> Claims:
         raw = _decode(signature)
     except ValueError as broken:
         raise TokenInvalid("malformed token") from broken
-    if not isinstance(header, dict) or header.get("alg") != "ES256" or len(raw) != 2 * _HALF:
+    if not isinstance(header, dict) or header.get("alg") != algorithm(public):
         raise TokenInvalid("unexpected signature algorithm")
-    r, s = int.from_bytes(raw[:_HALF], "big"), int.from_bytes(raw[_HALF:], "big")
     try:
-        public.verify(encode_dss_signature(r, s), text.encode(), _ES256)
+        _check(public, raw, text.encode())
     except InvalidSignature as wrong:
         raise TokenInvalid("invalid signature") from wrong
     claims = peek(token)
     if claims is None:
         raise TokenInvalid("malformed claims")
     return claims
+
+
+def _check(public: PublicKey, signature: bytes, signed: bytes) -> None:
+    if isinstance(public, rsa.RSAPublicKey):
+        public.verify(signature, signed, _RS256, hashes.SHA256())
+        return
+    half, digest = _curve(public.curve)
+    if len(signature) != 2 * half:
+        raise TokenInvalid("unexpected signature algorithm")
+    r, s = int.from_bytes(signature[:half], "big"), int.from_bytes(signature[half:], "big")
+    public.verify(encode_dss_signature(r, s), signed, ec.ECDSA(digest))
 
 
 def _encode(raw: bytes) -> str:

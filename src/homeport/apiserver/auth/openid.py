@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 from homeport.apiserver.auth import jwt
 from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.auth.source import Json
@@ -19,28 +21,24 @@ def configuration(accounts: ServiceAccounts, server: str) -> Json:
         "jwks_uri": f"{server}{KEYS_PATH}",
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["ES256"],
+        "id_token_signing_alg_values_supported": [jwt.algorithm(accounts.key.public_key())],
     }
 
 
 def keys(accounts: ServiceAccounts) -> Json:
     """Served as application/jwk-set+json."""
     public = accounts.key.public_key()
-    numbers = public.public_numbers()
-    return {
-        "keys": [
-            {
-                "use": "sig",
-                "kty": "EC",
-                "kid": jwt.key_id(public),
-                "crv": "P-256",
-                "alg": "ES256",
-                "x": _encode(numbers.x),
-                "y": _encode(numbers.y),
-            }
-        ]
-    }
+    shared = {"use": "sig", "kid": jwt.key_id(public), "alg": jwt.algorithm(public)}
+    if isinstance(public, rsa.RSAPublicKey):
+        whole = public.public_numbers()
+        size = (public.key_size + 7) // 8
+        exponent = (whole.e.bit_length() + 7) // 8
+        return {"keys": [{**shared, "kty": "RSA", "n": _encode(whole.n, size), "e": _encode(whole.e, exponent)}]}
+    point = public.public_numbers()
+    size = (public.key_size + 7) // 8
+    curve = f"P-{public.key_size}"
+    return {"keys": [{**shared, "kty": "EC", "crv": curve, "x": _encode(point.x, size), "y": _encode(point.y, size)}]}
 
 
-def _encode(number: int) -> str:
-    return base64.urlsafe_b64encode(number.to_bytes(32, "big")).rstrip(b"=").decode()
+def _encode(number: int, size: int) -> str:
+    return base64.urlsafe_b64encode(number.to_bytes(size, "big")).rstrip(b"=").decode()

@@ -29,7 +29,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from homeport.apiserver.auth import certificate as certs
-from homeport.apiserver.auth.certificate import EcKey, Identity, Issuer
+from homeport.apiserver.auth.certificate import EcKey, Identity, Issuer, PrivateKey
 from homeport.apiserver.auth.file import make_private_dir, tighten, write_private
 
 log = structlog.get_logger(__name__)
@@ -83,7 +83,7 @@ def _host(raw: str) -> str:
 class PKI:
     directory: Path
     issuer: Issuer
-    signing_key: EcKey
+    signing_key: PrivateKey
     secrets_key: bytes = field(repr=False)
     hosts: tuple[str, ...]
     now: Now

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from homeport.apiserver.auth import jwt
+from homeport.apiserver.auth.certificate import PrivateKey
 from homeport.apiserver.auth.jwt import Claims, TokenInvalid
 from homeport.apiserver.auth.source import Json, read
 from homeport.apiserver.request import User
@@ -66,7 +65,7 @@ def groups_of(namespace: str) -> tuple[str, ...]:
 class ServiceAccounts:
     """Issues tokens and checks them. `audiences` are those the API server itself answers to."""
 
-    key: ec.EllipticCurvePrivateKey
+    key: PrivateKey
     store: Store
     now: Callable[[], float]
     issuer: str = ISSUER
