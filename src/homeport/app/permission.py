@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from homeport.client.protocol import Client
-from homeport.runtime.event import EVENT
+from homeport.runtime.event import NEW as EVENT
 from homeport.runtime.lease import LEASE
 from homeport.runtime.manager import Elected, Manager, Sharded
 
