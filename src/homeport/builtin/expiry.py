@@ -145,12 +145,11 @@ class Expiry:
 
 
 def event_end(event: Unstructured) -> float | None:
-    """An hour after it was last seen; for a series, after its last observation."""
-    series = event.get("series") or {}
-    for text in (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")):
-        if text:
-            return _time(text, EVENT_SECONDS)
-    return _time(event.metadata.get("creationTimestamp"), EVENT_SECONDS)
+    """An hour after it was last written, whatever times it tells: an Event may report what happened long ago."""
+    meta = event.metadata
+    written = [meta.get("creationTimestamp"), *(entry.get("time") for entry in meta.get("managedFields") or ())]
+    ends = [end for text in written if (end := _time(text, EVENT_SECONDS)) is not None]
+    return max(ends, default=None)
 
 
 def bootstrap_token_end(secret: Unstructured) -> float | None:

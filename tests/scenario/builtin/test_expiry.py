@@ -49,6 +49,21 @@ def test_an_event_lives_an_hour_after_it_was_last_seen(on_plane):
     on_plane(scenario)
 
 
+def test_an_event_about_the_past_lives_as_long_as_any(on_plane):
+    async def scenario(plane: Plane) -> None:
+        involved = {"kind": "ConfigMap", "name": "c", "namespace": "default"}
+        past = rfc3339(plane.clock.now() - 86_400)
+        await plane.make(
+            EVENT, "e", involvedObject=involved, reason="R", type="Normal", firstTimestamp=past, lastTimestamp=past
+        )
+        await plane.settle(3590)
+        assert await plane.exists(EVENT, "e")
+        await plane.settle(20)
+        assert not await plane.exists(EVENT, "e")
+
+    on_plane(scenario)
+
+
 def test_events_that_expired_while_nobody_looked_go_at_the_start(on_plane):
     async def scenario(plane: Plane) -> None:
         await _event(plane, "old")

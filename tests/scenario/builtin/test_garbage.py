@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from homeport.client.errors import Conflict
 from homeport.client.protocol import Key, MergePatch
 from scenario.builtin.plane import (
     CLUSTER_ROLE,
@@ -340,7 +341,7 @@ def test_an_object_that_was_adopted_a_moment_ago_is_not_deleted(on_plane):
         await plane.client.patch(
             CONFIG_MAP, Key("default", "child"), MergePatch({"metadata": {"ownerReferences": refs}})
         )
-        with pytest.raises(Exception, match="Precondition failed"):
+        with pytest.raises(Conflict):
             await plane.collector._delete(node, "Background")
         await plane.delete(CONFIG_MAP, "one")
         await plane.settle()

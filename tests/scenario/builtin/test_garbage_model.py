@@ -182,7 +182,7 @@ _NOTHING = Unstructured(metadata={})
 @given(st.integers(0, 2**32))
 @settings(
     deadline=None,
-    max_examples=150,
+    max_examples=80,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -61,6 +61,7 @@ class PodRun:
         for each in self.inits:
             each.state.sidecar = each.spec.get("restartPolicy") == "Always"
         self._stop: asyncio.Task[None] | None = None
+        self._grace = 0.0
         self._task = asyncio.create_task(self._drive(), name=f"pod {pod.namespace}/{pod.name}")
 
     def _container(self, spec: Mapping[str, Any], policy: str, statuses: str) -> Container:
@@ -107,10 +108,13 @@ class PodRun:
     def status(self, pod: Unstructured, now: str) -> dict[str, Any]:
         return pod_status(pod, self.address, [c.state for c in self.inits], [c.state for c in self.mains], now)
 
-    def stop(self, grace_seconds: float) -> None:
-        """Begins to end it; `ended` tells when it has. A second call shortens the grace."""
-        if self._stop is None or (grace_seconds <= 0 and not self.ended.is_set()):
-            self._stop = asyncio.create_task(self._end(grace_seconds))
+    def stop(self, grace_seconds: float) -> bool:
+        """Begins to end it; `ended` tells when it has. A later call may shorten the grace. False: nothing new."""
+        if self._stop is not None and (grace_seconds >= self._grace or self.ended.is_set()):
+            return False
+        self._grace = grace_seconds
+        self._stop = asyncio.create_task(self._end(grace_seconds))
+        return True
 
     async def _end(self, grace_seconds: float) -> None:
         await asyncio.gather(*(each.stop(grace_seconds) for each in (*self.mains, *self.inits)))
@@ -194,8 +198,8 @@ class PodReconciler:
             return None
         if run is not None and not run.ended.is_set():
             grace = float(pod.metadata.get("deletionGracePeriodSeconds") or 0)
-            run.stop(grace)
-            self._around.recorder.record(pod, "Killing", f"Stopping Pod {key}")
+            if run.stop(grace):
+                self._around.recorder.record(pod, "Killing", f"Stopping Pod {key}")
             return Wait("Stopping", "its containers are given time to end", quiet=True)
         if run is not None:
             await write_status(self._client, POD, pod, run.status(pod, rfc3339(self._around.clock.now())), _WRITE)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from homeport.builtin.workload.probe import Probe
+
+
+class Nothing:
+    ready = True
+
+    async def probe(self, command: list[str]) -> bool:
+        return command == ["good"]
+
+
+def _probe(spec: dict[str, Any], told: list[bool] | None = None) -> Probe:
+    container = {"ports": [{"name": "web", "containerPort": spec.pop("port", 1)}]}
+    return Probe(spec, container, "127.0.0.1", Nothing(), (told if told is not None else []).append)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "good"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", True),
+        (b"HTTP/1.1 503 Busy\r\n\r\n", False),
+        (b"", False),
+        (b"nonsense\r\n", False),
+    ],
+)
+async def test_a_page_that_answers_well_is_healthy(answer: bytes, good: bool):
+    seen: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readline())
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert await _probe({"httpGet": {"path": "/healthz", "port": "web"}, "port": port}).ask() is good
+    assert seen == [b"GET /healthz HTTP/1.1\r\n"]
+
+
+async def test_a_port_that_opens_is_healthy():
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    probe = _probe({"tcpSocket": {"port": port}})
+    async with server:
+        assert await probe.ask()
+    assert not await probe.ask()
+
+
+async def test_a_command_that_ends_well_is_healthy():
+    assert await _probe({"exec": {"command": ["good"]}}).ask()
+    assert not await _probe({"exec": {"command": ["bad"]}}).ask()

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.builtin.workload.process import ProcessRunner
+from homeport.builtin.workload.runner import Launch, Mount, RunError
+
+
+class Lines(list[str]):
+    def __init__(self) -> None:
+        self.grew = asyncio.Event()
+
+    def write(self, text: str) -> None:
+        self.append(text)
+        self.grew.set()
+
+    async def until(self, text: str) -> None:
+        async with asyncio.timeout(20):
+            while text not in self:
+                self.grew.clear()
+                await self.grew.wait()
+
+
+def _launch(lines: Lines, *command: str, uid: str = "u", **more: Any) -> Launch:
+    given: dict[str, Any] = {"env": {}, "mounts": (), "address": "127.64.0.1", "attempt": 0, **more}
+    pod = {"metadata": {"name": "p", "namespace": "ns", "uid": uid}}
+    return Launch(
+        pod=pod, container={"name": "c", "image": "i"}, command=command, log=lines.write, changed=lambda: None, **given
+    )
+
+
+async def test_a_command_runs_with_its_environment_and_files(tmp_path: Path):
+    lines = Lines()
+    mounts = [Mount("/etc/conf", "files", "conf", {"a/b.txt": b"content"}), Mount("/data", "claim", "disk")]
+    script = 'cat /etc/conf/a/b.txt; echo; echo "$WORD"; echo kept > /data/file; echo "$HOSTNAME"; exit 7'
+    launch = _launch(lines, "sh", "-c", script, env={"WORD": "see /data/x"}, mounts=mounts)
+    running = await ProcessRunner(tmp_path).run(launch)
+    assert await running.wait() == 7
+    disk = tmp_path / "claims" / "ns" / "disk"
+    assert lines == ["content", f"see {disk}/x", "p"]
+    assert (disk / "file").read_text() == "kept\n"
+    secret = tmp_path / "pods" / "u" / "c" / "files" / "etc" / "conf" / "a" / "b.txt"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+async def test_nothing_of_our_own_environment_leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOMEPORT_SECRET", "x")
+    lines = Lines()
+    running = await ProcessRunner(tmp_path).run(_launch(lines, "env"))
+    assert await running.wait() == 0
+    assert not [line for line in lines if line.startswith("HOMEPORT_SECRET")]
+
+
+async def test_stopping_asks_first_and_insists_later(tmp_path: Path):
+    polite, stubborn = Lines(), Lines()
+    runner = ProcessRunner(tmp_path)
+    one = await runner.run(
+        _launch(polite, "sh", "-c", 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done', uid="a")
+    )
+    two = await runner.run(
+        _launch(stubborn, "sh", "-c", 'trap "" TERM; echo up; while :; do sleep 0.05; done', uid="b")
+    )
+    await polite.until("up")
+    await stubborn.until("up")
+    assert one.ready
+    await one.stop(20)
+    assert await one.wait() == 0
+    assert "bye" in polite
+    await two.stop(0.2)
+    assert await two.wait() == 137
+    assert not two.ready
+
+
+async def test_what_can_not_be_run_says_why(tmp_path: Path):
+    runner = ProcessRunner(tmp_path)
+    with pytest.raises(RunError, match="can't run '/no/such/program'"):
+        await runner.run(_launch(Lines(), "/no/such/program"))
+    with pytest.raises(RunError, match="has no command"):
+        await runner.run(_launch(Lines()))
+    with pytest.raises(RunError, match="leaves the volume"):
+        await runner.run(_launch(Lines(), "true", mounts=[Mount("/m", "files", "m", {"../../x": b""})]))
+
+
+async def test_a_process_that_outlived_us_is_ended_before_the_next_start(tmp_path: Path):
+    runner, lines = ProcessRunner(tmp_path), Lines()
+    first = await runner.run(_launch(lines, "sh", "-c", "echo up; exec sleep 600"))
+    await lines.until("up")
+    second = await ProcessRunner(tmp_path).run(_launch(Lines(), "true"))
+    assert await first.wait() == 137
+    assert await second.wait() == 0
+
+
+async def test_probes_run_beside_it_and_files_go_with_the_pod(tmp_path: Path):
+    runner = ProcessRunner(tmp_path)
+    running = await runner.run(_launch(Lines(), "sleep", "600", mounts=[Mount("/m", "files", "m", {"f": b"1"})]))
+    assert await running.probe(["test", "-e", "/m/f"])
+    assert not await running.probe(["test", "-e", "/m/g"])
+    assert not await running.probe(["/no/such/program"])
+    await running.stop(0)
+    await running.wait()
+    runner.forget("u")
+    assert os.listdir(tmp_path / "pods") == []
