@@ -23,6 +23,8 @@ _NORMAL = (
     (re.compile(r"[0-9a-f]{40,64}"), "HASH"),
     (re.compile(r"10\.96\.\d+\.\d+"), "CLUSTER-IP"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "https://SERVER"),
+    # The real server shows the whole object that a patch made, which may be a Secret. Ours shows none of it.
+    (re.compile(r'Invalid value: "\{\\".*\}": '), 'Invalid value: "{...}": '),
     (re.compile(r"(---|\+\+\+) \S+/(LIVE|MERGED)-\d+/\S+\s.*"), r"\1 \2"),
     (re.compile(r"diff -u -N \S+ \S+"), "diff"),
     (re.compile(r" +"), " "),  # columns are as wide as ages and addresses make them
