@@ -96,8 +96,9 @@ class GarbageCollector:
             self._wake(ref.uid for ref in old.owners if ref.uid not in held and ref.uid in self.graph.nodes)
 
     def _went(self, uid: str, bucket: str, name: str) -> None:
+        self._owners.forget(bucket, name)
         if self.graph.has_dependents(uid):
-            self._owners.went(uid, bucket, name)
+            self._owners.went(uid, name)
             self._wake(d.uid for d in self.graph.dependents(uid))
         node = self.graph.drop(uid)
         if node is not None:

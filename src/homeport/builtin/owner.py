@@ -26,15 +26,17 @@ class Owners:
         self._store = server.store
         self._catalog = server.catalog
         # An owner has many dependents: what its bytes said is remembered by revision.
-        self._seen: dict[str, tuple[int, str, bool]] = {}  # "bucket name" > revision, uid, waits
+        self._seen: dict[tuple[str, str], tuple[int, str, bool]] = {}  # bucket, name > revision, uid, waits
         self._gone: OrderedDict[str, str] = OrderedDict()  # uid > namespace
 
-    def went(self, uid: str, bucket: str, name: str) -> None:
+    def went(self, uid: str, name: str) -> None:
         """An owner was seen going: no look-up is needed to know that it is gone."""
         self._gone[uid] = name.partition("/")[0] if "/" in name else ""
         if len(self._gone) > _REMEMBERED:
             self._gone.popitem(last=False)
-        self._seen.pop(f"{bucket} {name}", None)
+
+    def forget(self, bucket: str, name: str) -> None:
+        self._seen.pop((bucket, name), None)
 
     def standing(self, node: Node, ref: OwnerRef) -> Standing:
         if (was := self._gone.get(ref.uid)) is not None:
@@ -60,7 +62,7 @@ class Owners:
         record = self._store.get(bucket, name)
         if record is None:
             return None
-        key = f"{bucket} {name}"
+        key = (bucket, name)
         seen = self._seen.get(key)
         if seen is None or seen[0] != record.revision:
             meta = peek(record.value)
