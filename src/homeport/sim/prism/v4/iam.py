@@ -1,0 +1,51 @@
+"""iam: users. No published v4 namespace has projects yet; they are in v3."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from homeport.sim.engine.call import Answer, Call
+from homeport.sim.prism.entity import User
+from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing, dialect_of, listed, names, single, time_text
+
+NS: Final = "iam.v4.authn"
+USERS: Final = Listing(
+    f"{NS}.ListUsersApiResponse",
+    f"{NS}.User",
+    names(
+        """additionalAttributes bucketsAccessKeys createdBy createdTime creationType description displayName emailId
+        extId firstName idpId isForceResetPasswordEnabled lastLoginTime lastName lastUpdatedBy lastUpdatedTime links
+        locale middleInitial region status tenantId userType username"""
+    ),
+)
+
+
+def add_routes(routes: Routes) -> None:
+    users = "/api/iam/{v}/authn/users"
+    routes.add("GET", users, list_users, USERS.response_type)
+    routes.add("GET", f"{users}/{{extId}}", get_user, f"{NS}.GetUserApiResponse", table="users")
+
+
+def user_view(d: Dialect, user: User) -> Json:
+    fields: dict[str, Any] = {
+        "extId": user.ext_id,
+        "username": user.name,
+        "userType": "SERVICE_ACCOUNT" if user.service else "LOCAL",
+        "displayName": user.display_name or user.name,
+        "emailId": user.email or None,
+        "status": "ACTIVE",
+        "createdTime": time_text(user.created),
+        "creationType": "PREDEFINED" if user.name == "admin" else "USERDEFINED",
+    }
+    return d.typed(f"{NS}.User", fields)
+
+
+def list_users(site: Site, call: Call) -> Answer:
+    d = dialect_of(call)
+    return listed(call, USERS, tuple(site.world.users), lambda user: user_view(d, user))
+
+
+def get_user(site: Site, call: Call) -> Answer:
+    user = site.find(site.world.users, call.params["extId"])
+    return single(call, f"{NS}.GetUserApiResponse", user_view(dialect_of(call), user), version=user)
