@@ -32,12 +32,13 @@ _NONE: Mapping[str, str] = {}
 
 
 class Memo:
-    __slots__ = ("fields", "labels", "views")
+    __slots__ = ("fields", "labels", "normal", "views")
 
-    def __init__(self) -> None:
+    def __init__(self, normal: Version | None = None) -> None:
+        self.normal = normal  # the version in which the stored bytes are served as they are
         self.labels: Mapping[str, str] | None = None
         self.fields: Mapping[str, str] | None = None
-        # By version name: the Version (a redefinition makes a new one) and the bytes in it.
+        # Others, by name: the Version (a redefinition makes a new one) and the bytes in it.
         self.views: dict[str, tuple[Version, bytes]] = {}
 
 
@@ -138,6 +139,8 @@ def peek_view(record: Record, served: Served, at: Version) -> bytes | None:
     if not served.custom and at.resource.version == served.storage:
         return record.value
     memo = memo_of(record)
+    if memo.normal is at:
+        return record.value
     known = memo.views.get(at.resource.version)
     return known[1] if known is not None and known[0] is at else None
 
@@ -149,10 +152,16 @@ async def views(records: Sequence[Record], served: Served, at: Version) -> list[
     if todo:
         objects = [orjson.loads(records[i].value) for i in todo]
         for i, obj in zip(todo, await convert(objects, served, at), strict=True):
-            value = orjson.dumps(obj)
-            memo_of(records[i]).views[at.resource.version] = (at, value)
-            result[i] = value
+            result[i] = _remember(records[i], at, orjson.dumps(obj))
     return cast(list[bytes], result)
+
+
+def _remember(record: Record, at: Version, value: bytes) -> bytes:
+    if value == record.value:  # most are stored as they are served: one copy is enough
+        memo_of(record).normal = at
+        return record.value
+    memo_of(record).views[at.resource.version] = (at, value)
+    return value
 
 
 async def convert(objects: list[Json], served: Served, at: Version) -> list[Json]:

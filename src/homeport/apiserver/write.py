@@ -19,7 +19,7 @@ from homeport.apiserver.reader import Reader
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
 from homeport.apiserver.target import MODIFIED, Target
-from homeport.apiserver.view import convert, memo_of, peek_view, to_version, view
+from homeport.apiserver.view import Memo, convert, peek_view, to_version, view
 from homeport.client.errors import BadRequest, Cause, already_exists, invalid
 from homeport.machinery.apply import managed
 from homeport.machinery.apply.entry import is_reset
@@ -327,9 +327,8 @@ class Writer:
     async def _put(self, target: Target, obj: Json, *, expect: int) -> bytes:
         served, at = target.served, target.at
         stored = await self._to_storage(target, obj)
-        record = await self._store.put(served.bucket, target.key, encoder(stored), expect=expect)
-        if served.custom and stored is obj:
-            memo_of(record).views[at.resource.version] = (at, record.value)  # normal already: it was just checked
+        memo = Memo(normal=at) if served.custom and stored is obj else None  # it was just checked
+        record = await self._store.put(served.bucket, target.key, encoder(stored), expect=expect, memo=memo)
         return await view(record, served, at)
 
 

@@ -201,15 +201,19 @@ class Store:
 
     # Writing.
 
-    async def put(self, bucket: str, name: str, encode: Encode, *, expect: int | None) -> Record:
+    async def put(
+        self, bucket: str, name: str, encode: Encode, *, expect: int | None, memo: object | None = None
+    ) -> Record:
         """Create or replace an object; returns when it is durable and everybody was told.
 
         `expect`: None for any state, 0 for absent, n for head revision n, else Mismatch. Comparing and
-        `encode(revision)` happen before anything is awaited. Cancelling does not undo the write.
+        `encode(revision)` happen before anything is awaited. Cancelling does not undo the write. `memo` is the
+        record's when watchers are told of it.
         """
         head = self._expected(bucket, name, expect)
         revision = self._pipeline.allocated + 1
         record = Record(bucket, name, _encoded(encode, revision), head.created if head else revision, revision)
+        record.memo = memo
         await self._pipeline.accept(Change(revision, bucket, name, record, head))
         return record
 
