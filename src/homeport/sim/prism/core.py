@@ -45,6 +45,7 @@ class Core:
     pace: Pace = INSTANT
     guests: Guests = field(default_factory=NoGuests)
     seed: int = 0
+    newest_minor: int = 4  # what clients that negotiate are offered: v4.4
     faults: Injector = field(init=False)
     usage: Usage = field(init=False)
     rng: random.Random = field(init=False)

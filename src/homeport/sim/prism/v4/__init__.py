@@ -12,7 +12,6 @@ from homeport.sim.prism.power import Power
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.task import Action
 from homeport.sim.prism.v4 import clustermgmt, device, iam, image, networking, prism, vmm, volumes
-from homeport.sim.prism.v4.envelope import NEWEST_MINOR
 
 # The newest version that each namespace was published in.
 NAMESPACES: Final = {"vmm": 3, "clustermgmt": 3, "networking": 4, "prism": 4, "volumes": 3, "iam": 0}
@@ -28,8 +27,8 @@ def add_routes(routes: Routes) -> None:
 
 def _info(newest: int) -> Callable[[Site, Call], Answer]:
     def respond(site: Site, call: Call) -> Answer:
-        del site, call
-        return Answer(200, {"data": f"v4.{min(newest, NEWEST_MINOR)}"})
+        del call
+        return Answer(200, {"data": f"v4.{min(newest, site.core.newest_minor)}"})
 
     return respond
 
