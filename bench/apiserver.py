@@ -29,13 +29,14 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
 from process import cpu_seconds, resident_mib  # noqa: E402
-from sample import CRD, MACHINE, machine, status  # noqa: E402
+from sample import CRD, machine, resource_of, status  # noqa: E402
 
 from homeport.api.meta import Resource  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402
 from homeport.client.errors import AlreadyExists, ApiError  # noqa: E402
 from homeport.client.http import HttpClient  # noqa: E402
 from homeport.client.protocol import Key, MergePatch, Query, Write  # noqa: E402
+from homeport.machinery import yaml  # noqa: E402
 from realkube import RealKube, find_binaries  # noqa: E402
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
@@ -103,10 +104,10 @@ async def rate(server: Server, name: str, count: int, work: Callable[[int], Awai
     print(f"  {server.name}: {name} done", flush=True)
 
 
-async def prepare(client: HttpClient) -> None:
+async def prepare(client: HttpClient, crd: dict[str, Any] = CRD) -> None:
     for body, kind in (
         ({"metadata": {"name": "default"}}, Resource("", "v1", "Namespace", "namespaces", False)),
-        (CRD, CRDS),
+        (crd, CRDS),
     ):
         try:
             await client.create(body, kind=kind)
@@ -115,7 +116,7 @@ async def prepare(client: HttpClient) -> None:
     deadline = time.monotonic() + 30
     while True:  # a real server needs a moment until it serves a new kind
         try:
-            await client.list(MACHINE)
+            await client.list(resource_of(crd))
             return
         except ApiError:
             if time.monotonic() > deadline:
@@ -123,14 +124,15 @@ async def prepare(client: HttpClient) -> None:
             await asyncio.sleep(0.05)
 
 
-async def measure(server: Server, objects: int) -> None:
+async def measure(server: Server, objects: int, crd: dict[str, Any]) -> None:
+    kind = resource_of(crd)
     server.results["ready after, s"] = server.ready_seconds
     async with AsyncExitStack() as stack:
         client = server.client()
         stack.push_async_callback(client.close)
-        await prepare(client)
+        await prepare(client, crd)
         server.results["memory idle, MiB"] = resident_mib(server.pids)
-        await rate(server, "create", objects, lambda n: client.create(machine(n), kind=MACHINE))
+        await rate(server, "create", objects, lambda n: client.create(machine(n, kind), kind=kind))
         server.results["memory with the objects, MiB"] = resident_mib(server.pids)
         some = min(objects, 2000)
 
@@ -141,19 +143,19 @@ async def measure(server: Server, objects: int) -> None:
 
             async def patch(n: int, round_: int = round_) -> None:
                 body = MergePatch({"status": status(n, round_)})
-                await client.patch(MACHINE, key(n), body, STATUS_WRITE, subresource="status")
+                await client.patch(kind, key(n), body, STATUS_WRITE, subresource="status")
 
             await rate(server, "first status patch" if round_ == 1 else "status patch", some, patch)
 
         async def apply(n: int) -> None:
-            body = machine(n % objects)
+            body = machine(n % objects, kind)
             body["metadata"].pop("annotations")
             body["metadata"]["labels"]["applied"] = str(n)
-            await client.apply(body, Write(field_manager="bench-apply"), kind=MACHINE, force=True)
+            await client.apply(body, Write(field_manager="bench-apply"), kind=kind, force=True)
 
         await rate(server, "server-side apply", some, apply)
-        await rate(server, "get", some * 2, lambda n: client.get(MACHINE, key(n)))
-        await lists(server, client, objects)
+        await rate(server, "get", some * 2, lambda n: client.get(kind, key(n)))
+        await lists(server, client, objects, kind)
         await rate(
             server,
             "create ConfigMap",
@@ -164,15 +166,15 @@ async def measure(server: Server, objects: int) -> None:
         )
         for watchers in (1, 50):
             await delivery(server, client, watchers)
-        await idle_watches(server, 2000)
+        await idle_watches(server, 2000, kind)
         server.results["memory at the end, MiB"] = resident_mib(server.pids)
 
 
-async def lists(server: Server, client: HttpClient, objects: int) -> None:
+async def lists(server: Server, client: HttpClient, objects: int, kind: Resource) -> None:
     cpu, walls = cpu_seconds(server.pids), []
     for _ in range(5):
         began = time.monotonic()
-        page = await client.list(MACHINE)
+        page = await client.list(kind)
         walls.append(time.monotonic() - began)
         assert len(page.items) == objects
     server.results[f"list of {objects}, CPU ms"] = (cpu_seconds(server.pids) - cpu) * 1000 / 5
@@ -213,7 +215,7 @@ async def delivery(server: Server, client: HttpClient, watchers: int) -> None:
     print(f"  {server.name}: delivery to {watchers} done", flush=True)
 
 
-async def idle_watches(server: Server, count: int) -> None:
+async def idle_watches(server: Server, count: int, kind: Resource) -> None:
     """Memory that idle TLS watches take, each on a connection of its own."""
     before = resident_mib(server.pids)
     clients = []
@@ -221,7 +223,7 @@ async def idle_watches(server: Server, count: int) -> None:
     async def hold(ready: asyncio.Event, stop: asyncio.Event) -> None:
         client = server.client()
         clients.append(client)
-        async with client.watch(MACHINE, Query(labels="never=matched", resource_version="0")):
+        async with client.watch(kind, Query(labels="never=matched", resource_version="0")):
             ready.set()
             await stop.wait()
 
@@ -257,28 +259,30 @@ def table(ours: Server, theirs: Server | None) -> str:
     return "\n".join(lines)
 
 
-async def run(objects: int, only_ours: bool) -> tuple[Server, Server | None]:
+async def run(objects: int, only_ours: bool, crd: dict[str, Any]) -> tuple[Server, Server | None]:
     theirs = None
     if not only_ours:
         async with kube() as server:
-            await measure(server, objects)
+            await measure(server, objects, crd)
             theirs = server
     async with homeport() as server:
-        await measure(server, objects)
+        await measure(server, objects, crd)
     return server, theirs
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=5000)
+    parser.add_argument("--crd", type=Path, help="measure with this definition of a Machine instead of the sample's")
     parser.add_argument("--ours", action="store_true", help="leave the real server out")
     parser.add_argument("--write", action="store_true", help="write docs/reference/performance.md")
     options = parser.parse_args()
     missing = find_binaries()
     if isinstance(missing, str) and not options.ours:
         sys.exit(f"nothing to compare with: {missing}")
+    crd = CRD if options.crd is None else yaml.load(options.crd.read_text(), str(options.crd))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        ours, theirs = runner.run(run(options.objects, options.ours))
+        ours, theirs = runner.run(run(options.objects, options.ours, crd))
     text = table(ours, theirs)
     print(text)
     if options.write:

@@ -7,7 +7,6 @@ from typing import Any
 from homeport.api.meta import Resource
 
 GROUP = "bench.homeport.dev"
-MACHINE = Resource(GROUP, "v1", "Machine", "machines")
 
 _STRING = {"type": "string", "maxLength": 256}
 _REFERENCE = {
@@ -116,12 +115,22 @@ CRD: dict[str, Any] = {
 }
 
 
-def machine(number: int) -> dict[str, Any]:
-    """About 1.5 KB as JSON once stored."""
+def resource_of(crd: dict[str, Any]) -> Resource:
+    """The stored version of the kind that a definition defines."""
+    spec = crd["spec"]
+    version = next(v["name"] for v in spec["versions"] if v["storage"])
+    return Resource(spec["group"], version, spec["names"]["kind"], spec["names"]["plural"])
+
+
+MACHINE = resource_of(CRD)
+
+
+def machine(number: int, kind: Resource = MACHINE) -> dict[str, Any]:
+    """About 1.5 KB as JSON once stored. It fits the Machine of Cluster API v1beta2, too."""
     name = f"machine-{number:05d}"
     return {
-        "apiVersion": MACHINE.api_version,
-        "kind": "Machine",
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": {
             "name": name,
             "namespace": "default",
