@@ -152,9 +152,14 @@ def _same_text(wanted: str, got: str) -> bool:
     return False
 
 
-def _once(causes: list[Any]) -> list[Any]:
-    """kube-apiserver checks some metadata of custom objects twice, and then tells it twice."""
-    return [cause for i, cause in enumerate(causes) if cause not in causes[:i]]
+def _causes(causes: list[Any]) -> list[Any]:
+    """kube-apiserver checks some metadata of custom objects twice, and then tells it twice. Conflicts of an apply with
+    several managers come in the order of a Go map, which is none.
+    """
+    found = [cause for i, cause in enumerate(causes) if cause not in causes[:i]]
+    if all(cause.get("reason") == "FieldManagerConflict" for cause in found):
+        found.sort(key=lambda cause: (cause["field"], cause["message"]))
+    return found
 
 
 def _without_nothing(obj: dict[str, Any]) -> dict[str, Any]:
@@ -189,7 +194,7 @@ def differences(wanted: Any, got: Any, path: str = "") -> list[str]:
         return found
     if isinstance(wanted, list) and isinstance(got, list):
         if path.endswith(".details.causes"):
-            wanted, got = _once(wanted), _once(got)
+            wanted, got = _causes(wanted), _causes(got)
         if len(wanted) == len(got):
             pairs = enumerate(zip(wanted, got, strict=True))
             return [line for i, pair in pairs for line in differences(*pair, f"{path}[{i}]")]
