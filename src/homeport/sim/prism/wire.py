@@ -7,7 +7,6 @@ import contextlib
 import json
 import ssl
 from collections.abc import Awaitable, Callable
-from email.utils import formatdate
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -183,7 +182,6 @@ def _write(answer: Answer) -> Response:
         response.set_cookie(
             name, value, path="/", secure=True, httponly=True, samesite="Lax", max_age=int(seconds) or None
         )
-    response.headers["Date"] = formatdate(usegmt=True)
     return response
 
 

@@ -115,9 +115,13 @@ def load_world(path: Path) -> WorldFile:
     return _resolved(read_document(path))
 
 
+def default_text() -> str:
+    """The file of the built-in world."""
+    return resources.files("homeport.sim.prism").joinpath("default.yaml").read_text(encoding="utf-8")
+
+
 def default_world() -> WorldFile:
-    text = resources.files("homeport.sim.prism").joinpath("default.yaml").read_bytes()
-    return parse_world(text, "default.yaml")
+    return parse_world(default_text(), "default.yaml")
 
 
 def derive_id(kind: str, name: str) -> str:

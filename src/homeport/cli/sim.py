@@ -1,0 +1,108 @@
+"""homeport sim"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from homeport.cli.option import data as data_option
+
+if TYPE_CHECKING:
+    from homeport.sim.prism.serve import Running
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def command() -> None:
+    """Simulated infrastructure, for your own clients and scripts as well as for Homeport."""
+
+
+@command.command()
+@data_option
+@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9440", show_default=True, help="where to serve it")
+@click.option("--admin-port", metavar="PORT", type=click.IntRange(0, 65535), default=0, help="of the admin endpoint")
+@click.option("--world", metavar="FILE", type=_FILE, help="start with this world; default: the built-in one")
+@click.option("--faults", metavar="FILE", type=_FILE, help="what goes wrong, as YAML")
+@click.option("--save", metavar="FILE", type=_FILE, help="write the world there at the end")
+@click.option(
+    "--speed",
+    default="instant",
+    show_default=True,
+    help="instant, real, x10 (ten times faster than real), 2s, 2s~30% (with jitter), reads:3, never",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="the same seed gives the same ids and chances")
+@click.option(
+    "--session-seconds", type=click.FloatRange(min=0), default=900.0, show_default=True, help="how long cookies last"
+)
+@click.option(
+    "--api-version",
+    type=click.Choice(["v4.0", "v4.1", "v4.2", "v4.3", "v4.4"]),
+    default="v4.4",
+    show_default=True,
+    help="the newest that clients are offered",
+)
+@click.option("--print-world", is_flag=True, help="print the built-in world, to start a file of your own from")
+def prism(
+    data: Path,
+    listen: str,
+    admin_port: int,
+    world: Path | None,
+    faults: Path | None,
+    save: Path | None,
+    speed: str,
+    seed: int,
+    session_seconds: float,
+    api_version: str,
+    print_world: bool,
+) -> None:
+    """Nutanix Prism Central, API v3 and v4, with the clusters, subnets and images that the guides name."""
+    if print_world:
+        _print_world()
+        return
+    from homeport.app.settings import SettingsError, parse_listen
+    from homeport.client.quick import import_aiohttp
+
+    import_aiohttp()
+    from homeport.sim.prism.serve import Options, StartError, run
+
+    try:
+        host, port = parse_listen(listen if ":" in listen else f"{listen}:9440")
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
+    if host not in _LOOPBACK:
+        click.echo(f"others can reach this: it listens on {host}, with well-known passwords", err=True)
+    options = Options(
+        data=data.expanduser().absolute(),
+        host=host,
+        port=port,
+        admin_port=admin_port,
+        world=world,
+        faults=faults,
+        save=save,
+        speed=speed,
+        seed=seed,
+        session_seconds=session_seconds,
+        newest_minor=int(api_version[-1]),
+    )
+    try:
+        asyncio.run(run(options, _ready))
+    except StartError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _ready(running: Running) -> None:
+    click.echo(f"Prism Central is simulated at {running.url}")
+    click.echo(f"certificate authority: {running.authority}")
+    click.echo(f"admin (world, faults, journal): {running.admin_url}")
+    click.echo(f"next: {running.next_step}")
+
+
+def _print_world() -> None:
+    from homeport.sim.prism.world import default_text
+
+    click.echo(default_text(), nl=False)

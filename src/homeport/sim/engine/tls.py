@@ -1,0 +1,95 @@
+"""Certificates of simulated servers: one authority in a directory, and a leaf for the names it is called by."""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from homeport.apiserver.auth import certificate as certs
+from homeport.apiserver.auth.file import make_private_dir, write_private
+from homeport.runtime.clock import Clock
+
+_RENEW_BEFORE = datetime.timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Kept over restarts, so that clients which trust it once go on trusting it."""
+
+    directory: Path
+    certificate: x509.Certificate
+    key: certs.EcKey
+
+    @property
+    def path(self) -> Path:
+        return self.directory / "ca.crt"
+
+    @classmethod
+    def ensure(cls, directory: Path, clock: Clock) -> Authority:
+        make_private_dir(directory)
+        now = _now(clock)
+        key_path, path = directory / "ca.key", directory / "ca.crt"
+        if key_path.exists() and path.exists():
+            try:
+                key = certs.load_key(key_path.read_bytes())
+                found = x509.load_pem_x509_certificate(path.read_bytes())
+            except (ValueError, TypeError):
+                pass  # damaged: nothing but this simulator hangs on it, and a new one is made
+            else:
+                if certs.same_key(key, found) and found.not_valid_after_utc - now > _RENEW_BEFORE:
+                    return cls(directory, found, key)
+        key = certs.make_key()
+        made = certs.sign_ca(key, now)
+        write_private(key_path, certs.key_pem(key))
+        write_private(path, certs.certificate_pem(made))
+        return cls(directory, made, key)
+
+    def context(self, name: str, hosts: Sequence[str], clock: Clock) -> ssl.SSLContext:
+        """For a server called `name`, good for all of `hosts`."""
+        path = self.directory / f"{name}.pem"
+        if not self._usable(path, hosts, _now(clock)):
+            write_private(path, self._issue(name, hosts, _now(clock)))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(path)
+        return context
+
+    def _usable(self, path: Path, hosts: Sequence[str], now: datetime.datetime) -> bool:
+        try:
+            leaf = x509.load_pem_x509_certificate(path.read_bytes())
+            leaf.verify_directly_issued_by(self.certificate)
+        except (OSError, ValueError, TypeError, InvalidSignature):
+            return False
+        return leaf.not_valid_after_utc - now > _RENEW_BEFORE and certs.host_names(leaf) == frozenset(hosts)
+
+    def _issue(self, name: str, hosts: Sequence[str], now: datetime.datetime) -> bytes:
+        key = certs.make_key()
+        public = key.public_key()
+        leaf = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(self.certificate.subject)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - certs.SKEW)
+            .not_valid_after(now + datetime.timedelta(days=certs.LEAF_DAYS))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([certs.general_name(host) for host in hosts]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+        return certs.Identity(certs.certificate_pem(leaf), certs.key_pem(key)).pem
+
+
+def _now(clock: Clock) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(clock.now(), datetime.UTC)

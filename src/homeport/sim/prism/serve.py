@@ -1,0 +1,110 @@
+"""`homeport sim prism`: one simulated Prism Central as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.apiserver.auth.file import write_private
+from homeport.runtime.clock import SystemClock
+from homeport.sim.engine.document import DocumentError
+from homeport.sim.engine.fault import load_faults
+from homeport.sim.engine.tls import Authority
+from homeport.sim.prism.pace import parse_speed
+from homeport.sim.prism.prism import Prism
+from homeport.sim.prism.wire import Wire
+from homeport.sim.prism.world import default_world, load_world
+
+# The names and addresses that guides call a Prism Central by, so that their certificates verify.
+_NAMES = ("localhost", "127.0.0.1", "::1", "prism-central.example.com", "10.1.1.100")
+_OPEN = ("0.0.0.0", "::")  # noqa: S104  (recognised, never a default)
+
+
+class StartError(Exception):
+    """Why it can't start, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 9440
+    admin_port: int = 0
+    world: Path | None = None
+    faults: Path | None = None
+    save: Path | None = None
+    speed: str = "instant"
+    seed: int = 0
+    session_seconds: float = 900.0
+    newest_minor: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    url: str
+    admin_url: str
+    authority: Path
+    user: str
+    password: str
+
+    @property
+    def next_step(self) -> str:
+        return (
+            f"curl --cacert {self.authority} -u {self.user}:{self.password} {self.url}/api/nutanix/v3/clusters/list "
+            "-H 'Content-Type: application/json' -d '{\"length\": 10}'"
+        )
+
+
+def make_prism(options: Options) -> Prism:
+    try:
+        world = load_world(options.world) if options.world is not None else default_world()
+        faults = load_faults(options.faults) if options.faults is not None else ()
+        pace = parse_speed(options.speed)
+    except (DocumentError, ValueError) as error:
+        raise StartError(str(error)) from error
+    return Prism(
+        world,
+        pace=pace,
+        faults=faults,
+        seed=options.seed,
+        session_seconds=options.session_seconds,
+        newest_minor=options.newest_minor,
+    )
+
+
+async def run(options: Options, ready: Callable[[Running], None]) -> None:
+    """Until it is interrupted. Then the world is saved, where somebody asked for that."""
+    prism = make_prism(options)
+    clock = SystemClock()
+    authority = Authority.ensure(options.data / "sim" / "prism", clock)
+    hosts = _NAMES if options.host in (*_NAMES, *_OPEN) else (*_NAMES, options.host)
+    wire = Wire(prism)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        try:
+            port = await wire.start(options.host, options.port, tls=authority.context("server", hosts, clock))
+            admin = await wire.start_admin(options.admin_port)
+        except OSError as error:
+            raise StartError(f"can't listen: {error}; choose another port with --listen or --admin-port") from error
+        host = "127.0.0.1" if options.host in _OPEN else options.host
+        host = f"[{host}]" if ":" in host else host
+        user, password = _credentials(prism)
+        ready(Running(f"https://{host}:{port}", f"http://127.0.0.1:{admin}", authority.path, user, password))
+        await stop.wait()
+    finally:
+        await wire.close()
+    if options.save is not None:
+        write_private(options.save, prism.world.save().encode())
+
+
+def _credentials(prism: Prism) -> tuple[str, str]:
+    for user in prism.world.users:
+        if user.passwords:
+            return user.name, user.passwords[0]
+    raise StartError("the world has no user with a password: nobody could ask anything")
