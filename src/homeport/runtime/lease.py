@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 _WRITE = Write(field_manager="homeport-lease")
+_TICK = 0.001
 
 
 class LeaseLost(Exception):
@@ -104,7 +105,8 @@ class Lease:
         return left
 
     async def hold(self) -> None:
-        """Waits until the lease is ours."""
+        """Waits until the lease is ours, for the first time or anew."""
+        self._renewed = None
         while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
             # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
             await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
@@ -113,7 +115,8 @@ class Lease:
     async def keep(self) -> None:
         """Renews until that fails for too long; raises LeaseLost the moment it is no longer surely ours."""
         while True:
-            await asyncio.sleep(min(self.timing.retry_period, self.left))
+            # Not less than a tick: the loop's clock and ours may differ by less than either can tell.
+            await asyncio.sleep(max(_TICK, min(self.timing.retry_period, self.left)))
             if not await self.renew() and not self.held:
                 log.error("lease lost", lease=str(self.key), identity=self.identity)
                 raise LeaseLost(f"lease {self.key} could not be renewed within {self.timing.renew_deadline} s")
