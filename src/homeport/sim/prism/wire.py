@@ -46,10 +46,10 @@ class Wire:
         return await self._serve(self._admin, "127.0.0.1", port, None)
 
     async def _serve(self, handler: Handler, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        runner = ServerRunner(Server(handler, access_log=None))
+        runner = ServerRunner(Server(handler, access_log=None), shutdown_timeout=1.0)
         await runner.setup()
         self._runners.append(runner)
-        site = TCPSite(runner, host, port, ssl_context=tls, reuse_address=True, shutdown_timeout=1.0)
+        site = TCPSite(runner, host, port, ssl_context=tls, reuse_address=True)
         await site.start()
         address: tuple[str, int] = runner.addresses[0]
         return address[1]
