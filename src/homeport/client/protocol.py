@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from homeport.api.meta import Object, Resource, Unstructured
 
@@ -16,9 +16,11 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """Namespace and name: what a queue carries. Cluster-wide objects have namespace ''."""
+class Key(NamedTuple):
+    """Namespace and name: what a queue carries. Cluster-wide objects have namespace ''.
+
+    A tuple, because queues and caches hash and compare it dozens of times per reconcile.
+    """
 
     namespace: str
     name: str

@@ -28,6 +28,9 @@ class Priority(IntEnum):
     RESYNC = 2
 
 
+_LAZIEST_FIRST = tuple(reversed(Priority))
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
     first: float = 0.005
@@ -152,7 +155,7 @@ class WorkQueue(Generic[K]):
         if not self._waiting:
             return None
         urgent_last = next(self._turn) % self._fairness == 0
-        for priority in sorted(self._lanes, reverse=urgent_last):
+        for priority in _LAZIEST_FIRST if urgent_last else Priority:
             lane = self._lanes[priority]
             while lane:
                 key = lane.popleft()
