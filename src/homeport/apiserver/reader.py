@@ -18,19 +18,21 @@ class Reader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def read(self, ctx: Context, target: Target, body: Json) -> Json:
-        """Brings the body into form, in place; gives its metadata."""
+    def read(self, ctx: Context, target: Target, body: Json, *, metadata: bool = True) -> Json:
+        """Brings the body into form, in place; gives its metadata. `metadata` False: that is in form already."""
         if not isinstance(body, dict):
             raise BadRequest(f"the body must be one object, got {type(body).__name__}")
         self._check_type(target, body)
         given = body["metadata"].get("managedFields") if isinstance(body.get("metadata"), dict) else None
-        self._prune(ctx, target, body)
+        self._prune(ctx, target, body, metadata=metadata)
         meta = self.check_address(target, body)
         if is_reset(given):
             meta["managedFields"] = given  # an empty list is a wish, unlike other empty lists
         return meta
 
-    def read_patched(self, ctx: Context, target: Target, body: Json, record: Record, old: Json) -> None:
+    def read_patched(
+        self, ctx: Context, target: Target, body: Json, record: Record, old: Json, *, metadata: bool = True
+    ) -> None:
         """The outcome of a patch is read like any body, but what is wrong with it is the patch's fault."""
         meta = body.get("metadata")
         if isinstance(meta, dict) and not meta.get("name"):
@@ -38,7 +40,7 @@ class Reader:
             raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
         try:
             self._check_patched_type(target, body)
-            meta = self.read(ctx, target, body)
+            meta = self.read(ctx, target, body, metadata=metadata)
         except BadRequest as error:
             if "does not match" in error.message:  # another object's name or namespace
                 raise
@@ -115,8 +117,8 @@ class Reader:
 
     # -- the fields --------------------------------------------------------------------------------------------
 
-    def _prune(self, ctx: Context, target: Target, body: Json) -> None:
-        unknown = _read_metadata(target, body) if target.served.custom else []
+    def _prune(self, ctx: Context, target: Target, body: Json, *, metadata: bool) -> None:
+        unknown = _read_metadata(target, body) if metadata and target.served.custom else []
         unknown += target.at.checker.prune(body)
         if not unknown or ctx.field_validation == "Ignore":
             return

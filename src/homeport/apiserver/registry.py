@@ -69,6 +69,7 @@ class Registry:
         self.store = store
         self.catalog = catalog
         self.admission = admission
+        self._second = (-1, "")  # the last one that `now` was asked in, and its text
         self.clock = clock
         # Answers for what is not stored, by (group, plural, subresource): reviews, tokens, logs, evictions.
         self.connectors: dict[tuple[str, str, str], Connector] = {}
@@ -78,7 +79,10 @@ class Registry:
         self._remover = Remover(store, admission, clock)
 
     def now(self) -> str:
-        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        second = int(self.clock())
+        if second != self._second[0]:  # writes of the same second share the text
+            self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._second[1]
 
     def find(self, group: str, version: str, plural: str) -> tuple[Served, Version]:
         found = self.catalog.find(group, version, plural)

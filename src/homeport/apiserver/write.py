@@ -14,7 +14,7 @@ import orjson
 
 from homeport.apiserver.admission import Admission, Attributes
 from homeport.apiserver.metadata import carry_over, check_metadata, finalizer_warnings, stamp_create, strip_create
-from homeport.apiserver.patch import patched
+from homeport.apiserver.patch import MERGE_PATCH, patched
 from homeport.apiserver.reader import Reader
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
@@ -153,7 +153,9 @@ class Writer:
         for _ in range(ATTEMPTS):
             record, old, base = await self.load(target)
             body = patched(target, patch_type, patch, base)
-            self.reader.read_patched(ctx, target, body, record, old)
+            self.reader.read_patched(
+                ctx, target, body, record, old, metadata=_names_metadata(target, patch_type, patch)
+            )
             try:
                 return await self.replace(ctx, target, record, body, old), False
             except Mismatch:
@@ -338,6 +340,13 @@ def encoder(obj: Json) -> Callable[[int], bytes]:
         return orjson.dumps(obj)
 
     return encode
+
+
+def _names_metadata(target: Target, patch_type: str, patch: Any) -> bool:
+    """False: the metadata is as it was stored, and was read then."""
+    if patch_type != MERGE_PATCH or target.at.resource.version != target.served.storage:
+        return True
+    return not isinstance(patch, dict) or "metadata" in patch
 
 
 def _kept(target: Target, obj: Json) -> Json:
