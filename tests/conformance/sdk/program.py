@@ -58,28 +58,23 @@ def scenario(function):
     return function
 
 
+FAILURES = tuple(package.rest.ApiException for package in (vmm, prism, clustermgmt, networking, volumes))
+
+
 def refused(call, status, *texts):
+    failure = None
     try:
         call()
-    except (
-        vmm.rest.ApiException,
-        prism.rest.ApiException,
-        networking.rest.ApiException,
-        volumes.rest.ApiException,
-    ) as error:
-        assert error.status == status, f"{error.status} instead of {status}: {error.body}"
-        body = json.loads(error.body)
-        assert body["data"]["$objectType"].endswith(".v4.error.ErrorResponse"), body
-        assert body["metadata"]["flags"][0] == {
-            "name": "hasError",
-            "value": True,
-            "$reserved": {"$fv": "v1.r0"},
-            "$objectType": "common.v1.config.Flag",
-        }, body["metadata"]
-        for text in texts:
-            assert text in str(error.body), f"{text} is not in {error.body}"
-        return body
-    raise AssertionError(f"was not refused with {status}")
+    except FAILURES as error:
+        failure = error
+    assert failure is not None, f"was not refused with {status}"
+    assert failure.status == status, f"{failure.status} instead of {status}: {failure.body}"
+    body = json.loads(failure.body)
+    assert body["data"]["$objectType"].endswith(".v4.error.ErrorResponse"), body
+    flags = {flag["name"]: flag["value"] for flag in body["metadata"]["flags"]}
+    assert flags["hasError"] is True, flags
+    for text in texts:
+        assert text in str(failure.body), f"{text} is not in {failure.body}"
 
 
 def finished(response, status="SUCCEEDED"):
@@ -160,7 +155,8 @@ def lists_with_filters_and_pages():
     ordered = images.list_images(_orderby="name desc", _limit=3).data
     assert [i.name for i in ordered] == sorted((i.name for i in ordered), reverse=True)
     thin = images.list_images(_select="name,type", _limit=1).data[0]
-    assert thin.name and thin.size_bytes is None
+    assert thin.name
+    assert thin.size_bytes is None
     mine = containers.list_storage_containers(
         _filter=f"name eq 'SelfServiceContainer' and clusterExtId eq '{cluster_named('cluster-01').ext_id}'"
     )
@@ -178,7 +174,8 @@ def the_central_and_its_hosts():
     hosts = clusters.list_hosts_by_cluster_id(element.ext_id).data
     assert len(hosts) == element.nodes.number_of_nodes == 3
     host = clusters.get_host_by_id(element.ext_id, hosts[0].ext_id).data
-    assert host.hypervisor.type == "AHV" and host.cluster.name == "cluster-01"
+    assert host.hypervisor.type == "AHV"
+    assert host.cluster.name == "cluster-01"
     gpus = clusters.list_physical_gpu_profiles(
         cluster_named("nutanix-cluster-1").ext_id, _filter="physicalGpuConfig/deviceId eq 8757"
     ).data
@@ -201,17 +198,21 @@ def a_vm_is_made_with_cloud_init_and_powered():
     response = vms.get_vm_by_id(ext_id)
     vm = response.data
     assert vm.get_object_type() == "vmm.v4.ahv.config.Vm"
-    assert vm.power_state == "OFF" and vm.bios_uuid == ext_id
+    assert vm.power_state == "OFF"
+    assert vm.bios_uuid == ext_id
     assert vm.guest_customization is None
-    assert vm.cd_roms[0].iso_type == "GUEST_CUSTOMIZATION" and vm.cd_roms[0].disk_address.index == 3
+    assert vm.cd_roms[0].iso_type == "GUEST_CUSTOMIZATION"
+    assert vm.cd_roms[0].disk_address.index == 3
     assert type(vm.boot_config).__name__ == "UefiBoot"
     backing = vm.disks[0].backing_info
-    assert type(backing).__name__.endswith("VmDisk") and backing.disk_ext_id
+    assert type(backing).__name__.endswith("VmDisk")
+    assert backing.disk_ext_id
     assert type(backing.data_source.reference).__name__ == "ImageReference"
     finished(vms.power_on_vm(ext_id, if_match=VMM.get_etag(response)))
     response = vms.get_vm_by_id(ext_id)
     vm = response.data
-    assert vm.power_state == "ON" and vm.host.ext_id
+    assert vm.power_state == "ON"
+    assert vm.host.ext_id
     nic = vm.nics[0]
     address = nic.network_info.ipv4_config.ip_address.value
     assert nic.nic_network_info.ipv4_config.ip_address.value == address
@@ -232,8 +233,10 @@ def an_update_needs_the_newest_etag():
     vm.memory_size_bytes = 6 * 1024**3
     finished(vms.update_vm_by_id(ext_id, vm))
     second = vms.get_vm_by_id(ext_id)
-    assert second.data.description == "changed" and second.data.memory_size_bytes == 6 * 1024**3
-    assert len(second.data.disks) == len(first.data.disks) and len(second.data.nics) == 1
+    assert second.data.description == "changed"
+    assert second.data.memory_size_bytes == 6 * 1024**3
+    assert len(second.data.disks) == len(first.data.disks)
+    assert len(second.data.nics) == 1
     refused(lambda: vms.update_vm_by_id(ext_id, vm), 412, "VMM-30303", "VM_ETAG_MISMATCH")
     refused(lambda: vms.power_on_vm(ext_id), 412, "PLAT-10004")
     refused(lambda: vms.power_on_vm(ext_id, if_match="*"), 412, "PLAT-10005")
@@ -272,10 +275,13 @@ def categories_are_made_used_and_kept_while_used():
 def tasks_are_found_by_entity_and_have_subtasks():
     response = vms.create_vm(new_vm("sdk-tasks"))
     task = finished(response)
-    assert task.operation == "kVmCreate" and task.progress_percentage == 100 and task.completed_time
+    assert task.operation == "kVmCreate"
+    assert task.progress_percentage == 100
+    assert task.completed_time
     ext_id = task.entities_affected[0].ext_id
     child = tasks.get_task_by_id(task.sub_tasks[0].ext_id).data
-    assert child.parent_task.ext_id == task.ext_id and child.status == "SUCCEEDED"
+    assert child.parent_task.ext_id == task.ext_id
+    assert child.status == "SUCCEEDED"
     found = tasks.list_tasks(
         _filter=f"entitiesAffected/any(a:a/extId eq '{ext_id}') and (status eq Prism.Config.TaskStatus'SUCCEEDED' "
         "or status eq Prism.Config.TaskStatus'RUNNING')"
@@ -331,7 +337,8 @@ def devices_come_and_go():
     finished(vms.delete_disk_by_id(ext_id, disks[1].ext_id, if_match=etag()))
     finished(vms.create_nic(ext_id, new_nic("vm-network-1"), if_match=etag()))
     nics = vms.list_nics_by_vm_id(ext_id).data
-    assert len(nics) == 2 and nics[1].backing_info.mac_address.startswith("50:6b:8d:")
+    assert len(nics) == 2
+    assert nics[1].backing_info.mac_address.startswith("50:6b:8d:")
     finished(vms.delete_nic_by_id(ext_id, nics[1].ext_id, if_match=etag()))
     assert len(vms.list_nics_by_vm_id(ext_id).data) == 1
     finished(vms.delete_vm_by_id(ext_id, if_match=etag()))
@@ -341,7 +348,8 @@ def devices_come_and_go():
 def subnets_give_and_reserve_addresses():
     subnet = subnets.get_subnet_by_id(subnet_named("workload-subnet").ext_id).data
     config = subnet.ip_config[0].ipv4
-    assert config.ip_subnet.prefix_length == 24 and config.pool_list[0].start_ip.value == "10.127.14.60"
+    assert config.ip_subnet.prefix_length == 24
+    assert config.pool_list[0].start_ip.value == "10.127.14.60"
     free = subnet.ip_usage.num_free_i_ps if hasattr(subnet.ip_usage, "num_free_i_ps") else subnet.ip_usage.num_free_ips
     reservation = networking.SubnetIPReservationApi(NETWORK)
     spec = networking.IpReserveSpec(count=2, reserve_type=networking.ReserveType.IP_ADDRESS_COUNT, client_context="sdk")
@@ -370,7 +378,8 @@ def volume_groups_are_attached_and_detached():
     finished(groups.attach_vm(group_id, volumes.VmAttachment(ext_id=ext_id)))
     vm = vms.get_vm_by_id(ext_id).data
     backing = vm.disks[-1].backing_info
-    assert type(backing).__name__ == "ADSFVolumeGroupReference" and backing.volume_group_ext_id == group_id
+    assert type(backing).__name__ == "ADSFVolumeGroupReference"
+    assert backing.volume_group_ext_id == group_id
     held = groups.list_vm_attachments_by_volume_group_id(group_id).data
     assert [a.ext_id for a in held] == [ext_id]
     finished(
@@ -391,7 +400,8 @@ def images_are_made_and_removed():
     task = finished(images.create_image(vmm.Image(name="sdk-image", type=vmm.ImageType.DISK_IMAGE, source=source)))
     ext_id = task.entities_affected[0].ext_id
     image = images.get_image_by_id(ext_id).data
-    assert image.name == "sdk-image" and image.source.url == "https://example.com/disk.qcow2"
+    assert image.name == "sdk-image"
+    assert image.source.url == "https://example.com/disk.qcow2"
     image.description = "changed"
     finished(images.update_image_by_id(ext_id, image))
     assert images.get_image_by_id(ext_id).data.description == "changed"
@@ -408,7 +418,8 @@ def more_than_a_page_of_vms():
         template.name = name
         finished(vms.create_vm(template))
     first = vms.list_vms(_filter="startswith(name, 'sdk-many-')")
-    assert first.metadata.total_available_results == 55 and len(first.data) == 50
+    assert first.metadata.total_available_results == 55
+    assert len(first.data) == 50
     second = vms.list_vms(_page=1, _filter="startswith(name, 'sdk-many-')")
     assert {vm.name for vm in first.data + second.data} == wanted
 
