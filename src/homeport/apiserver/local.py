@@ -325,16 +325,23 @@ def _list_options(query: Query) -> ListOptions:
 
 async def _events(kind: Kind, stream: Any, timeout: float | None) -> AsyncIterator[Event[Any]]:
     initial = stream.initial_end
-    try:
-        async with asyncio.timeout(timeout):
-            async for batch in stream:
-                for event in batch:
-                    yield Event(event.type, _decode(kind, event.object), str(event.revision))
-                if initial:
-                    initial = False
-                    yield _bookmark(kind, stream, initial_end=True)
-    except TimeoutError:
-        yield _bookmark(kind, stream)
+    batches = aiter(stream)
+    deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+    while True:
+        # Not around the loop: a timeout must not strike the consumer while this generator is suspended.
+        try:
+            async with asyncio.timeout_at(deadline):
+                batch = await anext(batches)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            yield _bookmark(kind, stream)
+            return
+        for event in batch:
+            yield Event(event.type, _decode(kind, event.object), str(event.revision))
+        if initial:
+            initial = False
+            yield _bookmark(kind, stream, initial_end=True)
 
 
 def _bookmark(kind: Kind, stream: Any, *, initial_end: bool = False) -> Event[Any]:

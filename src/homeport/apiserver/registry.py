@@ -124,7 +124,10 @@ class Registry:
 
     def watch(self, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
         self._check_verb(served, "watch")
-        return open_watch(self.store, served, at, namespace, options)
+        try:
+            return open_watch(self.store, served, at, namespace, options)
+        except StoreUnavailable as error:
+            raise Unavailable(f"the server is shutting down: {error}", retry_after=1) from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
