@@ -96,6 +96,8 @@ def _parse_error(text: str) -> tuple[Place, str]:
         text = text[: found.start()]
     if (named := _NAMED.search(text)) and "unknown" in named.group(0):
         at.append(named.group(1))
+    if text.endswith("got `bool`"):
+        text += " (quote it: YAML reads yes, no, on and off as true and false)"
     return tuple(at), text[:1].lower() + text[1:]
 
 

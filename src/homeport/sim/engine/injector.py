@@ -140,8 +140,14 @@ def _fits(match: Match, subject: Subject) -> bool:
         and _like(match.cluster, *subject.clusters)
         and _like(match.operation, subject.operation)
         and _like(match.user, subject.user)
-        and all(_like(wanted, subject.state.get(name, "")) for name, wanted in match.state.items())
+        and all(_is(wanted, subject.state.get(name, "")) for name, wanted in match.state.items())
     )
+
+
+def _is(wanted: str | bool, value: str) -> bool:
+    if isinstance(wanted, bool):
+        return value.lower() in (("true", "on") if wanted else ("false", "off"))
+    return _like(wanted, value)
 
 
 def _like(pattern: str, *texts: str) -> bool:

@@ -36,6 +36,17 @@ def _fits(cluster: Cluster, host: Host, usage: Usage, vm: Vm) -> bool:
     )
 
 
+def check_growth(world: World, usage: Usage, before: Vm, after: Vm) -> None:
+    """A machine that is on grows where it is, if its host has room."""
+    found = world.cluster_of_host(before.host)
+    if found is None or after.memory_bytes <= before.memory_bytes and after.vcpus <= before.vcpus:
+        return
+    host = found[1]
+    free = host.memory_bytes - usage.memory[host.ext_id] + before.memory_bytes
+    if after.memory_bytes > free or after.vcpus > host.threads:
+        raise exhausted(f"The host {host.name} has no room for the VM {after.name} to grow.", "VMM-34418")
+
+
 def default_container(world: World, cluster: str) -> Container | None:
     mine = [container for container in world.containers if container.cluster == cluster]
     return next((each for each in mine if each.name == "SelfServiceContainer"), mine[0] if mine else None)

@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from homeport.sim.engine.fault import AddressLate
-from homeport.sim.prism.capacity import added_storage, bind_gpu, check_project, check_storage, default_container
+from homeport.sim.prism.capacity import (
+    added_storage,
+    bind_gpu,
+    check_growth,
+    check_project,
+    check_storage,
+    default_container,
+)
 from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import Affected, Disk, Gpu, Nic, Task, Vm
 from homeport.sim.prism.error import Refusal, rejected
@@ -183,6 +190,7 @@ class Machines:
         self.check(after)
         if before.power == "ON":
             _check_running(before, after)
+            check_growth(core.world, core.usage, before, after)
         after = self._equipped(after, before)
         core.put(core.world.vms, after, spec_version=before.spec_version + 1, last_task=task.ext_id)
         self._follow_groups(before, after)

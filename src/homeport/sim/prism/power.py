@@ -116,7 +116,10 @@ class Power:
         if subnet is None:
             return nic
         before = (old.address, *old.learned)
-        address = self._core.usage.take_address(subnet, vm.ext_id, not_these=before)
+        try:
+            address = self._core.usage.take_address(subnet, vm.ext_id, not_these=before)
+        except Refusal:
+            return nic  # no other is free: the machine is left without
         return replace(nic, address=address if subnet.managed else "", learned=(address,))
 
     def off(self, ext_id: str) -> None:

@@ -101,7 +101,7 @@ def _resources(site: Site, vm: Vm) -> Json:
         "enable_cpu_passthrough": vm.flags.get("isCpuPassthroughEnabled", False),
     }
     if vm.user_data or vm.meta_data:
-        # What was given is not shown again, as on the real thing.
+        # It holds secrets: what was given is kept, and not shown again.
         found["guest_customization"] = {"is_overridable": False, "cloud_init": {}}
     return found
 

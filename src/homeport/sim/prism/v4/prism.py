@@ -149,9 +149,10 @@ def _find_task(site: Site, call: Call) -> Task:
 
 def list_tasks(site: Site, call: Call) -> Answer:
     d = dialect_of(call)
-    for task in site.world.tasks:
-        if not task.over:
-            site.tasks.read(task)
+    if site.world is site.core.world:
+        for task in site.world.tasks:
+            if not task.over and not task.parent:
+                site.tasks.read(task)
     newest_first = tuple(site.world.tasks)[::-1]
     return listed(call, TASKS, newest_first, lambda task: task_view(site, d, task))
 

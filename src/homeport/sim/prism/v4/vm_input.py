@@ -65,7 +65,7 @@ def with_scalars(vm: Vm, body: Body) -> Vm:
         cores=body.whole("numCoresPerSocket", vm.cores),
         threads=body.whole("numThreadsPerCore", vm.threads),
         memory_bytes=body.whole("memorySizeBytes", vm.memory_bytes),
-        categories=categories,
+        categories=categories if body.has("categories") else vm.categories,
         project=body.reference("project") or body.text("projectExtId") or vm.project,
         timezone=body.text("hardwareClockTimezone", vm.timezone),
         machine_type=body.text("machineType", vm.machine_type),
