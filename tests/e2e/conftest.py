@@ -47,7 +47,7 @@ def homeport(*args: str) -> subprocess.CompletedProcess[str]:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data directory of a running plane."""
     data = tmp_path_factory.mktemp("plane") / "data"
-    started = homeport("up", "--data", str(data), "--listen", "127.0.0.1:0", "--detach")
+    started = homeport("up", "--data", str(data), "--listen", "127.0.0.1:0", "--detach", "--no-workloads")
     assert started.returncode == 0, started.stdout + started.stderr
     yield data
     stopped = homeport("down", "--data", str(data))

@@ -342,6 +342,18 @@ def test_a_lost_key_is_told_instead_of_starting_anew(plane):
     assert not (plane.data / "pki" / "ca.key").exists()
 
 
+def test_each_controller_s_lines_are_the_log_of_a_container(plane):
+    plane.up()
+    plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
+    plane.request("DELETE", "/api/v1/namespaces/short")
+    pod = plane.request("GET", "/api/v1/namespaces/homeport-system/pods/homeport")
+    assert pod["status"]["phase"] == "Running"
+    names = [container["name"] for container in pod["spec"]["containers"]]
+    assert {"namespace", "deployment"} <= set(names)
+    path = "/api/v1/namespaces/homeport-system/pods/homeport/log?container=namespace&follow=true&limitBytes=20"
+    assert plane.request_text("GET", path).startswith('{"')
+
+
 def test_help_lists_every_verb_and_version_says_which_kubernetes():
     run = [sys.executable, "-m", "homeport"]
     shown = subprocess.run([*run, "--help"], capture_output=True, text=True, check=True).stdout

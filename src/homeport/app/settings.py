@@ -19,11 +19,19 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 6443
     audit: bool = False
+    workloads: bool = True
 
     @classmethod
-    def make(cls, data: Path | str = DEFAULT_DATA, listen: str = DEFAULT_LISTEN, *, audit: bool = False) -> Settings:
+    def make(
+        cls,
+        data: Path | str = DEFAULT_DATA,
+        listen: str = DEFAULT_LISTEN,
+        *,
+        audit: bool = False,
+        workloads: bool = True,
+    ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit)
+        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads)
 
     @property
     def database(self) -> Path:

@@ -19,6 +19,7 @@ from homeport import __version__
 from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
+from homeport.app.component import Components
 from homeport.app.describe import describe
 from homeport.app.description import Description
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
@@ -29,8 +30,10 @@ from homeport.app.settings import Settings
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
+from homeport.builtin.workload.runner import Runners
 from homeport.runtime.manager import Manager
 from homeport.runtime.metric import METRICS
+from homeport.runtime.stream import LogStreams
 from homeport.store import AesGcm, Store
 
 log = structlog.get_logger(__name__)
@@ -42,15 +45,22 @@ class StartError(Exception):
     """The plane can't start; the text says why and what to do."""
 
 
-async def run(settings: Settings, show: Show, installs: Sequence[Install] = ()) -> None:
-    """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed."""
+async def run(
+    settings: Settings, show: Show, installs: Sequence[Install] = (), streams: LogStreams | None = None
+) -> None:
+    """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed.
+
+    `streams` are the lines of the controllers, which Pods then serve.
+    """
     stopping = stop_event()
     make_private_dir(settings.data)
     claim = Claim(settings.data)
     try:
         server = await start(settings)
         try:
-            await _work(server, settings, show, installs, stopping)
+            components = Components(server, streams or LogStreams())
+            parts = _parts(server, settings, show.changed, installs, components)
+            await _work(server, settings, show, parts, stopping)
         finally:
             remove_instance(settings.data)
             await server.close()
@@ -59,9 +69,8 @@ async def run(settings: Settings, show: Show, installs: Sequence[Install] = ()) 
 
 
 async def _work(
-    server: EmbeddedServer, settings: Settings, show: Show, installs: Sequence[Install], stopping: asyncio.Event
+    server: EmbeddedServer, settings: Settings, show: Show, parts: Supervisor, stopping: asyncio.Event
 ) -> None:
-    parts = _parts(server, settings, show.changed, installs)
     assert server.http is not None
     server.http.root.act(STATUS_PATH, lambda: _answer(server, parts))
     write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
@@ -145,12 +154,21 @@ def _listen_error(settings: Settings, error: OSError) -> StartError:
 
 
 def _parts(
-    server: EmbeddedServer, settings: Settings, changed: Callable[[Part], None], installs: Sequence[Install]
+    server: EmbeddedServer,
+    settings: Settings,
+    changed: Callable[[Part], None],
+    installs: Sequence[Install],
+    components: Components,
 ) -> Supervisor:
+    runners = Runners() if settings.workloads else None
+
     def loops() -> Manager:
         manager = Manager(server.client(), name="homeport")
-        install_builtin(server, manager)
-        return manager
+        install_builtin(server, manager, runners)
+        return components.note(manager)
+
+    def controllers() -> Manager:
+        return components.note(install(Manager(server.client(), name="homeport"), installs))
 
     supervisor = Supervisor(changed=changed)
     supervisor.add("certificates", lambda: _renew_certificates(server, settings))
@@ -158,7 +176,8 @@ def _parts(
     supervisor.add_manager("loops", loops)
     if installs:
         # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
-        supervisor.add_manager("controllers", lambda: install(Manager(server.client(), name="homeport"), installs))
+        supervisor.add_manager("controllers", controllers)
+    supervisor.add("logs", components.run)
     return supervisor
 
 

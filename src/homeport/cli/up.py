@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -18,9 +18,12 @@ from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli.option import data as data_option
 
+if TYPE_CHECKING:
+    from homeport.runtime.stream import LogStreams
+
 _START_SECONDS = 60.0
 _LOG_TAIL = 15
-_EMBEDDED_ONLY = ("data", "listen", "detach", "audit")
+_EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads")
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
 
@@ -37,6 +40,12 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 @click.option("--detach", is_flag=True, help="go on in the background; returns when the plane is ready")
 @click.option("--audit", is_flag=True, help="write who did what to DIR/audit.log")
 @click.option(
+    "--workloads/--no-workloads",
+    default=True,
+    help="look after Deployments, StatefulSets, Jobs and Pods, as far as there are runners for their images",
+    show_default=True,
+)
+@click.option(
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -51,7 +60,9 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.pass_context
-def command(ctx: click.Context, /, data: Path, listen: str, detach: bool, audit: bool, **more: Any) -> None:
+def command(
+    ctx: click.Context, /, data: Path, listen: str, detach: bool, audit: bool, workloads: bool, **more: Any
+) -> None:
     """Start the management plane: a Kubernetes API on SQLite, nothing else needed.
 
     With --kubeconfig the controllers run on that cluster; start several for availability.
@@ -62,7 +73,7 @@ def command(ctx: click.Context, /, data: Path, listen: str, detach: bool, audit:
         return
     _refuse(ctx, _CLUSTER_ONLY, "needs --kubeconfig FILE")
     try:
-        settings = Settings.make(data, listen, audit=audit)
+        settings = Settings.make(data, listen, audit=audit, workloads=workloads)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     running = read_instance(settings.data)
@@ -99,9 +110,9 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
     def told(url: str) -> list[str]:
         return [f"Homeport is ready at {url}", f"kubeconfig: {settings.kubeconfig}", _next_step(settings)]
 
-    show = _show(told, log_level)
+    show, streams = _show(told, log_level)
     try:
-        _loop(standalone.run(settings, show, chosen(plugins)))
+        _loop(standalone.run(settings, show, chosen(plugins), streams))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
     except (AlreadyRunning, standalone.StartError, StoreError, PkiError, OSError) as error:
@@ -121,7 +132,7 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], **more: Any) -> N
     try:
         health = parse_listen(more.pop("health"), option="--health") if more["health"] else None
         cluster = manager.Cluster(health=health, **{k: v for k, v in more.items() if k != "health"})
-        _loop(manager.run(cluster, _show(told, log_level), chosen(plugins)))
+        _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error
     except (ConfigError, manager.StartError, OSError) as error:
@@ -137,20 +148,20 @@ def _import_quickly() -> None:
     import_aiohttp()
 
 
-def _show(told: Callable[[str], Sequence[str]], log_level: str) -> Any:
-    """A view that is redrawn where somebody can see it, lines otherwise."""
+def _show(told: Callable[[str], Sequence[str]], log_level: str) -> tuple[Any, LogStreams]:
+    """A view that is redrawn where somebody can see it, lines otherwise; and the lines of the controllers."""
     from homeport.app import log
 
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         from homeport.cli.live import Live, switch_log
 
         switch = switch_log() if sys.stderr.isatty() else None
-        log.configure(level=log_level)
-        return Live(told, switch)
+        streams = log.configure(level=log_level)
+        return Live(told, switch), streams
     from homeport.cli.line import Lines
 
-    log.configure(level=log_level)
-    return Lines(told)
+    streams = log.configure(level=log_level)
+    return Lines(told), streams
 
 
 def _loop(main: Coroutine[Any, Any, None]) -> None:
@@ -168,6 +179,7 @@ def _detach(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
     listen = f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"
     arguments = [sys.executable, "-m", "homeport", "up", "--data", str(settings.data), "--listen", listen]
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
+    arguments += [] if settings.workloads else ["--no-workloads"]
     arguments += [f"--plugin={name}" for name in plugins]
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size
