@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
+BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check gen verify bench conformance docs clean
@@ -44,9 +45,16 @@ gen: $(DEV) ## write the generated files anew (needs Go)
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_builtin.py --check
 
-bench: $(DEV) ## measure side by side with a real kube-apiserver and etcd (needs Go)
+bench: $(DEV) $(BENCH) ## measure side by side with kopf, and with a real kube-apiserver and etcd (needs Go)
+	@$(BIN)/python bench/runtime.py
 	@tools/kube/build
 	@$(BIN)/python bench/apiserver.py
+
+$(BENCH): requirements/bench.txt
+	@echo "installing what we are measured against into $(VENV)/bench"
+	@$(PYTHON) -m venv $(VENV)/bench
+	@$(VENV)/bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 conformance: $(DEV) ## one client suite on three servers, a real kube-apiserver among them (needs Go)
 	@tools/kube/build

@@ -130,7 +130,7 @@ _tasks: list[asyncio.Task[None]] = []
 
 def install(manager: Manager) -> None:
     stamp = Stamp(manager)
-    manager.add(Controller("bench", Machine, stamp, workers=int(os.environ.get("BENCH_WORKERS", "32"))))
+    manager.add(Controller("bench", Machine, stamp, workers=int(os.environ.get("BENCH_WORKERS", "8"))))
     _tasks.append(asyncio.get_running_loop().create_task(stamp.mark()))
 
 
