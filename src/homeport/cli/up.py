@@ -55,6 +55,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 @click.option("--namespace", metavar="NAME", default="", help="where replicas keep their Lease; default: the context's")
 @click.option("--shards", is_flag=True, help="replicas share the work, instead of one working and the others waiting")
 @click.option("--health", metavar="HOST:PORT", default="", help="serve /healthz, /readyz and /metrics there")
+@click.option("--tracing", is_flag=True, help="send spans by OTLP (needs homeport[tracing])", envvar="HOMEPORT_TRACING")
 @click.option("--plugin", "plugins", metavar="MODULE:FUNCTION", multiple=True, help="controllers to run besides ours")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -67,6 +68,9 @@ def command(
 
     With --kubeconfig the controllers run on that cluster; start several for availability.
     """
+    tracing = more.pop("tracing")
+    if tracing:
+        _trace()
     if more["kubeconfig"] is not None:
         _refuse(ctx, _EMBEDDED_ONLY, "is for a server of our own: leave it out, or leave out --kubeconfig")
         _run_on_cluster(**more)
@@ -84,7 +88,7 @@ def command(
             return
         raise SystemExit(1)
     if detach:
-        _detach(settings, more["log_level"], more["plugins"])
+        _detach(settings, more["log_level"], more["plugins"], tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"])
 
@@ -93,6 +97,15 @@ def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
     for name in names:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} {why}")
+
+
+def _trace() -> None:
+    from homeport.runtime import trace
+
+    try:
+        trace.enable()
+    except trace.TracingUnavailable as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _next_step(settings: Settings) -> str:
@@ -171,7 +184,7 @@ def _loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-def _detach(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
+def _detach(settings: Settings, log_level: str, plugins: Sequence[str], *, tracing: bool) -> None:
     """Starts the same command as a process of its own and waits until it says that it is ready."""
     from homeport.apiserver.auth.file import make_private_dir
 
@@ -180,6 +193,7 @@ def _detach(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
     arguments = [sys.executable, "-m", "homeport", "up", "--data", str(settings.data), "--listen", listen]
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
     arguments += [] if settings.workloads else ["--no-workloads"]
+    arguments += ["--tracing"] if tracing else []
     arguments += [f"--plugin={name}" for name in plugins]
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size

@@ -26,6 +26,7 @@ from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
+from homeport.runtime.trace import traced_reconciler
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class Controller:
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
         self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
         self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
-        self._reconciler = reconciler
+        self._reconciler = traced_reconciler(name, reconciler)
         self._workers = workers
         self._resync = resync
         self._clock = clock or SystemClock()

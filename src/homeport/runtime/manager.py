@@ -24,6 +24,7 @@ from homeport.runtime.informer import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import Shards
+from homeport.runtime.trace import traced_client
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +80,7 @@ class Manager:
         self.mode: Mode = mode or Solo()
         self.clock = clock or SystemClock()
         self.identity = who or identity()
-        self.client: Any = OwnWrites(client, fence=self.fence)
+        self.client: Any = OwnWrites(traced_client(client), fence=self.fence)
         self.informers = Informers(client)
         self.recorder = Recorder(self.client, name, clock=self.clock)
         self.controllers: list[Controller] = []

@@ -38,7 +38,7 @@ def make_key() -> EcKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def key_pem(key: EcKey) -> bytes:
+def key_pem(key: PrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
