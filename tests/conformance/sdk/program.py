@@ -424,6 +424,74 @@ def more_than_a_page_of_vms():
     assert {vm.name for vm in first.data + second.data} == wanted
 
 
+def members(model, declared):
+    """The values of an enum that a field is declared with; nothing for other types."""
+    package = sys.modules[type(model).__module__.partition(".")[0]]
+    name = declared.removeprefix("list[").removesuffix("]")
+    known = getattr(package.ApiClient, "DUPLICATE_SCHEMA_MAPPING", {}).get(name, name.rpartition(".")[2])
+    kind = getattr(package.models, known, None)
+    if kind is None or getattr(kind, "attribute_map", None):
+        return set()
+    return {value for value in vars(kind).values() if isinstance(value, str) and value.isupper()}
+
+
+def strange(value, path):
+    """Fields and values of enums that the client does not know, and objects without a type."""
+    if isinstance(value, list):
+        return [each for number, item in enumerate(value) for each in strange(item, f"{path}[{number}]")]
+    if isinstance(value, dict):
+        return [f"{path} has no type"] if "$objectType" in value else []
+    if not getattr(value, "attribute_map", None):
+        return []
+    found = [f"{path}.{name}" for name in value.get_unknown_fields() if not name.endswith("ItemDiscriminator")]
+    for attribute, declared in value.swagger_types.items():
+        if attribute.startswith("_"):
+            continue
+        inner = getattr(value, attribute, None)
+        found += strange(inner, f"{path}.{attribute}")
+        known = members(value, declared)
+        for each in inner if isinstance(inner, list) else [inner]:
+            if known and isinstance(each, str):
+                CHECKED.add(declared)
+                if each not in known:
+                    found.append(f"{path}.{attribute} = {each}")
+    return found
+
+
+CHECKED = set()
+
+
+@scenario
+def answers_hold_nothing_that_the_client_does_not_know():
+    ext_id = made(vms.create_vm(new_vm("sdk-strange", boot_config=ahv("LegacyBoot")())))
+    finished(vms.power_on_vm(ext_id, if_match=VMM.get_etag(vms.get_vm_by_id(ext_id))))
+    element = cluster_named("nutanix-cluster-1").ext_id
+    group = volumes.VolumeGroup(name="sdk-strange", cluster_reference=element)
+    finished(groups.create_volume_group(group))
+    answers = [
+        vms.get_vm_by_id(ext_id),
+        vms.list_vms(),
+        vms.list_disks_by_vm_id(ext_id),
+        vms.list_nics_by_vm_id(ext_id),
+        images.list_images(),
+        clusters.list_clusters(),
+        clusters.list_hosts(),
+        clusters.list_hosts_by_cluster_id(element),
+        clusters.list_physical_gpu_profiles(element),
+        clusters.list_virtual_gpu_profiles(element),
+        containers.list_storage_containers(),
+        subnets.list_subnets(),
+        tasks.list_tasks(),
+        categories.list_categories(),
+        prism.DomainManagerApi(PRISM).list_domain_managers(),
+        groups.list_volume_groups(),
+    ]
+    found = [each for answer in answers for each in strange(answer, type(answer).__name__)]
+    assert not found, sorted(set(found))[:40]
+    assert len(CHECKED) > 12, CHECKED
+    finished(vms.delete_vm_by_id(ext_id, if_match=VMM.get_etag(vms.get_vm_by_id(ext_id))))
+
+
 if NEWEST:
 
     @scenario

@@ -39,7 +39,7 @@ def _fits(cluster: Cluster, host: Host, usage: Usage, vm: Vm) -> bool:
 def check_growth(world: World, usage: Usage, before: Vm, after: Vm) -> None:
     """A machine that is on grows where it is, if its host has room."""
     found = world.cluster_of_host(before.host)
-    if found is None or after.memory_bytes <= before.memory_bytes and after.vcpus <= before.vcpus:
+    if found is None or (after.memory_bytes <= before.memory_bytes and after.vcpus <= before.vcpus):
         return
     host = found[1]
     free = host.memory_bytes - usage.memory[host.ext_id] + before.memory_bytes
