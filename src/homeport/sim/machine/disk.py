@@ -75,4 +75,4 @@ class Disk:
 
 
 def _normal(path: str) -> str:
-    return posixpath.normpath("/" + path)
+    return posixpath.normpath("/" + path.lstrip("/"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 from homeport.sim.network.book import Host, Network
+from homeport.sim.network.service import Service
 
 
 class Balancer:
@@ -15,6 +16,15 @@ class Balancer:
         self._network = network
         self._host = host
         self._next = 0
+
+    def behind(self) -> Service | None:
+        """Some service that answers behind this balancer."""
+        for host, port in self.backends:
+            try:
+                return self._network.find(self._host.name, host, port)[2]
+            except OSError:
+                continue
+        return None
 
     async def accept(self, sock: socket.socket, source: str) -> None:
         failure: OSError = ConnectionRefusedError(f"connection refused: {self._host.name} has no backend")

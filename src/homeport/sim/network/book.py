@@ -77,6 +77,7 @@ class Host:
                 self._network._claim(self, address)
         else:
             self._network._break(lambda link: self.name in (link.source, link.target))
+        self._network._changed(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +103,15 @@ class Network:
         self._partitions: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {}
         self._latency: dict[frozenset[str], float] = {}
         self._links: set[_Link] = set()
+        self._followers: list[Callable[[frozenset[str] | None], None]] = []
+
+    def follow(self, follower: Callable[[frozenset[str] | None], None]) -> None:
+        """Tells `follower` the names of hosts whose reach has changed; None: anybody's may have."""
+        self._followers.append(follower)
+
+    def _changed(self, *hosts: str) -> None:
+        for follower in self._followers:
+            follower(frozenset(hosts) or None)
 
     # -- hosts and names ---------------------------------------------------------------------------------------
 
@@ -181,9 +191,11 @@ class Network:
         side = frozenset(hosts)
         self._partitions[name] = (side, None if others is None else frozenset(others))
         self._break(lambda link: not self.reaches(link.source, link.target))
+        self._changed()
 
     def heal(self, name: str) -> None:
         self._partitions.pop(name, None)
+        self._changed()
 
     def reaches(self, source: str, target: str) -> bool:
         if source == target:

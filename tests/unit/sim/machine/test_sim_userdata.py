@@ -19,11 +19,12 @@ CONFIG = b"#cloud-config\nruncmd:\n- kubeadm init\n"
     "raw",
     [
         CONFIG,
-        gzip.compress(CONFIG),
+        gzip.compress(CONFIG, mtime=0),
         base64.b64encode(CONFIG),
-        base64.b64encode(gzip.compress(CONFIG)),
+        base64.b64encode(gzip.compress(CONFIG, mtime=0)),
         base64.encodebytes(CONFIG),
     ],
+    ids=["plain", "gzip", "base64", "both", "lines"],
 )
 def test_user_data_is_found_under_gzip_and_base64(raw: bytes) -> None:
     found = parse_user_data(raw)

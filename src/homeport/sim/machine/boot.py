@@ -1,0 +1,238 @@
+"""From power-on to a node: firmware, operating system, user data, commands."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+from homeport.sim.machine.cloudconfig import CloudConfig, Command, File, read_cloud_config
+from homeport.sim.machine.ignition import run_ignition
+from homeport.sim.machine.instance import instance_data, local_hostname, parse_meta_data
+from homeport.sim.machine.k0s import K0s
+from homeport.sim.machine.kubeadm.command import kubeadm
+from homeport.sim.machine.kubeadm.config import KubeadmError
+from homeport.sim.machine.program import TOOLS
+from homeport.sim.machine.shell import Invocation, Program, Ran, Shell
+from homeport.sim.machine.talos import run_talos
+from homeport.sim.machine.userdata import UserData, parse_user_data
+from homeport.sim.machine.vm import Machine
+
+Joined = Callable[[Machine], Awaitable[None]]
+
+_PACKAGE = re.compile(r"(kubeadm|kubelet)(?:[=-]v?(\d+\.\d+\.\d+)\S*)?")
+_REPOSITORY = re.compile(r"core:/stable:/v(\d+\.\d+)")
+
+
+async def boot(machine: Machine, joined: Joined, bootstrap: asyncio.Event) -> None:
+    """Runs until the machine has become what its data make of it, or has said why not."""
+    say = machine.console.say
+    machine.console.restart()
+    say("UEFI firmware" if machine.uefi else "SeaBIOS")
+    await machine.pace.take(machine.pace.firmware)
+    if not _boots(machine):
+        return
+    machine.state = "running"
+    machine.host.set_up(True)
+    if machine.provisioned:
+        say(f"{machine.image.name}: services started")
+        return
+    if machine.image.reader == "none":
+        say(f"{machine.image.name} does not read user data")
+        return
+    await machine.pace.take(machine.pace.cloud_init)
+    await _await_address(machine)
+    try:
+        data = parse_user_data(machine.user_data, _instance(machine))
+    except ValueError as broken:
+        say(f"user data can't be read: {broken}")
+        return
+    for warning in data.warnings:
+        say(f"cloud-init: WARNING: {warning}")
+    await _carry_out(machine, data, joined, bootstrap)
+    machine.provisioned = True
+
+
+def _boots(machine: Machine) -> bool:
+    image, say = machine.image, machine.console.say
+    if image.iso or not image.bootable:
+        say(f"Booting from Hard Disk... failed: {image.name} is an installation medium, not a disk with a system on it")
+        say("No bootable device.")
+        return False
+    if (machine.uefi and not image.uefi) or (not machine.uefi and not image.bios):
+        say(f"{image.name} has no boot loader for {'UEFI' if machine.uefi else 'legacy BIOS'}")
+        say("No bootable device.")
+        return False
+    return True
+
+
+async def _await_address(machine: Machine) -> None:
+    deadline = machine.clock.monotonic() + machine.pace.patience
+    if not machine.address:
+        machine.console.say("systemd-networkd-wait-online: waiting for an address")
+    while not machine.address and machine.clock.monotonic() < deadline:  # noqa: ASYNC110 - as the real one does it
+        await asyncio.sleep(machine.pace.poll)
+
+
+def _instance(machine: Machine) -> dict[str, object]:
+    meta = parse_meta_data(machine.meta_data)
+    machine.hostname = local_hostname(meta, machine.name)
+    addresses = tuple(machine.host.addresses)
+    return instance_data(
+        meta, name=machine.name, instance_id=machine.id, platform=machine.platform, addresses=addresses
+    )
+
+
+async def _carry_out(machine: Machine, data: UserData, joined: Joined, bootstrap: asyncio.Event) -> None:
+    reader, say = machine.image.reader, machine.console.say
+    if reader == "talos":
+        await _carry_out_talos(machine, data, joined, bootstrap)
+        return
+    if data.kind == "none":
+        say(f"{reader}: no user data")
+        return
+    k0s = K0s(machine, joined)
+    shell = Shell(machine.disk, machine.console, programs(machine, k0s, joined), {"HOME": "/root", "PATH": "/usr/bin"})
+    if reader == "ignition" and data.kind == "ignition":
+        try:
+            await run_ignition(data.config, shell)
+        except ValueError as broken:
+            say(f"ignition: failed: {broken}")
+        return
+    if data.kind != "cloud-init" or reader != "cloud-init":
+        say(f"{reader}: the user data is {data.kind} data, which {machine.image.name} does not read")
+        return
+    await _run_cloud_init(machine, data, shell)
+
+
+async def _carry_out_talos(machine: Machine, data: UserData, joined: Joined, bootstrap: asyncio.Event) -> None:
+    if data.kind != "talos":
+        what = (
+            "no machine configuration"
+            if data.kind == "none"
+            else f"{data.kind} data instead of a machine configuration"
+        )
+        machine.console.say(f"[talos] {what}: this machine is reachable in maintenance mode")
+        return
+    try:
+        await run_talos(machine, data.config, bootstrap)
+    except KubeadmError as error:
+        machine.console.say(f"[talos] failed: {error}")
+        return
+    await joined(machine)
+
+
+# -- cloud-init ----------------------------------------------------------------------------------------------------
+
+
+async def _run_cloud_init(machine: Machine, data: UserData, shell: Shell) -> None:
+    config = read_cloud_config(data.config)
+    say = machine.console.say
+    say(f"cloud-init: datasource {machine.platform}")
+    for module, why in config.failures:
+        say(f"cloud-init: Running module {module} failed: {why}")
+    for hook in data.boothooks:
+        await shell.script(hook)
+    if config.bootcmd:
+        await shell.script(_script(config.bootcmd))
+    _write(machine, [file for file in config.files if not file.defer])
+    _set_hostname(machine, config)
+    for user in config.users:
+        say(f"cloud-init: user {user.name}")
+    _write(machine, [file for file in config.files if file.defer])
+    if config.packages:
+        _install(machine, config.packages)
+    for script in data.scripts:
+        await shell.script(script)
+    if config.runcmd:
+        await shell.script(_script(config.runcmd))
+    say("cloud-init: finished")
+
+
+def _script(commands: list[Command]) -> str:
+    """All commands are one script, so that a variable of one is there for the next; none stops the others."""
+    return "\n".join(each if isinstance(each, str) else " ".join(map(_quoted, each)) for each in commands) + "\n"
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _write(machine: Machine, files: list[File]) -> None:
+    for file in files:
+        machine.disk.write(file.path, file.content, mode=file.mode, owner=file.owner, append=file.append)
+
+
+def _set_hostname(machine: Machine, config: CloudConfig) -> None:
+    if not config.preserve_hostname and (config.hostname or config.fqdn):
+        machine.hostname = (config.hostname or config.fqdn).partition(".")[0]
+
+
+# -- programs that change the machine itself -----------------------------------------------------------------------
+
+
+def programs(machine: Machine, k0s: K0s, joined: Joined) -> Mapping[str, Program]:
+    async def hostnamectl(call: Invocation) -> Ran:
+        words = [each for each in call.args[1:] if not each.startswith("-")]
+        if words[:1] in (["set-hostname"], ["hostname"]) and len(words) > 1:
+            machine.hostname = words[1]
+        return Ran()
+
+    async def hostname(call: Invocation) -> Ran:
+        words = [each for each in call.args[1:] if not each.startswith("-")]
+        if words:
+            machine.hostname = words[0]
+            return Ran()
+        return Ran(0, ((machine.address if "-I" in call.args or "-i" in call.args else machine.hostname) + "\n"))
+
+    async def package_manager(call: Invocation) -> Ran:
+        words = [each for each in call.args[1:] if not each.startswith("-")]
+        if words[:1] == ["install"] and not _install(machine, words[1:]):
+            return Ran(100)
+        return Ran()
+
+    async def systemctl(call: Invocation) -> Ran:
+        words = [each for each in call.args[1:] if not each.startswith("-")]
+        starts = words[:1] in (["start"], ["restart"]) or (words[:1] == ["enable"] and "--now" in call.args)
+        if starts and any(k0s.is_service(name) for name in words[1:]):
+            return Ran(0 if await k0s.start() else 5)
+        return Ran()
+
+    async def curl(call: Invocation) -> Ran:
+        """Nothing is fetched: the simulated network ends at its own hosts. The installer of k0s is known."""
+        return Ran(0, "k0s-get\n" if any("get.k0s.sh" in each for each in call.args) else "")
+
+    own: dict[str, Program] = {
+        "kubeadm": kubeadm(machine, joined),
+        "hostnamectl": hostnamectl,
+        "hostname": hostname,
+        "systemctl": systemctl,
+        "curl": curl,
+        **dict.fromkeys(("apt-get", "apt", "yum", "dnf", "tdnf", "zypper"), package_manager),
+        **k0s.programs(),
+    }
+    return {**TOOLS, **own}
+
+
+def _install(machine: Machine, packages: list[str]) -> bool:
+    """Packages are there for the asking, but for those of Kubernetes: these need a version or their repository."""
+    for package in packages:
+        found = _PACKAGE.fullmatch(package)
+        if found is None:
+            continue
+        version = found.group(2) or _repository_version(machine)
+        if not version:
+            machine.console.say(f"E: Unable to locate package {package}")
+            return False
+        machine.installed = version
+        machine.console.say(f"Setting up {found.group(1)} ({version})")
+    return True
+
+
+def _repository_version(machine: Machine) -> str:
+    for folder in ("/etc/apt/sources.list.d", "/etc/yum.repos.d"):
+        for path in machine.disk.under(folder):
+            found = _REPOSITORY.search(machine.disk.text(path) or "")
+            if found:
+                return f"{found.group(1)}.0"
+    return ""

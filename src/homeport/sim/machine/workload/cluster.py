@@ -1,0 +1,217 @@
+"""A workload cluster: one API server in memory behind every control plane that can serve, and the state of its etcd."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+
+from homeport.api.meta import Resource
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds import seed_objects
+from homeport.apiserver.local import LocalClient
+from homeport.client.errors import AlreadyExists
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.clock import Clock
+from homeport.sim.machine.workload.authority import Authority, ClusterPki
+from homeport.sim.machine.workload.controller import Controllers
+from homeport.sim.machine.workload.etcd import Etcd
+from homeport.sim.machine.workload.facts import Facts
+from homeport.sim.machine.workload.guest import Guest
+from homeport.sim.machine.workload.kind import SERVICE, Json
+from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.vip import Vip, VipConfig
+from homeport.sim.network import Balancer, Loopback, Network
+
+_BOOTSTRAP_MANAGER = "kubeadm"
+
+
+class ApiService(Loopback):
+    """What answers at the ports of a cluster's control planes."""
+
+    def __init__(self, host: str, port: int, cluster: WorkloadCluster) -> None:
+        super().__init__(host, port)
+        self.cluster = cluster
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ControlPlane:
+    guest: Guest
+    node: str
+    address: str
+    port: int
+    vip: VipConfig | None = None
+    more_ports: tuple[int, ...] = ()  # where the same server answers, too: k0s' join API
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        return (self.port, *self.more_ports)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class WorkloadCluster:
+    """Made by `start`. `refresh` after anything that decides who can serve: power, network, members."""
+
+    facts: Facts
+    pki: ClusterPki
+    etcd_authority: Authority | None
+    network: Network
+    clock: Clock
+    server: EmbeddedServer
+    rng: random.Random
+    control_planes: dict[str, ControlPlane] = field(default_factory=dict)  # by node
+    kubelets: dict[str, Kubelet] = field(default_factory=dict)  # by node
+    initialized: bool = False
+    closed: bool = False
+    service: ApiService | None = None
+    _vips: dict[str, Vip] = field(default_factory=dict)
+    etcd: Etcd = field(init=False)
+    controllers: Controllers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.etcd = Etcd(self._alive, self._hears, self.rng)
+        self.controllers = Controllers(self.server, self.clock, self._kubelet_alive)
+
+    @classmethod
+    async def start(
+        cls,
+        facts: Facts,
+        pki: ClusterPki,
+        etcd_authority: Authority | None,
+        network: Network,
+        clock: Clock,
+        rng: random.Random,
+    ) -> WorkloadCluster:
+        server = await EmbeddedServer.open(None, pki, clock=clock.now)
+        await _use_service_network(server, facts)
+        made = cls(facts, pki, etcd_authority, network, clock, server, rng)
+        url = await server.serve()
+        made.service = ApiService("127.0.0.1", int(url.rpartition(":")[2]), made)
+        return made
+
+    async def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        for plane in self.control_planes.values():
+            self._stop_listening(plane)
+        for vip in self._vips.values():
+            vip.close()
+        await self.controllers.close()
+        await self.server.close(drain_seconds=0.5)
+
+    # -- the API -----------------------------------------------------------------------------------------------
+
+    def client(self, manager: str = _BOOTSTRAP_MANAGER) -> LocalClient:
+        return self.server.client(field_manager=manager)
+
+    async def put(self, objects: Iterable[tuple[Json, Resource]], manager: str = _BOOTSTRAP_MANAGER) -> None:
+        """Creates what is not there yet; what is there is brought up to date."""
+        client = self.client(manager)
+        for obj, kind in objects:
+            try:
+                await client.create(obj, kind=kind)
+            except AlreadyExists:
+                meta = obj["metadata"]
+                await client.patch(kind, Key(meta.get("namespace", ""), meta["name"]), MergePatch(obj))
+
+    # -- control planes ----------------------------------------------------------------------------------------
+
+    def add_control_plane(self, plane: ControlPlane) -> None:
+        self.control_planes[plane.node] = plane
+        if plane.vip is not None and plane.vip.address not in self._vips:
+            self._vips[plane.vip.address] = Vip(plane.vip)
+        if self.pki.add_hosts([plane.node, plane.address, *plane.guest.host.addresses]):
+            self.server.reload_certificate()
+        self.refresh()
+
+    def runs_on(self, guest: Guest) -> bool:
+        """Whether the machine is a control plane."""
+        return any(plane.guest is guest for plane in self.control_planes.values())
+
+    async def lose(self, guest: Guest) -> None:
+        """The machine is gone with all it had. The last control plane takes the cluster with it."""
+        for node, plane in list(self.control_planes.items()):
+            if plane.guest is guest:
+                self._stop_listening(plane)
+                del self.control_planes[node]
+        if not self.control_planes:
+            await self.close()
+        else:
+            self.refresh()
+
+    def serving(self) -> list[ControlPlane]:
+        """The control planes whose API server answers."""
+        return [plane for plane in self.control_planes.values() if self._serves(plane)]
+
+    def refresh(self) -> None:
+        """Opens and closes the ports of API servers, and lets virtual addresses move."""
+        if self.closed or self.service is None:
+            return
+        self.etcd.elect()
+        for plane in self.control_planes.values():
+            if not self._serves(plane):
+                self._stop_listening(plane)
+                continue
+            for port in plane.ports:
+                if plane.guest.host.service(port) is not self.service:
+                    plane.guest.host.listen(port, self.service)
+        for address, vip in self._vips.items():
+            vip.settle(lambda address=address: self._able(address))  # type: ignore[misc]
+        self.controllers.wake()
+
+    def _stop_listening(self, plane: ControlPlane) -> None:
+        for port in plane.ports:
+            if plane.guest.host.service(port) is self.service:
+                plane.guest.host.unlisten(port)
+
+    def _able(self, address: str) -> list[Guest]:
+        return [plane.guest for plane in self.serving() if plane.vip is not None and plane.vip.address == address]
+
+    def _serves(self, plane: ControlPlane) -> bool:
+        if not plane.guest.running:
+            return False
+        return self.facts.external_etcd or self.etcd.quorum_at(plane.node)
+
+    def _alive(self, node: str) -> bool:
+        plane = self.control_planes.get(node)
+        return plane is not None and plane.guest.running
+
+    def _hears(self, node: str, other: str) -> bool:
+        a, b = self.control_planes.get(node), self.control_planes.get(other)
+        return a is not None and b is not None and self.network.reaches(a.guest.host.name, b.guest.host.name)
+
+    # -- who reaches it ----------------------------------------------------------------------------------------
+
+    def reachable(self, guest: Guest) -> bool:
+        """Whether a machine reaches this cluster by its endpoint."""
+        with contextlib.suppress(OSError):
+            return cluster_at(self.network, guest.host.name, *self.facts.endpoint) is self
+        return False
+
+    def _kubelet_alive(self, node: str) -> bool:
+        kubelet = self.kubelets.get(node)
+        return kubelet is not None and kubelet.guest.running and self.reachable(kubelet.guest)
+
+
+async def _use_service_network(server: EmbeddedServer, facts: Facts) -> None:
+    """Services get addresses of the cluster's own range, the API's own Service first."""
+    server.builtin.allocator.network = ip_network(facts.service_subnet.split(",")[0].strip(), strict=False)
+    client = server.client(field_manager="kube-apiserver")
+    await client.delete(SERVICE, Key("default", "kubernetes"))
+    for obj, kind in seed_objects(service_address=server.builtin.allocator.first_address):
+        if kind.plural == "services":
+            await client.create(obj, kind=kind)
+
+
+def cluster_at(network: Network, source: str, host: str, port: int) -> WorkloadCluster | None:
+    """Which cluster answers `source` at host:port; None for something that is no API server. Raises OSError."""
+    service = network.find(source, host, port)[2]
+    if isinstance(service, Balancer):
+        behind = service.behind()
+        if behind is None:
+            raise ConnectionResetError("EOF: no backend of the load balancer answers")
+        service = behind
+    return service.cluster if isinstance(service, ApiService) else None

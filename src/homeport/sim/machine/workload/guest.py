@@ -1,0 +1,23 @@
+"""What a workload cluster needs to know of a machine that it runs on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from homeport.sim.machine.console import Console
+from homeport.sim.network import Host
+
+
+class Guest(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def console(self) -> Console: ...
+
+    @property
+    def running(self) -> bool:
+        """Powered on, and its services started."""

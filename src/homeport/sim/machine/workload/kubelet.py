@@ -1,0 +1,186 @@
+"""Kubelets: nodes register, send heartbeats while they reach their API server, and are missed when they don't.
+
+A kubelet is a small record; one beat of the heart serves thousands of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import orjson
+
+from homeport.apiserver.write import encoder
+from homeport.client.errors import AlreadyExists, ApiError, NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
+from homeport.sim.machine.workload.guest import Guest
+from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
+from homeport.sim.machine.workload.node import UNREACHABLE, Registration, build_node, conditions, lost_conditions
+from homeport.sim.machine.workload.staticpod import mirror
+from homeport.store import StoreUnavailable
+
+if TYPE_CHECKING:
+    from homeport.sim.machine.workload.cluster import WorkloadCluster
+
+BEAT_SECONDS = 10.0
+GRACE_SECONDS = 40.0  # how long the node controller waits for a heartbeat
+STATUS_SECONDS = 300.0
+LEASE_NAMESPACE = "kube-node-lease"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Kubelet:
+    guest: Guest
+    node: str
+    cluster: WorkloadCluster
+    manifests: list[Json] = field(default_factory=list)
+    seen: float = 0.0  # the last heartbeat that arrived
+    reported: float = 0.0  # the last whole status
+    missed: bool = False  # the node controller has given it up
+    retired: bool = False  # its Node was deleted
+
+    async def register(self, found: Registration) -> Json:
+        """Creates the Node, its Lease and its mirror Pods. Raises KubeletProblem or ApiError."""
+        now = self.cluster.clock.now()
+        body = build_node(found, now)
+        client = self.cluster.client("kubelet")
+        node = await client.create(body, kind=NODE)
+        status = MergePatch({"status": body["status"]})
+        node = await client.patch(NODE, Key("", self.node), status, subresource="status")
+        self.seen = self.reported = now
+        self.cluster.kubelets[self.node] = self
+        await self._create_lease(node)
+        await self.show_static_pods(node)
+        return node
+
+    async def _create_lease(self, node: Json) -> None:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": node["metadata"]["uid"]}
+        spec = {
+            "holderIdentity": self.node,
+            "leaseDurationSeconds": int(GRACE_SECONDS),
+            "renewTime": rfc3339_micro(self.seen),
+        }
+        meta = {"name": self.node, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+        with contextlib.suppress(AlreadyExists):
+            await self.cluster.client("kubelet").create({"metadata": meta, "spec": spec}, kind=LEASE)
+
+    async def show_static_pods(self, node: Json) -> None:
+        client = self.cluster.client("kubelet")
+        for manifest in self.manifests:
+            with contextlib.suppress(AlreadyExists):
+                await client.create(mirror(manifest, node, self.seen), kind=POD)
+
+    # -- heartbeats --------------------------------------------------------------------------------------------
+
+    async def beat(self) -> None:
+        """One round: a heartbeat if the API can be reached; if not, the node controller may lose patience."""
+        cluster = self.cluster
+        if cluster.closed:
+            self.retired = True
+        if cluster.closed or not cluster.serving():
+            return
+        now = cluster.clock.now()
+        try:
+            if cluster.server.store.head("nodes", self.node) is None:
+                await self._retire()
+            elif self.guest.running and cluster.reachable(self.guest):
+                await self._renew(now)
+            elif not self.missed and now - self.seen > GRACE_SECONDS:
+                await self._give_up(now)
+        except (NotFound, StoreUnavailable):
+            return  # gone since we looked
+
+    async def _retire(self) -> None:
+        """Whoever deleted the Node deletes the machine, too; a Lease goes with its Node."""
+        self.retired = True
+        if self.cluster.kubelets.get(self.node) is self:
+            del self.cluster.kubelets[self.node]
+            with contextlib.suppress(NotFound):
+                await self.cluster.client("kube-controller-manager").delete(LEASE, Key(LEASE_NAMESPACE, self.node))
+
+    async def _renew(self, now: float) -> None:
+        """Written straight into the store: a heartbeat changes one field, and there are thousands of them."""
+        store = self.cluster.server.store
+        name = f"{LEASE_NAMESPACE}/{self.node}"
+        record = store.head("leases.coordination.k8s.io", name)
+        self.seen = now
+        if record is None:
+            node = await self.cluster.client("kubelet").get(NODE, Key("", self.node))
+            await self._create_lease(node)
+        else:
+            lease = orjson.loads(record.value)
+            lease["spec"]["renewTime"] = rfc3339_micro(now)
+            await store.put("leases.coordination.k8s.io", name, encoder(lease), expect=None)
+        if self.missed or now - self.reported >= STATUS_SECONDS:
+            await self._report(now)
+
+    async def _report(self, now: float) -> None:
+        client = self.cluster.client("kubelet")
+        node = await client.get(NODE, Key("", self.node))
+        fresh = conditions(True, now)
+        before = {each["type"]: each for each in (node.get("status") or {}).get("conditions") or ()}
+        for each in fresh:
+            known = before.get(each["type"])
+            if known is not None and known["status"] == each["status"]:
+                each["lastTransitionTime"] = known["lastTransitionTime"]
+        others = [each for kind, each in before.items() if kind not in {one["type"] for one in fresh}]
+        patch = MergePatch({"status": {"conditions": [*others, *fresh]}})
+        node = await client.patch(NODE, Key("", self.node), patch, subresource="status")
+        if self.missed:
+            await self._set_unreachable(node, unreachable=False, now=now)
+        self.missed, self.reported = False, now
+
+    async def _give_up(self, now: float) -> None:
+        client = self.cluster.client("kube-controller-manager")
+        patch = MergePatch({"status": {"conditions": lost_conditions(now)}})
+        node = await client.patch(NODE, Key("", self.node), patch, subresource="status")
+        await self._set_unreachable(node, unreachable=True, now=now)
+        self.missed = True
+
+    async def _set_unreachable(self, node: Json, *, unreachable: bool, now: float) -> None:
+        taints = [each for each in (node.get("spec") or {}).get("taints") or () if each["key"] != UNREACHABLE]
+        if unreachable:
+            taints.append({"key": UNREACHABLE, "effect": "NoSchedule", "timeAdded": rfc3339(now)})
+            taints.append({"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": rfc3339(now)})
+        client = self.cluster.client("kube-controller-manager")
+        await client.patch(NODE, Key("", self.node), MergePatch({"spec": {"taints": taints or None}}))
+
+
+class Heart:
+    """Beats for all kubelets of a fleet, a tenth of them every second, so that no second has all the work."""
+
+    def __init__(self, clock: Clock, beat_seconds: float = BEAT_SECONDS, slices: int = 10) -> None:
+        self._clock = clock
+        self._pause = beat_seconds / slices
+        self._slots: list[dict[Kubelet, None]] = [{} for _ in range(slices)]
+        self._task: asyncio.Task[None] | None = None
+        self._next = 0
+
+    def add(self, kubelet: Kubelet) -> None:
+        min(self._slots, key=len)[kubelet] = None
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="heartbeats of simulated nodes")
+
+    def __len__(self) -> int:
+        return sum(map(len, self._slots))
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause)
+            slot = self._slots[self._next % len(self._slots)]
+            self._next += 1
+            for kubelet in list(slot):
+                with contextlib.suppress(ApiError):
+                    await kubelet.beat()
+                if kubelet.retired:
+                    slot.pop(kubelet, None)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None

@@ -1,0 +1,97 @@
+"""The life of Pods on their nodes: they run, they end when asked to, and they vanish with their node."""
+
+from __future__ import annotations
+
+import hashlib
+
+from homeport.runtime.clock import parse_time
+from homeport.sim.machine.workload.kind import ATTACHMENT, POD, Json
+from homeport.sim.machine.workload.view import View, finished, leaving
+
+_EVICT_SECONDS = 300.0
+
+
+async def settle_pods(view: View) -> None:
+    for pod in view.pods:
+        node = pod["spec"].get("nodeName")
+        if not node:
+            if leaving(pod):
+                await view.delete(POD, pod, grace_seconds=0)
+        elif node not in view.nodes:
+            await view.delete(POD, pod, grace_seconds=0)  # nobody is left to end it
+        elif view.alive(node):
+            await _run(view, pod, view.nodes[node])
+        elif not leaving(pod):
+            await _evict_lost(view, pod, view.nodes[node])
+    for attachment in view.all(ATTACHMENT):
+        if leaving(attachment) and attachment["metadata"].get("finalizers"):
+            await view.patch(ATTACHMENT, attachment, {"metadata": {"finalizers": None}})
+
+
+async def _run(view: View, pod: Json, node: Json) -> None:
+    if leaving(pod):
+        await view.delete(POD, pod, grace_seconds=0)
+        return
+    status = pod.get("status") or {}
+    if finished(pod) or (status.get("phase") == "Running" and status.get("podIP")):
+        return
+    host = next(
+        (a["address"] for a in (node.get("status") or {}).get("addresses") or () if a["type"] == "InternalIP"), ""
+    )
+    address = host if pod["spec"].get("hostNetwork") else _pod_address(pod)
+    await view.set_status(
+        POD,
+        pod,
+        {
+            "phase": "Running",
+            "hostIP": host,
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": view.stamp,
+            "conditions": [
+                {"type": kind, "status": "True", "lastTransitionTime": view.stamp}
+                for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+            ],
+            "containerStatuses": [
+                {
+                    "name": each["name"],
+                    "image": each.get("image", ""),
+                    "imageID": "",
+                    "ready": True,
+                    "started": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": view.stamp}},
+                }
+                for each in pod["spec"]["containers"]
+            ],
+        },
+    )
+
+
+def _pod_address(pod: Json) -> str:
+    digest = hashlib.sha256(pod["metadata"]["uid"].encode()).digest()
+    return f"10.244.{digest[0]}.{max(digest[1], 1)}"
+
+
+async def _evict_lost(view: View, pod: Json, node: Json) -> None:
+    """Pods leave a node that has been lost for as long as they tolerate it."""
+    for taint in (node.get("spec") or {}).get("taints") or ():
+        if taint["effect"] != "NoExecute" or not taint.get("timeAdded"):
+            continue
+        tolerated = _tolerated_seconds(pod, taint)
+        if tolerated is None:
+            continue
+        left = parse_time(taint["timeAdded"]) + tolerated - view.now
+        if left <= 0:
+            await view.delete(POD, pod)
+            return
+        view.later(left + 0.1)
+
+
+def _tolerated_seconds(pod: Json, taint: Json) -> float | None:
+    """None: for ever."""
+    for each in pod["spec"].get("tolerations") or ():
+        if each.get("effect") in (None, "", "NoExecute") and each.get("key") in (None, "", taint["key"]):
+            seconds = each.get("tolerationSeconds")
+            return None if seconds is None else float(seconds)
+    return _EVICT_SECONDS

@@ -1,0 +1,134 @@
+"""What the controllers of a workload cluster see in one pass, and how they write."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+import orjson
+
+from homeport.api.meta import Resource
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.client.errors import AlreadyExists, Conflict, NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.machinery.selector import from_label_selector
+from homeport.runtime.clock import rfc3339
+from homeport.sim.machine.workload.kind import DEPLOYMENT, NODE, POD, REPLICA_SET, Json
+
+MANAGER = "kube-controller-manager"
+
+
+class View:
+    def __init__(
+        self, server: EmbeddedServer, now: float, alive: Callable[[str], bool], later: Callable[[float], None]
+    ) -> None:
+        self._server = server
+        self._client = server.client(field_manager=MANAGER)
+        self.now = now
+        self.alive = alive
+        self.later = later
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def all(self, kind: Resource) -> list[Json]:
+        return [orjson.loads(record.value) for record in self._server.store.range(kind.qualified)]
+
+    @cached_property
+    def pods(self) -> list[Json]:
+        return self.all(POD)
+
+    @cached_property
+    def nodes(self) -> dict[str, Json]:
+        return {node["metadata"]["name"]: node for node in self.all(NODE)}
+
+    @cached_property
+    def replica_sets(self) -> list[Json]:
+        return self.all(REPLICA_SET)
+
+    @cached_property
+    def deployments(self) -> list[Json]:
+        return self.all(DEPLOYMENT)
+
+    def owned(self, objects: list[Json], owner: Json) -> list[Json]:
+        uid = owner["metadata"]["uid"]
+        return [
+            obj for obj in objects if any(ref["uid"] == uid for ref in obj["metadata"].get("ownerReferences") or ())
+        ]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def create(self, obj: Json, kind: Resource) -> None:
+        with contextlib.suppress(AlreadyExists):
+            await self._client.create(obj, kind=kind)
+
+    async def bind(self, pod: Json, node: str) -> None:
+        body = {"metadata": {"name": pod["metadata"]["name"]}, "target": {"kind": "Node", "name": node}}
+        with contextlib.suppress(NotFound, Conflict):
+            await self._client.create(body, kind=POD, key=key_of(pod), subresource="binding")
+
+    async def patch(self, kind: Resource, obj: Json, patch: Json) -> None:
+        with contextlib.suppress(NotFound):
+            await self._client.patch(kind, key_of(obj), MergePatch(patch))
+
+    async def set_status(self, kind: Resource, obj: Json, status: Json) -> None:
+        """Writes what differs; nothing if nothing does."""
+        known = obj.get("status") or {}
+        changed = {key: value for key, value in status.items() if known.get(key) != value}
+        if changed:
+            with contextlib.suppress(NotFound):
+                await self._client.patch(kind, key_of(obj), MergePatch({"status": changed}), subresource="status")
+
+    async def delete(self, kind: Resource, obj: Json, grace_seconds: int | None = None) -> None:
+        with contextlib.suppress(NotFound, Conflict):
+            await self._client.delete(kind, key_of(obj), uid=obj["metadata"]["uid"], grace_seconds=grace_seconds)
+
+    @property
+    def stamp(self) -> str:
+        return rfc3339(self.now)
+
+
+def key_of(obj: Json) -> Key:
+    return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+
+
+def matches(selector: Mapping[str, object] | None, labels: Mapping[str, str] | None) -> bool:
+    return selector is not None and from_label_selector(selector).matches(labels or {})
+
+
+def owner_of(obj: Json, kind: Resource) -> Json:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": obj["metadata"]["name"],
+        "uid": obj["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def ready(pod: Json) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def leaving(obj: Json) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def finished(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def pod_from(template: Json, owner: Json, kind: Resource, name: str, extra: Mapping[str, str] = {}) -> Json:
+    meta = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": owner["metadata"]["namespace"],
+            "labels": {**(meta.get("labels") or {}), **extra},
+            "annotations": dict(meta.get("annotations") or {}),
+            "ownerReferences": [owner_of(owner, kind)],
+        },
+        "spec": orjson.loads(orjson.dumps(template["spec"])),
+    }
