@@ -1,0 +1,72 @@
+"""The health endpoint of a process without a server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from homeport.app.health import HealthServer
+
+
+@pytest.fixture
+async def served():
+    problems: dict[str, str] = {}
+    server = HealthServer(lambda: problems)
+    port = await server.start("127.0.0.1", 0)
+    yield problems, port
+    await server.close()
+
+
+async def send(port: int, request: bytes) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return (int(head.split()[1]) if head else 0), body
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    code, body = await send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return code, body.decode()
+
+
+async def test_alive_as_long_as_it_answers_ready_as_long_as_nothing_is_wrong(served):
+    problems, port = served
+    assert await get(port, "/healthz") == (200, "ok")
+    assert await get(port, "/readyz?verbose") == (200, "ok")
+    problems["machines"] = "can't be followed"
+    assert await get(port, "/readyz") == (503, "[-]machines: can't be followed\n")
+    assert await get(port, "/healthz") == (200, "ok")
+
+
+async def test_metrics_are_those_of_prometheus(served):
+    code, text = await get(served[1], "/metrics")
+    assert code == 200
+    assert "# TYPE process_cpu_seconds_total counter" in text
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"GET /etc/passwd HTTP/1.1\r\n\r\n", 404),
+        (b"POST /healthz HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 405),
+        (b"\x16\x03\x01\r\n\r\n", 400),
+        (b"GET / SPDY/9\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\n", 0),
+        (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000, 0),
+    ],
+)
+async def test_what_is_no_request_of_ours_is_refused_and_others_are_served_on(served, request_, code):
+    try:
+        assert (await send(served[1], request_))[0] == code
+    except ConnectionError:
+        assert code == 0  # hung up on while still talking
+    assert (await get(served[1], "/healthz"))[0] == 200
+
+
+async def test_a_head_request_gets_no_body(served):
+    assert await send(served[1], b"HEAD /healthz HTTP/1.1\r\n\r\n") == (200, b"")
