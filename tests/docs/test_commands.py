@@ -14,7 +14,12 @@ import pytest
 from realkube import find_binaries
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/tutorial/first-steps.md", "docs/howto/backup.md", "docs/howto/access.md"]
+PAGES = [
+    "docs/tutorial/first-steps.md",
+    "docs/howto/backup.md",
+    "docs/howto/access.md",
+    "docs/howto/controller.md",
+]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -47,6 +52,7 @@ def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
         "PATH": path,
         "HOME": str(tmp_path),
         "HOMEPORT_DATA": str(data),
+        "HOMEPORT_ROOT": str(ROOT),
         "HOMEPORT_LISTEN": "127.0.0.1:0",
     }
     try:
