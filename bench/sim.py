@@ -150,7 +150,7 @@ async def run(clusters: int, workers: int, idle_seconds: float) -> Iterator[str]
             f"idle: {share * 100:.1f} % of one core for {total} machines ({share / total * 1e6:.1f} us per second each)"
         )
         lines.append(
-            f"in all: {resident_kib() / 1024:.0f} MiB resident, {(resident_kib() - warm) / 1024:.0f} MiB of it simulated"
+            f"in all: {resident_kib() / 1024:.0f} MiB resident, {(resident_kib() - warm) / 1024:.0f} MiB simulated"
         )
     finally:
         await fleet.close()

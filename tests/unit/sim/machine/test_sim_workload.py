@@ -251,3 +251,11 @@ async def test_a_rebooted_control_plane_serves_again_without_joining_twice() -> 
         assert len(cluster.serving()) == 1
         assert sim.console("cp-0").count("initialized successfully") == 1
         assert sim.network.find("outside", "10.0.0.100", 6443)[0].name == "cp-0"
+
+
+@virtual
+async def test_heartbeats_of_hours_do_not_pile_up() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        await asyncio.sleep(2 * 3600)
+        assert cluster.server.store.stats().history_changes < 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -26,6 +27,8 @@ from homeport.sim.machine.workload.vip import Vip, VipConfig
 from homeport.sim.network import Balancer, Loopback, Network
 
 _BOOTSTRAP_MANAGER = "kubeadm"
+_PAST_SECONDS = 300.0
+_MARK_SECONDS = 60.0
 
 
 class ApiService(Loopback):
@@ -67,6 +70,7 @@ class WorkloadCluster:
     closed: bool = False
     service: ApiService | None = None
     _vips: dict[str, Vip] = field(default_factory=dict)
+    _marks: deque[tuple[float, int]] = field(default_factory=deque)  # revisions of some moments past
     etcd: Etcd = field(init=False)
     controllers: Controllers = field(init=False)
 
@@ -116,6 +120,18 @@ class WorkloadCluster:
             except AlreadyExists:
                 meta = obj["metadata"]
                 await client.patch(kind, Key(meta.get("namespace", ""), meta["name"]), MergePatch(obj))
+
+    async def compact(self, now: float) -> None:
+        """Forgets the past as etcd does, some minutes of it kept: heartbeats would pile up for hours otherwise."""
+        if self._marks and now - self._marks[-1][0] < _MARK_SECONDS:
+            return
+        store = self.server.store
+        self._marks.append((now, store.revision))
+        while len(self._marks) > 1 and now - self._marks[1][0] >= _PAST_SECONDS:
+            self._marks.popleft()
+        at, revision = self._marks[0]
+        if now - at >= _PAST_SECONDS and revision > store.compacted:
+            await store.compact(revision)
 
     # -- control planes ----------------------------------------------------------------------------------------
 

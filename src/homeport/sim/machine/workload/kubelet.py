@@ -88,6 +88,7 @@ class Kubelet:
                 await self._retire()
             elif self.guest.running and cluster.reachable(self.guest):
                 await self._renew(now)
+                await cluster.compact(now)
             elif not self.missed and now - self.seen > GRACE_SECONDS:
                 await self._give_up(now)
         except (NotFound, StoreUnavailable):
