@@ -79,6 +79,8 @@ class Fleet:
         found = self.machines.get(ext_id)
         if found is not None:
             self._address(found, addresses)
+            if found.kubelet is not None:
+                found.kubelet.report_soon()
 
     def removed(self, ext_id: str) -> None:
         found = self.machines.pop(ext_id, None)
@@ -149,7 +151,7 @@ class Fleet:
 
     def _address(self, machine: Machine, addresses: tuple[str, ...]) -> None:
         """Addresses that the hypervisor gives; virtual ones are held beside them."""
-        virtual = _virtual(machine)
+        virtual = machine.cluster.virtual_addresses() if machine.cluster is not None else frozenset()
         for address in tuple(machine.host.addresses):
             if address not in addresses and address not in virtual:
                 machine.host.release(address)
@@ -181,9 +183,3 @@ class Fleet:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a simulated machine failed", task=task.get_name(), exc_info=error)
-
-
-def _virtual(machine: Machine) -> frozenset[str]:
-    if machine.cluster is None:
-        return frozenset()
-    return frozenset(p.vip.address for p in machine.cluster.control_planes.values() if p.vip is not None)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from sim_kit import Sim, join_data, simulation
+from sim_kit import Secrets, Sim, init_data, join_data, simulation
 
 from homeport.client.errors import TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Query
@@ -259,3 +259,29 @@ async def test_heartbeats_of_hours_do_not_pile_up() -> None:
         cluster = await sim.cluster_up()
         await asyncio.sleep(2 * 3600)
         assert cluster.server.store.stats().history_changes < 100
+
+
+@virtual
+async def test_a_node_tells_its_new_address_and_never_a_virtual_one() -> None:
+    async with simulation() as sim:
+        await sim.cluster_up()
+        await sim.boot("md-0", join_data(sim.secrets))
+        sim.fleet.readdressed(sim.id("md-0"), ("10.0.0.200",))
+        await asyncio.sleep(310)
+        for name, address in (("md-0", "10.0.0.200"), ("cp-0", "10.0.0.11")):
+            addresses = (await sim.node(name))["status"]["addresses"]
+            assert [each["address"] for each in addresses if each["type"] == "InternalIP"] == [address]
+
+
+@virtual
+async def test_two_clusters_with_one_address_are_a_conflict_and_machines_of_the_first_find_the_second() -> None:
+    async with simulation() as sim:
+        first = await sim.cluster_up()
+        other = Secrets.make(sim.clock)
+        console = await sim.boot("other-0", init_data(other))
+        assert sim.network.conflicts()[0].address == "10.0.0.100"
+        assert len(sim.fleet.clusters()) == 2
+        assert not first.closed
+        assert "initialized successfully" in console  # the newest claim answers, as on a real segment
+        console = await sim.boot("md-0", join_data(sim.secrets))
+        assert "could not find a JWS signature" in console

@@ -183,6 +183,9 @@ class WorkloadCluster:
             if plane.guest.host.service(port) is self.service:
                 plane.guest.host.unlisten(port)
 
+    def virtual_addresses(self) -> frozenset[str]:
+        return frozenset(self._vips)
+
     def _able(self, address: str) -> list[Guest]:
         return [plane.guest for plane in self.serving() if plane.vip is not None and plane.vip.address == address]
 

@@ -18,7 +18,14 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
-from homeport.sim.machine.workload.node import UNREACHABLE, Registration, build_node, conditions, lost_conditions
+from homeport.sim.machine.workload.node import (
+    UNREACHABLE,
+    Registration,
+    build_node,
+    conditions,
+    lost_conditions,
+    node_addresses,
+)
 from homeport.sim.machine.workload.staticpod import mirror
 from homeport.store import StoreUnavailable
 
@@ -41,10 +48,12 @@ class Kubelet:
     reported: float = 0.0  # the last whole status
     missed: bool = False  # the node controller has given it up
     retired: bool = False  # its Node was deleted
+    moves: bool = True  # tells the addresses that the machine has; with --node-ip it tells that one alone
 
     async def register(self, found: Registration) -> Json:
         """Creates the Node, its Lease and its mirror Pods. Raises KubeletProblem or ApiError."""
         now = self.cluster.clock.now()
+        self.moves = "node-ip" not in found.arguments
         body = build_node(found, now)
         client = self.cluster.client("kubelet")
         node = await client.create(body, kind=NODE)
@@ -118,6 +127,10 @@ class Kubelet:
         if self.missed or now - self.reported >= STATUS_SECONDS:
             await self._report(now)
 
+    def report_soon(self) -> None:
+        """Something about the machine has changed: the next heartbeat tells all."""
+        self.reported = 0.0
+
     async def _report(self, now: float) -> None:
         client = self.cluster.client("kubelet")
         node = await client.get(NODE, Key("", self.node))
@@ -128,7 +141,11 @@ class Kubelet:
             if known is not None and known["status"] == each["status"]:
                 each["lastTransitionTime"] = known["lastTransitionTime"]
         others = [each for kind, each in before.items() if kind not in {one["type"] for one in fresh}]
-        patch = MergePatch({"status": {"conditions": [*others, *fresh]}})
+        status: Json = {"conditions": [*others, *fresh]}
+        own = [each for each in self.guest.host.addresses if each not in self.cluster.virtual_addresses()]
+        if own and self.moves:
+            status["addresses"] = node_addresses(own, self.node)
+        patch = MergePatch({"status": status})
         node = await client.patch(NODE, Key("", self.node), patch, subresource="status")
         if self.missed:
             await self._set_unreachable(node, unreachable=False, now=now)
@@ -151,9 +168,9 @@ class Kubelet:
 
 
 class Heart:
-    """Beats for all kubelets of a fleet, a tenth of them every second, so that no second has all the work."""
+    """Beats for all kubelets of a fleet, a few of them at a time, so that nobody else has to wait for long."""
 
-    def __init__(self, clock: Clock, beat_seconds: float = BEAT_SECONDS, slices: int = 10) -> None:
+    def __init__(self, clock: Clock, beat_seconds: float = BEAT_SECONDS, slices: int = 40) -> None:
         self._clock = clock
         self._pause = beat_seconds / slices
         self._slots: list[dict[Kubelet, None]] = [{} for _ in range(slices)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.machinery.quantity import parse_quantity
@@ -95,10 +95,7 @@ def _status(found: Registration, now: float) -> Json:
     }
     parse_quantity(amounts["pods"])
     return {
-        "addresses": [
-            *({"type": "InternalIP", "address": address} for address in internal),
-            {"type": "Hostname", "address": found.name},
-        ],
+        "addresses": node_addresses(internal, found.name),
         "capacity": amounts,
         "allocatable": dict(amounts),
         "conditions": conditions(True, now),
@@ -116,6 +113,10 @@ def _status(found: Registration, now: float) -> Json:
         },
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
     }
+
+
+def node_addresses(internal: Sequence[str], name: str) -> list[Json]:
+    return [*({"type": "InternalIP", "address": each} for each in internal), {"type": "Hostname", "address": name}]
 
 
 def conditions(ready: bool, now: float, message: str = "") -> list[Json]:
