@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import random
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from homeport.runtime.clock import Clock
@@ -16,6 +17,7 @@ from homeport.sim.prism.world import World
 
 COOKIE = "NTNX_IGW_SESSION"
 SESSION_SECONDS = 15 * 60.0
+SESSIONS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,13 @@ class Sessions:
         self._clock = clock
         self._rng = rng
         self.seconds = seconds
-        self._sessions: dict[str, Session] = {}
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def open(self, user: str) -> str:
-        now = self._clock.monotonic()
-        if len(self._sessions) > 10_000:
-            self._sessions = {key: held for key, held in self._sessions.items() if held.expires > now}
         key = f"{self._rng.getrandbits(256):064x}"
-        self._sessions[key] = Session(user, now + self.seconds)
+        self._sessions[key] = Session(user, self._clock.monotonic() + self.seconds)
+        while len(self._sessions) > SESSIONS_KEPT:
+            self._sessions.popitem(last=False)
         return key
 
     def user(self, key: str) -> str:

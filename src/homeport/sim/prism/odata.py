@@ -58,7 +58,8 @@ class Filter:
         parser = _Parser(text)
         self._test = parser.whole()
         self.fields = frozenset(parser.fields)
-        self.equals = parser.equals if parser.plain else {}
+        self.equals = parser.equals
+        self.contains = parser.contains
 
     def matches(self, entity: Mapping[str, Any]) -> bool:
         return self._test({"": entity})
@@ -71,8 +72,9 @@ class _Parser:
         self._variables: list[str] = []
         self._depth = 0
         self.fields: set[str] = set()
-        self.equals: dict[str, Any] = {}  # what must be equal, where nothing but `and` joins the parts
-        self.plain = True
+        # What must hold whatever else does: parts that nothing but `and` joins to the rest.
+        self.equals: dict[str, Any] = {}  # name eq 'x'
+        self.contains: dict[str, Any] = {}  # tags/any(t: t/key eq 'x'), under tags/key
 
     def whole(self) -> Test:
         test = self._or()
@@ -101,8 +103,9 @@ class _Parser:
     def _or(self) -> Test:
         parts = [self._and()]
         while self._take("or"):
-            self.plain = False
             parts.append(self._and())
+            if self._depth == 0:
+                self.equals, self.contains = {}, {}
         return parts[0] if len(parts) == 1 else lambda scope: any(part(scope) for part in parts)
 
     def _and(self) -> Test:
@@ -113,21 +116,20 @@ class _Parser:
 
     def _not(self) -> Test:
         if self._take("not"):
-            self.plain = False
-            test = self._not()
+            test = self._inside(self._not)
             return lambda scope: not test(scope)
-        return self._test()
+        if self._take("("):
+            test = self._inside(self._or)
+            self._expect(")")
+            return test
+        return self._comparison()
 
-    def _test(self) -> Test:
+    def _inside(self, parse: Callable[[], Test]) -> Test:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise ODataError("the expression is nested too deeply")
         try:
-            if self._take("("):
-                test = self._or()
-                self._expect(")")
-                return test
-            return self._comparison()
+            return parse()
         finally:
             self._depth -= 1
 
@@ -147,8 +149,8 @@ class _Parser:
             raise ODataError(f"expected an operator such as eq, found {operator or 'the end'!r}")
         self._next()
         right = self._operand()
-        if operator == "eq" and kind == "word" and "/" not in word and not self._variables:
-            self.equals[word] = right({})
+        if operator == "eq" and kind == "word" and "/" not in word and not self._depth:
+            self.equals[word] = right({"": {}})
         return _compared(_COMPARE[operator], left, right, operator)
 
     def _function(self, test: Callable[[str, str], bool]) -> Test:
@@ -173,11 +175,19 @@ class _Parser:
             raise ODataError(f"{quantifier} needs a variable, such as any(a:a/extId eq '...')")
         self._expect(":")
         self._variables.append(variable)
-        test = self._or()
+        start = self._at
+        test = self._inside(self._or)
         self._variables.pop()
+        if quantifier == "any" and not self._depth:
+            self._note(path, variable, self._tokens[start : self._at])
         self._expect(")")
         combine = any if quantifier == "any" else all
         return lambda scope: combine(test({**scope, variable: item}) for item in items(scope) or ())
+
+    def _note(self, path: str, variable: str, tokens: list[tuple[str, str]]) -> None:
+        if len(tokens) == 3 and tokens[1] == ("word", "eq") and tokens[2][0] == "text":
+            step = tokens[0][1].removeprefix(variable)
+            self.contains[f"{path}{step}"] = _literal(tokens[2][1])
 
     def _among(self, left: Value) -> Test:
         self._expect("(")
@@ -190,7 +200,7 @@ class _Parser:
     def _operand(self) -> Value:
         kind, text = self._next()
         if kind == "text":
-            literal = text[text.index("'") + 1 : -1].replace("''", "'")
+            literal = _literal(text)
             return lambda scope: literal
         if kind in ("time", "uuid"):
             return lambda scope: text
@@ -224,6 +234,10 @@ class _Parser:
         self.fields.add(first)
         steps = [first, *rest]
         return lambda scope: walk(scope.get(""), steps)
+
+
+def _literal(text: str) -> str:
+    return text[text.index("'") + 1 : -1].replace("''", "'")
 
 
 def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, operator: str) -> Test:

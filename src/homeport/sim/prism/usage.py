@@ -23,6 +23,7 @@ class Usage:
         self.project_memory: Counter[str] = Counter()
         self.project_storage: Counter[str] = Counter()
         self.macs: set[str] = set()
+        self._named: dict[str, dict[str, None]] = {}  # ids of VMs by name, in order
         self._addresses: dict[str, dict[str, str]] = {}  # subnet: address: VM
         self._hints: dict[str, int] = {}
         for vm in vms:
@@ -43,6 +44,13 @@ class Usage:
 
     def _count(self, vm: Vm, sign: int) -> None:
         self.by_cluster[vm.cluster] += sign
+        named = self._named.setdefault(vm.name, {})
+        if sign > 0:
+            named[vm.ext_id] = None
+        else:
+            named.pop(vm.ext_id, None)
+            if not named:
+                del self._named[vm.name]
         for category in vm.categories:
             self.by_category[category] += sign
         if vm.host:
@@ -64,6 +72,9 @@ class Usage:
                 elif held.get(address) == vm.ext_id:
                     del held[address]
             (self.macs.add if sign > 0 else self.macs.discard)(nic.mac)
+
+    def named(self, name: str) -> tuple[str, ...]:
+        return tuple(self._named.get(name, ()))
 
     def held(self, subnet: str) -> dict[str, str]:
         return self._addresses.get(subnet, {})

@@ -71,6 +71,11 @@ def test_a_filter_knows_its_fields_and_plain_equalities() -> None:
     parsed = Filter("name eq 'a' and config/x eq 1 and tags/any(t: t/k eq 'z')")
     assert parsed.fields == {"name", "config", "tags"}
     assert parsed.equals == {"name": "a"}
+    assert parsed.contains == {"tags/k": "z"}
+    mixed = Filter("tags/any(t: t/k eq 'z') and (name eq 'a' or name eq 'b')")
+    assert (mixed.equals, mixed.contains) == ({}, {"tags/k": "z"})
+    assert Filter("tags/any(t: t/k eq 'z') or name eq 'a'").contains == {}
+    assert Filter("not tags/any(t: t/k eq 'z')").contains == {}
     assert Filter("name eq 'a' or size eq 1").equals == {}
     assert Filter("not (name eq 'a')").equals == {}
 

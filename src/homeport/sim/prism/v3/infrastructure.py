@@ -75,7 +75,13 @@ def cluster_view(site: Site, cluster: Cluster) -> Json:
             "NOS": {"software_type": "NOS", "status": "INSTALLED", "version": cluster.version_aos},
             "NCC": {"software_type": "NCC", "status": "INSTALLED", "version": "ncc-5.1.0"},
         },
-        "build": {"build_type": "release", "version": cluster.version_aos, "full_version": cluster.version_aos},
+        "build": {
+            "build_type": "release",
+            "version": cluster.version_aos,
+            "full_version": cluster.version_aos,
+            "commit_id": "0" * 40,
+            "short_commit_id": "0" * 6,
+        },
     }
     network = {"external_ip": cluster.address, "external_data_services_ip": cluster.data_services_address}
     network = {name: value for name, value in network.items() if value}
@@ -374,7 +380,6 @@ def project_view(site: Site, project: Project) -> Json:
         ]
     }
     resources: Json = {
-        "is_default": project.default,
         "subnet_reference_list": [reference("subnet", each) for each in project.subnets],
         "cluster_reference_list": [reference("cluster", each) for each in project.clusters],
         "user_reference_list": [],
@@ -383,7 +388,11 @@ def project_view(site: Site, project: Project) -> Json:
     spec: Json = {"name": project.name, "resources": {**resources, "resource_domain": domain}}
     if project.description:
         spec["description"] = project.description
-    status = {**spec, "state": "COMPLETE", "resources": {**resources, "resource_domain": used}}
+    status = {
+        **spec,
+        "state": "COMPLETE",
+        "resources": {**resources, "is_default": project.default, "resource_domain": used},
+    }
     return entity_view({**metadata(site, "project", project), "name": project.name}, spec, status)
 
 

@@ -111,7 +111,7 @@ def _disk_view(site: Site, disk: Disk) -> Json:
     found: Json = {
         "uuid": disk.ext_id,
         "device_properties": {"disk_address": address, "device_type": "CDROM" if disk.cdrom else "DISK"},
-        "disk_size_mib": disk.size_bytes // MIB,
+        "disk_size_mib": max(1, -(-disk.size_bytes // MIB)),
         "disk_size_bytes": disk.size_bytes,
     }
     if disk.volume_group:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -133,8 +133,12 @@ def listed(
     records: Sequence[R],
     render: Callable[[R], Json],
     quick: Mapping[str, Callable[[R], Any]] | None = None,
+    members: Mapping[str, Callable[[R], Container[Any]]] | None = None,
 ) -> Answer:
-    """A page of the records that the query asks for. `quick`: fields by which records are found without rendering."""
+    """A page of the records that the query asks for.
+
+    `quick` and `members`: fields, and fields of what lists in them hold, by which records are found without rendering.
+    """
     d = dialect_of(call)
     page, limit = _number(call, "$page", 0, 0, None), _number(call, "$limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
     parsed = _parsed_filter(call, listing)
@@ -142,6 +146,10 @@ def listed(
         for name, wanted in parsed.equals.items():
             if name in quick:
                 records = [record for record in records if quick[name](record) == wanted]
+    if parsed is not None and members:
+        for name, wanted in parsed.contains.items():
+            if name in members:
+                records = [record for record in records if wanted in members[name](record)]
     if parsed is None and not call.query.get("$orderby"):
         total = len(records)
         found = [render(record) for record in records[page * limit : (page + 1) * limit]]
@@ -167,6 +175,15 @@ def _page_links(call: Call, page: int, limit: int, total: int) -> list[tuple[str
     if page < last:
         links.append(("next", _url(call, page=page + 1)))
     return links
+
+
+def equal_to(call: Call, field: str) -> str | None:
+    """What the filter of a call demands of a field, for views with an index of it."""
+    try:
+        value = Filter(call.query["$filter"]).equals.get(field) if "$filter" in call.query else None
+    except ODataError:
+        return None  # told when the list is made
+    return value if isinstance(value, str) else None
 
 
 def _parsed_filter(call: Call, listing: Listing) -> Filter | None:

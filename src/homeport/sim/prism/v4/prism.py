@@ -154,7 +154,13 @@ def list_tasks(site: Site, call: Call) -> Answer:
             if not task.over and not task.parent:
                 site.tasks.read(task)
     newest_first = tuple(site.world.tasks)[::-1]
-    return listed(call, TASKS, newest_first, lambda task: task_view(site, d, task))
+    return listed(
+        call,
+        TASKS,
+        newest_first,
+        lambda task: task_view(site, d, task),
+        members={"entitiesAffected/extId": lambda task: [each.ext_id for each in task.affected]},
+    )
 
 
 def get_task(site: Site, call: Call) -> Answer:

@@ -13,7 +13,7 @@ from homeport.sim.prism.entity import Task, Vm
 from homeport.sim.prism.error import Refusal, precondition_failed, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import Listing, accepted, check_match, dialect_of, listed, single
+from homeport.sim.prism.v4.envelope import Listing, accepted, check_match, dialect_of, equal_to, listed, single
 from homeport.sim.prism.v4.vm_input import customization_disk, new_vm, read_nic, with_customization, with_scalars
 from homeport.sim.prism.v4.vm_view import FIELDS, NS, vm_view
 
@@ -71,7 +71,12 @@ def list_vms(site: Site, call: Call) -> Answer:
         "extId": lambda vm: vm.ext_id,
         "biosUuid": lambda vm: vm.bios_uuid,
     }
-    return listed(call, LISTING, tuple(site.world.vms), lambda vm: vm_view(site, d, vm), quick)
+    name = equal_to(call, "name")
+    if name is not None and site.world is site.core.world:
+        found = tuple(vm for each in site.core.usage.named(name) if (vm := site.world.vms.get(each)) is not None)
+    else:
+        found = tuple(site.world.vms)
+    return listed(call, LISTING, found, lambda vm: vm_view(site, d, vm), quick)
 
 
 def get_vm(site: Site, call: Call) -> Answer:
