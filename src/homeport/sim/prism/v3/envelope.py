@@ -128,3 +128,25 @@ def refused(call: Call, refusal: Refusal) -> Answer:
     body = {"api_version": VERSION, "code": status, "kind": kind, "message_list": [message], "state": "ERROR"}
     headers = {"WWW-Authenticate": 'Basic realm="Intent Gateway Login Required"'} if status == 401 else {}
     return Answer(status, body, headers)
+
+
+def named(entity: Entity) -> Json:
+    """What most entities can be filtered and sorted by."""
+    return {"name": getattr(entity, "name", ""), "uuid": entity.ext_id}
+
+
+def spec_of(call: Call) -> tuple[Body, Body, Body]:
+    """Spec, metadata and resources of an intent."""
+    body = Body(call.body)
+    spec, meta = body.object("spec"), body.object("metadata")
+    if spec is None or meta is None:
+        raise invalid("spec" if spec is None else "metadata", "is a required property")
+    return spec, meta, spec.object("resources") or Body({}, "spec.resources")
+
+
+def check_version(current: int, meta: Body) -> None:
+    """An intent that was made from an older one is refused."""
+    given = meta.whole("spec_version", -1)
+    if 0 <= given < current:
+        message = f"Edit conflict: spec version {given} is not the latest, which is {current}."
+        raise Refusal(409, message, "", "", "CONCURRENT_REQUESTS_NOT_ALLOWED")

@@ -8,19 +8,21 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import MIB, Disk, Gpu, Nic, Vm
-from homeport.sim.prism.error import Refusal, invalid, rejected
+from homeport.sim.prism.error import invalid, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v3.envelope import (
     BASE,
     Json,
     categories,
+    check_version,
     deleting,
     entity_view,
     listed,
     metadata,
     pending,
     reference,
+    spec_of,
 )
 from homeport.sim.prism.v4.vm_input import customization_disk
 
@@ -150,17 +152,6 @@ def _gpu_view(gpu: Gpu) -> Json:
 
 
 # As it is written.
-
-
-def _spec_of(call: Call) -> tuple[Body, Body, Body]:
-    body = Body(call.body)
-    spec, meta = body.object("spec"), body.object("metadata")
-    if spec is None or meta is None:
-        raise invalid("spec" if spec is None else "metadata", "is a required property")
-    resources = spec.object("resources")
-    if resources is None:
-        raise invalid("spec.resources", "is a required property")
-    return spec, meta, resources
 
 
 def read_vm(site: Site, before: Vm, spec: Body, meta: Body, resources: Body) -> Vm:
@@ -307,7 +298,7 @@ def get_vm(site: Site, call: Call) -> Answer:
 
 
 def create_vm(site: Site, call: Call) -> Answer:
-    spec, meta, resources = _spec_of(call)
+    spec, meta, resources = spec_of(call)
     ext_id = site.core.new_id()
     user = site.world.user(call.user)
     blank = Vm(
@@ -326,19 +317,12 @@ def create_vm(site: Site, call: Call) -> Answer:
 
 def update_vm(site: Site, call: Call) -> Answer:
     vm = site.find(site.world.vms, call.params["uuid"])
-    spec, meta, resources = _spec_of(call)
-    _check_version(vm, meta)
+    spec, meta, resources = spec_of(call)
+    check_version(vm.spec_version, meta)
     after = read_vm(site, vm, spec, meta, resources)
     power: Any = resources.text("power_state", "", choices=("ON", "OFF", ""))
     task = site.machines.update(vm, after, call.user, power=power if power != vm.power else "")
     return pending("vm", vm.ext_id, vm.spec_version, spec.value, task.ext_id)
-
-
-def _check_version(vm: Vm, meta: Body) -> None:
-    given = meta.whole("spec_version", -1)
-    if 0 <= given < vm.spec_version:
-        message = f"Edit conflict: please verify that spec version {given} is the latest ({vm.spec_version})."
-        raise Refusal(409, message, "", "", "CONCURRENT_REQUESTS_NOT_ALLOWED")
 
 
 def delete_vm(site: Site, call: Call) -> Answer:

@@ -1,0 +1,103 @@
+"""Images in v3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from homeport.sim.engine.call import Answer, Call
+from homeport.sim.prism.body import Body
+from homeport.sim.prism.core import replace
+from homeport.sim.prism.entity import GIB, Image
+from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.v3.envelope import (
+    BASE,
+    Json,
+    categories,
+    check_version,
+    deleting,
+    entity_view,
+    listed,
+    metadata,
+    named,
+    pending,
+    reference,
+    spec_of,
+)
+from homeport.sim.prism.v4.image import check_image, guess_os
+
+
+def add_routes(routes: Routes) -> None:
+    routes.add("POST", f"{BASE}/images/list", list_images, reads=True)
+    routes.add("GET", f"{BASE}/images/{{uuid}}", get_image, table="images", param="uuid")
+    routes.add("POST", f"{BASE}/images", create_image, table="images", param="")
+    routes.add("PUT", f"{BASE}/images/{{uuid}}", update_image, table="images", param="uuid")
+    routes.add("DELETE", f"{BASE}/images/{{uuid}}", delete_image, table="images", param="uuid")
+
+
+def image_view(site: Site, image: Image) -> Json:
+    resources: Json = {"image_type": image.type, "architecture": "X86_64"}
+    if image.source:
+        resources["source_uri"] = image.source
+    if image.checksum.startswith("sha256:"):
+        resources["checksum"] = {"checksum_algorithm": "SHA_256", "checksum_value": image.checksum[7:]}
+    spec: Json = {"name": image.name, "resources": resources}
+    if image.description:
+        spec["description"] = image.description
+    placed = list(image.clusters) or [each.ext_id for each in site.world.clusters if not each.central]
+    status = {
+        **spec,
+        "state": "COMPLETE",
+        "resources": {
+            **resources,
+            "size_bytes": image.size_bytes,
+            "current_cluster_reference_list": [reference("cluster", each) for each in placed],
+        },
+    }
+    return entity_view(metadata(site, "image", image, **categories(site, image.categories)), spec, status)
+
+
+def list_images(site: Site, call: Call) -> Answer:
+    def values(image: Image) -> Json:
+        return {**named(image), "image_type": image.type}
+
+    return listed(call, "image", tuple(site.world.images), lambda each: image_view(site, each), values)
+
+
+def get_image(site: Site, call: Call) -> Answer:
+    return Answer(200, image_view(site, site.find(site.world.images, call.params["uuid"])))
+
+
+def _read_image(before: Image, spec: Body, resources: Body) -> Image:
+    kind: Any = resources.text("image_type", before.type, choices=("DISK_IMAGE", "ISO_IMAGE"))
+    return replace(
+        before,
+        name=spec.required_text("name"),
+        description=spec.text("description"),
+        type=kind,
+        source=resources.text("source_uri", before.source),
+    )
+
+
+def create_image(site: Site, call: Call) -> Answer:
+    spec, _, resources = spec_of(call)
+    image = _read_image(Image(ext_id=site.core.new_id(), name="", size_bytes=10 * GIB), spec, resources)
+    image = replace(image, os=guess_os(image.name))
+    task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
+    return pending("image", image.ext_id, 0, spec.value, task.ext_id)
+
+
+def update_image(site: Site, call: Call) -> Answer:
+    before = site.find(site.world.images, call.params["uuid"])
+    spec, meta, resources = spec_of(call)
+    check_version(before.version - 1, meta)
+    image = _read_image(before, spec, resources)
+    check_image(site, image)
+    task = site.start("kImageUpdate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
+    return pending("image", image.ext_id, before.version - 1, spec.value, task.ext_id)
+
+
+def delete_image(site: Site, call: Call) -> Answer:
+    image = site.find(site.world.images, call.params["uuid"])
+    return deleting(site.start("kImageDelete", "image-drop", {"image": image.ext_id}, image, call.user).ext_id)
