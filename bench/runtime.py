@@ -75,9 +75,13 @@ class Report:
         return None
 
 
+WORKERS = 8  # as a controller has by default
+
+
 def environment(report: Report, round_: int, objects: int, **more: str) -> dict[str, str]:
     paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
     told = {"BENCH_REPORT": str(report.path), "BENCH_ROUND": str(round_), "BENCH_TOTAL": str(objects)}
+    told["BENCH_WORKERS"] = str(WORKERS)
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **told, **more}
 
 
@@ -273,16 +277,19 @@ def write(text: str, objects: int) -> None:
     if not marker:
         sys.exit(f"{page} has no <!-- runtime --> marker")
     _, end, tail = rest.partition("<!-- runtime end -->")
-    where = f"{os.cpu_count()} cores, Python {platform.python_version()}, {objects} objects"
+    where = f"{os.cpu_count()} cores, Python {platform.python_version()}, {objects} objects, {WORKERS} workers"
     page.write_text(f"{head}{marker}\n\nMeasured on {where}.\n\n{text}\n\n{end}{tail}")
     print(f"written to {page}")
 
 
 def main() -> None:
+    global WORKERS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--objects", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=WORKERS, help="of our controller")
     parser.add_argument("--write", action="store_true", help="write docs/reference/performance.md")
     options = parser.parse_args()
+    WORKERS = options.workers
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runs = runner.run(bench(options.objects))
     text = table(runs)
