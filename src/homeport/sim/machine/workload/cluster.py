@@ -16,6 +16,8 @@ from homeport.apiserver.local import LocalClient
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock
+from homeport.sim.machine.etcdwire.member import PORT as ETCD_PORT
+from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.workload.authority import Authority, ClusterPki
 from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
@@ -152,6 +154,7 @@ class WorkloadCluster:
         for node, plane in list(self.control_planes.items()):
             if plane.guest is guest:
                 self._stop_listening(plane)
+                plane.guest.host.unlisten(ETCD_PORT)
                 del self.control_planes[node]
         if not self.control_planes:
             await self.close()
@@ -168,6 +171,7 @@ class WorkloadCluster:
             return
         self.etcd.elect()
         for plane in self.control_planes.values():
+            self._listen_etcd(plane)
             if not self._serves(plane):
                 self._stop_listening(plane)
                 continue
@@ -177,6 +181,20 @@ class WorkloadCluster:
         for address, vip in self._vips.items():
             vip.settle(lambda address=address: self._able(address))  # type: ignore[misc]
         self.controllers.wake()
+
+    def _listen_etcd(self, plane: ControlPlane) -> None:
+        """etcd answers without quorum, too; a member that was removed ends."""
+        if self.etcd_authority is None:
+            return
+        host = plane.guest.host
+        if plane.node not in self.etcd.members:
+            host.unlisten(ETCD_PORT)
+        elif host.service(ETCD_PORT) is None:
+            addresses = lambda: list(host.addresses)  # noqa: E731 - read when the certificate is made
+            service = EtcdService(
+                self.etcd, plane.node, self.server.store, self.etcd_authority, addresses, self.clock, self.refresh
+            )
+            host.listen(ETCD_PORT, service)
 
     def _stop_listening(self, plane: ControlPlane) -> None:
         for port in plane.ports:
