@@ -56,7 +56,8 @@ async def boot(machine: Machine, joined: Joined, bootstrap: asyncio.Event) -> No
 def _boots(machine: Machine) -> bool:
     image, say = machine.image, machine.console.say
     if image.iso or not image.bootable:
-        say(f"Booting from Hard Disk... failed: {image.name} is an installation medium, not a disk with a system on it")
+        why = "is an installation medium, not a disk with a system on it" if image.iso else "has no system on it"
+        say(f"Booting from Hard Disk... failed: {image.name} {why}")
         say("No bootable device.")
         return False
     if (machine.uefi and not image.uefi) or (not machine.uefi and not image.bios):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from homeport.runtime.clock import Clock
 
@@ -12,10 +13,11 @@ LINES_KEPT = 400
 class Console:
     """Lines with the seconds since power-on, as kernels write them. Old lines make room for new ones."""
 
-    __slots__ = ("_clock", "_lines", "_started")
+    __slots__ = ("_clock", "_lines", "_sink", "_started")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, sink: Callable[[str], None] | None = None) -> None:
         self._clock = clock
+        self._sink = sink  # whoever wants every line as it comes
         self._started = clock.monotonic()
         self._lines: deque[tuple[float, str]] = deque(maxlen=LINES_KEPT)
 
@@ -26,9 +28,15 @@ class Console:
         now = self._clock.monotonic() - self._started
         for line in text.rstrip("\n").split("\n"):
             self._lines.append((now, line))
+            if self._sink is not None:
+                self._sink(_stamped(now, line))
 
     def lines(self) -> list[str]:
         return [line for _, line in self._lines]
 
     def text(self) -> str:
-        return "".join(f"[{at:12.6f}] {line}\n" for at, line in self._lines)
+        return "".join(f"{_stamped(at, line)}\n" for at, line in self._lines)
+
+
+def _stamped(at: float, line: str) -> str:
+    return f"[{at:12.6f}] {line}"

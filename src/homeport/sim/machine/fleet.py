@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
@@ -24,11 +25,16 @@ Describe = Callable[[guest.Machine], Image]
 
 
 def describe(machine: guest.Machine) -> Image:
+    if not machine.image:
+        return Image("the disk", bootable=False)
     return describe_image(machine.image, image_type=machine.image_type, family=machine.image_os)
 
 
 class Fleet:
-    """The `Guests` of any number of hypervisors. `images` says what is on an image; by default its name does."""
+    """The `Guests` of any number of hypervisors.
+
+    `images` says what is on an image; by default its name does. `consoles` gets every line that a machine says.
+    """
 
     def __init__(
         self,
@@ -38,6 +44,7 @@ class Fleet:
         pace: Pace = QUICK,
         images: Describe = describe,
         platform: str = "nutanix",
+        consoles: Callable[[str, str], None] | None = None,
     ) -> None:
         self.network = network
         self.clock = clock
@@ -47,6 +54,7 @@ class Fleet:
         self.heart = Heart(clock)
         self._images = images
         self._platform = platform
+        self._consoles = consoles
         self._bootstraps: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         network.follow(self._network_changed)
@@ -145,6 +153,7 @@ class Fleet:
             clock=self.clock,
             pace=self.pace,
             platform=self._platform,
+            sink=None if self._consoles is None else partial(self._consoles, machine.ext_id),
         )
         self.machines[machine.ext_id] = self._by_host[name] = built
         return built

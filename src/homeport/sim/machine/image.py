@@ -43,7 +43,7 @@ _TALOS_KUBERNETES = {
 def describe_image(name: str, *, image_type: str = "DISK_IMAGE", family: str = "", kubernetes: str = "") -> Image:
     """What an image's name tells, as people name them: ubuntu-22.04-kube-v1.28.0, talos-1.9, rocky-9-cloud."""
     low = name.lower()
-    family = (family or _family(low)).lower()
+    family = family.lower() if family.lower() not in ("", "linux", "other") else _family(low)
     iso = image_type == "ISO_IMAGE" or low.endswith(".iso")
     if family == "talos":
         found = _TALOS.search(low)

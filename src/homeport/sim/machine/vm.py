@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,9 +47,10 @@ class Machine:
     cluster: WorkloadCluster | None = None
     kubelet: Kubelet | None = None
     task: asyncio.Task[None] | None = None
+    sink: Callable[[str], None] | None = None  # gets every line of the console
 
     def __post_init__(self) -> None:
-        self.console = Console(self.clock)
+        self.console = Console(self.clock, self.sink)
         self.hostname = self.hostname or self.name
         self.installed = self.image.kubernetes
         self.k0s = self.image.k0s

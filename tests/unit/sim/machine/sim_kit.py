@@ -257,10 +257,10 @@ class Sim:
 
 
 @asynccontextmanager
-async def simulation(pace: Pace = PACE) -> AsyncIterator[Sim]:
+async def simulation(pace: Pace = PACE, **more: Any) -> AsyncIterator[Sim]:
     clock = LoopClock()
     network = Network()
-    fleet = Fleet(network, clock, pace=pace)
+    fleet = Fleet(network, clock, pace=pace, **more)
     try:
         yield Sim(network, fleet, clock, Secrets.make(clock))
     finally:

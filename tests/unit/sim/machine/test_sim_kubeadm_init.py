@@ -204,3 +204,20 @@ async def test_a_configuration_that_is_not_there_is_named() -> None:
     async with simulation() as sim:
         console = await sim.boot("cp-0", b"#cloud-config\nruncmd:\n- kubeadm init --config /run/kubeadm/kubeadm.yaml\n")
         assert "open /run/kubeadm/kubeadm.yaml: no such file or directory" in console
+
+
+@virtual
+async def test_a_disk_that_was_made_from_no_image_does_not_boot() -> None:
+    async with simulation() as sim:
+        console = await sim.boot("cp-0", init_data(sim.secrets), image="")
+        assert "the disk has no system on it" in console
+
+
+@virtual
+async def test_whoever_wants_the_console_gets_every_line() -> None:
+    lines: list[tuple[str, str]] = []
+    async with simulation(consoles=lambda ext_id, line: lines.append((ext_id, line))) as sim:
+        console = await sim.boot("cp-0", b"#cloud-config\nruncmd: [echo hello]\n")
+        assert "".join(f"{line}\n" for _, line in lines) == console
+        assert {ext_id for ext_id, _ in lines} == {sim.id("cp-0")}
+        assert "hello" in console
