@@ -85,6 +85,16 @@ class Body:
             raise invalid(self._at(name), "must be a list")
         return value
 
+    def mapping(self, name: str) -> dict[str, tuple[str, ...]]:
+        """A text, or several, under each key."""
+        inner = self.object(name)
+        if inner is None:
+            return {}
+        return {
+            key: inner.texts(key) if isinstance(value, list) else (inner.required_text(key),)
+            for key, value in inner.value.items()
+        }
+
     def reference(self, name: str, field: str = "extId") -> str:
         inner = self.object(name)
         return inner.text(field) if inner is not None else ""

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import orjson
+import structlog
 from aiohttp.web import BaseRequest, Response, Server, ServerRunner, StreamResponse, TCPSite
 
 from homeport.sim.engine.call import Answer, Call, Dropped
@@ -18,6 +19,8 @@ from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import parse_faults
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import parse_world
+
+log = structlog.get_logger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
@@ -92,6 +95,9 @@ class Wire:
             if request.transport is not None:
                 request.transport.abort()
             return Response(status=500)
+        except Exception:
+            log.exception("the simulator failed to answer", method=call.method, path=call.path)
+            answer = self.prism.refuse(call, 500)
         return _write(answer)
 
     async def _admin(self, request: BaseRequest) -> StreamResponse:

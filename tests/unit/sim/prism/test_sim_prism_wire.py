@@ -110,6 +110,15 @@ async def test_a_body_that_is_no_json_is_refused(served: Served) -> None:
     assert "no JSON" in text
 
 
+async def test_a_failure_of_the_simulator_itself_is_an_error_of_the_vendor(served: Served) -> None:
+    served.prism.core.pace = None  # type: ignore[assignment]  # nothing that a client could do
+    body = json.dumps(Caller(served.prism).vm_body("web"))
+    status, _, text = await served.ask(
+        "POST", VMS, body, Authorization=basic(), NTNX_Request_Id="7c1fd7f6-8b9a-4f55-9d0a-0f6c1d0b5b11"
+    )
+    assert (status, json.loads(text)["data"]["$objectType"]) == (500, "vmm.v4.error.ErrorResponse")
+
+
 async def test_the_admin_endpoint_shows_and_changes_world_and_faults(served: Served) -> None:
     async def admin(method: str, path: str, body: str = "") -> tuple[int, str]:
         status, _, text = await served.ask(method, path, body, admin=True, Host="127.0.0.1:1")

@@ -64,7 +64,7 @@ def _value_view(category: Category) -> Json:
 
 def _page(call: Call, items: list[Json]) -> Answer:
     body = Body(call.body if call.body is not None else {})
-    offset, length = body.whole("offset", 0), body.whole("length", DEFAULT_LENGTH)
+    offset, length = max(0, body.whole("offset", 0)), max(1, body.whole("length", DEFAULT_LENGTH))
     page = items[offset : offset + length]
     meta = {"kind": "category", "offset": offset, "length": len(page), "total_matches": len(items)}
     return Answer(200, {"api_version": VERSION, "metadata": meta, "entities": page})
@@ -131,7 +131,7 @@ def query(site: Site, call: Call) -> Answer:
     """VMs by category: `params` maps keys to values."""
     body = Body(call.body)
     wanted = body.object("category_filter")
-    params = wanted.value.get("params") or {} if wanted is not None else {}
+    params = wanted.mapping("params") if wanted is not None else {}
     found = []
     for vm in site.world.vms:
         held: dict[str, set[str]] = {}

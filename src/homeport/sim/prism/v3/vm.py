@@ -190,14 +190,13 @@ def read_vm(site: Site, before: Vm, spec: Body, meta: Body, resources: Body) -> 
 
 
 def _read_categories(site: Site, meta: Body, before: tuple[str, ...]) -> tuple[str, ...]:
-    wanted: list[tuple[str, str]] = []
     if meta.flag("use_categories_mapping") or (meta.has("categories_mapping") and not meta.has("categories")):
-        mapping = meta.value.get("categories_mapping") or {}
-        wanted = [(key, value) for key, values in mapping.items() for value in values]
+        mapping = meta.mapping("categories_mapping")
     elif meta.has("categories"):
-        wanted = [(key, str(value)) for key, value in meta.value["categories"].items()]
+        mapping = meta.mapping("categories")
     else:
         return before
+    wanted = [(key, value) for key, values in mapping.items() for value in values]
     ids = {(each.key, each.value): each.ext_id for each in site.world.categories}
     for key, value in wanted:
         if (key, value) not in ids:

@@ -30,6 +30,7 @@ from homeport.sim.prism.world import derive_id
 
 NS: Final = "networking.v4.config"
 SUBNETS: Final = "/api/networking/{v}/config/subnets"
+LARGEST_RESERVATION: Final = 1000
 _TASK: Final = f"{NS}.TaskReferenceApiResponse"
 LISTING: Final = Listing(
     f"{NS}.ListSubnetsApiResponse",
@@ -245,8 +246,8 @@ def _reservation(site: Site, call: Call, operation: str, action: str) -> Answer:
     first = start.reference("ipv4", "value") if start is not None else ""
     wanted = [each.reference("ipv4", "value") for each in body.objects("ipAddresses")]
     count = body.whole("count", len(wanted) or 1)
-    if count < 1:
-        raise invalid("count", "must be 1 or more")
+    if not 1 <= count <= LARGEST_RESERVATION:
+        raise invalid("count", f"must be from 1 to {LARGEST_RESERVATION}")
     try:
         if first:
             wanted = [str(ip_address(int(ip_address(first)) + step)) for step in range(count)]
