@@ -20,7 +20,7 @@ from homeport.sim.prism.core import KINDS, Core
 from homeport.sim.prism.error import Refusal, forbidden, unserved
 from homeport.sim.prism.machine import Machines
 from homeport.sim.prism.pace import INSTANT, Pace
-from homeport.sim.prism.power import Power
+from homeport.sim.prism.power import Power, machine_of
 from homeport.sim.prism.site import Endpoint, Routes, Site
 from homeport.sim.prism.task import bare_id
 from homeport.sim.prism.v4.envelope import refused as refused_v4
@@ -90,11 +90,21 @@ class Prism:
         return self.core.faults
 
     def restore(self, file: WorldFile) -> None:
-        """Another world in place of this one; sessions and replays belong to the old one."""
+        """Another world in place of this one; sessions, replays and guests belong to the old one."""
+        for vm in self.world.vms:
+            if vm.booted:
+                self.core.guests.removed(vm.ext_id)
         self.core.restore(file)
         self.power.tasks.rebuild()
         self.sessions.end_all()
         self._replays.clear()
+        self.wake_guests()
+
+    def wake_guests(self) -> None:
+        """In a world that was saved while machines ran, their guests start anew."""
+        for vm in self.world.vms:
+            if vm.booted:
+                self.core.guests.powered_on(machine_of(self.core, vm))
 
     def settle(self) -> None:
         """Everything that came due by now happens."""

@@ -41,6 +41,7 @@ class Wire:
     async def start(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> int:
         """Gives the port."""
         if self._ticking is None:
+            self.prism.wake_guests()
             self._ticking = asyncio.create_task(self._tick(), name="prism-clock")
         return await self._serve(self._respond, host, port, tls)
 
@@ -145,9 +146,12 @@ class _Admin:
                 return _json(prism.faults.counts)
             case "DELETE", ["faults"]:
                 prism.faults.set(())
+                prism.core.on_change()
                 return Response(status=204)
             case "DELETE", ["faults", name]:
-                return Response(status=204 if prism.faults.remove(name) else 404)
+                found = prism.faults.remove(name)
+                prism.core.on_change()
+                return Response(status=204 if found else 404)
             case "GET", ["console", vm]:
                 return Response(text="".join(f"{line}\n" for line in prism.console.get(vm, [])))
             case "POST", ["sessions", "expire"]:

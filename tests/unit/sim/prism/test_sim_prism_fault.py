@@ -280,3 +280,16 @@ async def test_the_journal_keeps_the_newest_alone() -> None:
     for _ in range(5):
         await call("GET", IMAGES)
     assert [entry.number for entry in call.prism.journal] == [3, 4, 5]
+
+
+async def test_guests_of_a_saved_world_start_anew_in_the_next() -> None:
+    first, second = Log(), Log()
+    call = Caller(Prism(guests=first))
+    await call.make("web", on=True)
+    await call.make("off")
+    saved = call.prism.world.snapshot()
+    again = Prism(saved, guests=second)
+    again.wake_guests()
+    assert second.lines == first.lines
+    again.restore(saved)
+    assert second.lines == [*first.lines, "removed", *first.lines]
