@@ -1,17 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from sim_kit import Secrets, Sim, init_data, join_data, simulation
 
+from homeport.apiserver.auth import certificate as certs
 from homeport.client.errors import TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.clock import parse_time
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.etcd import EtcdError
-from homeport.sim.machine.workload.kind import BUDGET, DEPLOYMENT, LEASE, NODE, POD
+from homeport.sim.machine.workload.kind import BUDGET, DEPLOYMENT, LEASE, NODE, POD, REQUEST
 
 
 async def three(sim: Sim) -> None:
@@ -285,3 +291,43 @@ async def test_two_clusters_with_one_address_are_a_conflict_and_machines_of_the_
         assert "initialized successfully" in console  # the newest claim answers, as on a real segment
         console = await sim.boot("md-0", join_data(sim.secrets))
         assert "could not find a JWS signature" in console
+
+
+@virtual
+async def test_requests_of_kubelets_are_approved_signed_and_swept_away() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        await sim.boot("md-0", join_data(sim.secrets))
+        client = cluster.client()
+        (request,) = (await client.list(REQUEST)).items
+        assert request["spec"]["username"] == "system:bootstrap:abcdef"
+        assert request["status"]["conditions"][0]["type"] == "Approved"
+        signed = x509.load_pem_x509_certificate(base64.b64decode(request["status"]["certificate"]))
+        signed.verify_directly_issued_by(cluster.pki.issuer.certificate)
+        assert signed.subject.rfc4514_string() == "CN=system:node:md-0,O=system:nodes"
+        await asyncio.sleep(3700)
+        assert (await client.list(REQUEST)).items == []
+
+
+@virtual
+async def test_the_request_of_a_user_waits_for_somebody_to_approve_it() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        client = cluster.client()
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jane")])
+        csr = x509.CertificateSigningRequestBuilder().subject_name(name).sign(certs.make_key(), hashes.SHA256())
+        spec = {
+            "request": base64.b64encode(csr.public_bytes(Encoding.PEM)).decode(),
+            "signerName": "kubernetes.io/kube-apiserver-client",
+            "usages": ["client auth"],
+            "expirationSeconds": 3600,
+        }
+        await client.create({"metadata": {"name": "jane"}, "spec": spec}, kind=REQUEST)
+        await cluster.controllers.idle()
+        assert "certificate" not in (await client.get(REQUEST, Key("", "jane")))["status"]
+        verdict = {"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Fine"}]}}
+        await client.patch(REQUEST, Key("", "jane"), MergePatch(verdict), subresource="approval")
+        await cluster.controllers.idle()
+        found = await client.get(REQUEST, Key("", "jane"))
+        signed = x509.load_pem_x509_certificate(base64.b64decode(found["status"]["certificate"]))
+        assert (signed.not_valid_after_utc - signed.not_valid_before_utc).total_seconds() == 3900

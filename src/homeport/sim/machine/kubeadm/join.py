@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import yaml
+import base64
 
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.source import read
+from homeport.apiserver.request import User
 from homeport.client.protocol import Key, MergePatch
 from homeport.sim.machine.kubeadm.config import Documents, KubeadmError, read_registering, timeout_of
 from homeport.sim.machine.kubeadm.discovery import authenticate, discover, read_discovery, require
@@ -22,8 +30,9 @@ from homeport.sim.machine.kubeadm.preflight import check_control_plane, check_ve
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.etcd import EtcdError
-from homeport.sim.machine.workload.kind import NODE, Json
+from homeport.sim.machine.workload.kind import NODE, REQUEST, Json
 from homeport.sim.machine.workload.node import CONTROL_PLANE
+from homeport.sim.machine.workload.signer import KUBELET_CLIENT
 
 _GROUP = "certificates.k8s.io"
 
@@ -61,6 +70,7 @@ async def run_join(machine: Machine, documents: Documents) -> None:
     check_kubelet(machine, registration)
     say("[kubelet-start] Waiting for the kubelet to perform the TLS Bootstrap")
     write_kubelet_conf(machine, cluster)
+    await request_certificate(cluster, user, registration.name)
     await register(machine, cluster, registration)
     if plane is not None:
         await _join_control_plane(machine, cluster, registration.name, address, port, registering.taints)
@@ -81,6 +91,23 @@ def write_kubelet_conf(machine: Machine, cluster: WorkloadCluster) -> None:
     machine.disk.write("/etc/kubernetes/kubelet.conf", text.encode(), mode=0o600)
     if machine.disk.read("/etc/kubernetes/pki/ca.crt") is None:
         machine.disk.write("/etc/kubernetes/pki/ca.crt", cluster.pki.ca_pem)
+
+
+async def request_certificate(cluster: WorkloadCluster, user: User, node: str) -> None:
+    """The kubelet's request for its client certificate, made with the bootstrap token's user."""
+    key = certs.make_key()
+    attributes = [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
+        x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{node}"),
+    ]
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(attributes)).sign(key, hashes.SHA256())
+    spec = {
+        "request": base64.b64encode(request.public_bytes(Encoding.PEM)).decode(),
+        "signerName": KUBELET_CLIENT,
+        "usages": ["digital signature", "client auth"],
+    }
+    client = cluster.server.client(user, field_manager="kubelet")
+    await client.create({"metadata": {"generateName": "csr-"}, "spec": spec}, kind=REQUEST)
 
 
 def _refuse_namesake(cluster: WorkloadCluster, name: str) -> None:

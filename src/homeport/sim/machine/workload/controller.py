@@ -20,6 +20,7 @@ from homeport.sim.machine.workload.daemon import settle_daemon_sets
 from homeport.sim.machine.workload.podlife import settle_pods
 from homeport.sim.machine.workload.replica import settle_deployments, settle_replica_sets, settle_stateful_sets
 from homeport.sim.machine.workload.scheduler import settle_schedule
+from homeport.sim.machine.workload.signer import settle_requests
 from homeport.sim.machine.workload.view import View
 from homeport.store import Change, StoreUnavailable
 
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 _WATCHED = (
     "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps",
     "poddisruptionbudgets.policy", "namespaces", "volumeattachments.storage.k8s.io",
+    "certificatesigningrequests.certificates.k8s.io",
 )  # fmt: skip
 _MOST_PASSES = 100
 _RETRY_SECONDS = 5.0
@@ -39,6 +41,7 @@ _STEPS = (
     settle_schedule,
     settle_pods,
     settle_budgets,
+    settle_requests,
 )
 
 
@@ -53,6 +56,7 @@ class Controllers:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._stuck = False  # waits for the timer whatever else happens
         for bucket in _WATCHED:
             server.store.subscribe(bucket, self._take)
 
@@ -61,7 +65,7 @@ class Controllers:
 
     def wake(self) -> None:
         self._dirty = True
-        if self._task is None and not self._closed:
+        if self._task is None and not self._stuck and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="controllers of a simulated cluster")
 
     async def _run(self) -> None:
@@ -71,15 +75,17 @@ class Controllers:
                     return
                 self._dirty = False
                 await self._pass()
-            self._later()  # something never settles: it gets its turn, but not all of the time
+            self._stuck = True  # something never settles: it gets its turn, but not all of the time
+            self._later()
         except StoreUnavailable:
             return  # closed in the meantime
         except ApiError as error:
             log.warning("a controller of a simulated cluster was refused", why=str(error))
+            self._stuck = True
             self._later()
         finally:
             self._task = None
-            if self._dirty and self._timer is None and not self._closed:
+            if self._dirty and not self._stuck and not self._closed:
                 self.wake()
 
     async def _pass(self) -> None:
@@ -87,11 +93,18 @@ class Controllers:
             await step(View(self._server, self._clock.now(), self._alive, self._later))
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
-        if self._timer is None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._again)
+        if self._closed:
+            return
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._again)
 
     def _again(self) -> None:
         self._timer = None
+        self._stuck = False
         self.wake()
 
     async def idle(self) -> None:

@@ -24,6 +24,9 @@ DAEMON_SET: Final = Resource("apps", "v1", "DaemonSet", "daemonsets")
 STATEFUL_SET: Final = Resource("apps", "v1", "StatefulSet", "statefulsets")
 BUDGET: Final = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
+REQUEST: Final = Resource(
+    "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+)
 ROLE: Final = Resource(_RBAC, "v1", "Role", "roles")
 ROLE_BINDING: Final = Resource(_RBAC, "v1", "RoleBinding", "rolebindings")
 CLUSTER_ROLE: Final = Resource(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)

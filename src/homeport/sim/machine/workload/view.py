@@ -23,7 +23,7 @@ class View:
     def __init__(
         self, server: EmbeddedServer, now: float, alive: Callable[[str], bool], later: Callable[[float], None]
     ) -> None:
-        self._server = server
+        self.server = server
         self._client = server.client(field_manager=MANAGER)
         self.now = now
         self.alive = alive
@@ -32,7 +32,7 @@ class View:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def all(self, kind: Resource) -> list[Json]:
-        return [orjson.loads(record.value) for record in self._server.store.range(kind.qualified)]
+        return [orjson.loads(record.value) for record in self.server.store.range(kind.qualified)]
 
     @cached_property
     def pods(self) -> list[Json]:
@@ -67,9 +67,9 @@ class View:
         with contextlib.suppress(NotFound, Conflict):
             await self._client.create(body, kind=POD, key=key_of(pod), subresource="binding")
 
-    async def patch(self, kind: Resource, obj: Json, patch: Json) -> None:
+    async def patch(self, kind: Resource, obj: Json, patch: Json, subresource: str = "") -> None:
         with contextlib.suppress(NotFound):
-            await self._client.patch(kind, key_of(obj), MergePatch(patch))
+            await self._client.patch(kind, key_of(obj), MergePatch(patch), subresource=subresource)
 
     async def set_status(self, kind: Resource, obj: Json, status: Json) -> None:
         """Writes what differs; nothing if nothing does."""
