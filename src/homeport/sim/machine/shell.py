@@ -23,9 +23,9 @@ from homeport.sim.machine.shellparse import (
     Redirect,
     Sequence,
     Simple,
-    SyntaxProblem,
     parse,
 )
+from homeport.sim.machine.shelltoken import SyntaxProblem
 from homeport.sim.machine.word import Expander, plain_name
 
 NOT_FOUND = 127

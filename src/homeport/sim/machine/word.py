@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from homeport.sim.machine.shellparse import parenthesis_end
+from homeport.sim.machine.shelltoken import parenthesis_end
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9?@#*]")
 _BRACED = re.compile(r"([A-Za-z_]\w*|[0-9?@#*])(?:(:?[-=+?])(.*))?", re.DOTALL)

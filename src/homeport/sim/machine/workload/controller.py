@@ -21,6 +21,7 @@ from homeport.sim.machine.workload.podlife import settle_pods
 from homeport.sim.machine.workload.replica import settle_deployments, settle_replica_sets, settle_stateful_sets
 from homeport.sim.machine.workload.scheduler import settle_schedule
 from homeport.sim.machine.workload.signer import settle_requests
+from homeport.sim.machine.workload.token import settle_tokens
 from homeport.sim.machine.workload.view import View
 from homeport.store import Change, StoreUnavailable
 
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 _WATCHED = (
     "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps",
     "poddisruptionbudgets.policy", "namespaces", "volumeattachments.storage.k8s.io",
-    "certificatesigningrequests.certificates.k8s.io",
+    "certificatesigningrequests.certificates.k8s.io", "secrets", "configmaps",
 )  # fmt: skip
 _MOST_PASSES = 100
 _RETRY_SECONDS = 5.0
@@ -42,6 +43,7 @@ _STEPS = (
     settle_pods,
     settle_budgets,
     settle_requests,
+    settle_tokens,
 )
 
 
