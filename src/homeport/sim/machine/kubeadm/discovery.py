@@ -158,9 +158,14 @@ def _check_cluster_info(cluster: WorkloadCluster, wanted: Discovery) -> None:
     except (KeyError, IndexError, TypeError, ValueError) as broken:
         raise NotYet(f"the ConfigMap cluster-info holds no usable kubeconfig: {broken}") from broken
     if found not in {each.lower() for each in wanted.hashes}:
-        raise NotYet(
+        raise _not_trusted(
             f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{found}" are pinned'
         )
+
+
+def _not_trusted(why: str) -> KubeadmError:
+    """Not a matter of patience: kubeadm gives up at once."""
+    return KubeadmError(f"error execution phase preflight: couldn't validate the identity of the API Server: {why}")
 
 
 def _check_signature(info: Json, wanted: Discovery) -> None:
@@ -171,7 +176,9 @@ def _check_signature(info: Json, wanted: Discovery) -> None:
     if shown is None:
         raise NotYet(f'could not find a JWS signature in the cluster-info ConfigMap for token ID "{identity}"')
     if shown != signature(str(data.get("kubeconfig") or "").encode(), identity, secret):
-        raise NotYet("failed to verify JWS signature of received cluster info object, can't trust this API Server")
+        raise _not_trusted(
+            "failed to verify JWS signature of received cluster info object, can't trust this API Server"
+        )
 
 
 def authenticate(cluster: WorkloadCluster, token: str) -> User:
