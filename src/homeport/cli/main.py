@@ -13,6 +13,7 @@ _VERBS = {
     "status": "show whether it runs and what it holds",
     "backup": "write everything to one file, while it runs",
     "restore": "put a backup in place",
+    "sim": "simulate infrastructure, for your own clients too",
     "version": "print the version",
 }
 

@@ -105,7 +105,10 @@ def updated(scope: Scope, entries: list[Json], live: Json, new: Json, manager: s
         if kept is not None:
             after.append(kept)
     if changed:
-        after.append(make(manager, "Update", own[2], time, fieldset.union(mine, fieldset.ordered(changed)), own[3]))
+        fields = fieldset.union(mine, changed)
+        if fields is not mine:  # new fields have to be written down in order
+            fields = fieldset.union(mine, fieldset.ordered(changed))
+        after.append(make(manager, "Update", own[2], time, fields, own[3]))
     return entries_of.arranged(entries_of.capped(after))
 
 
