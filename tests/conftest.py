@@ -1,8 +1,12 @@
-"""Markers of the whole test tree."""
+"""Markers of the whole test tree, and the guard that keeps its sockets on loopback."""
 
 from __future__ import annotations
 
 import pytest
+
+from loopback import stay_on_loopback
+
+__all__ = ["stay_on_loopback"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
