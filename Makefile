@@ -1,6 +1,7 @@
 # Every verb works from a clean clone with Python 3.11+ and nothing else.
 PYTHON ?= python3
 VENV := .venv
+PROTOBUF := src/homeport/apiserver/http/protobuf.json
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
@@ -41,9 +42,14 @@ check: $(DEV) ## ruff, mypy --strict, import-linter
 
 gen: $(DEV) ## write the generated files anew (needs Go)
 	@$(BIN)/python tools/gen_builtin.py
+	@$(BIN)/python tools/gen_wire.py
+	@cd tools/kube && go run ./protobuf > ../../$(PROTOBUF)
 
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_builtin.py --check
+	@$(BIN)/python tools/gen_wire.py --check
+	@cd tools/kube && go run ./protobuf | cmp - ../../$(PROTOBUF)
+	@echo "generated files are up to date"
 
 bench: $(DEV) $(BENCH) ## measure side by side with kopf, and with a real kube-apiserver and etcd (needs Go)
 	@$(BIN)/python bench/runtime.py
