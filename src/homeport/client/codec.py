@@ -103,16 +103,19 @@ def _marks_end(raw: bytes) -> bool:
 
 def _typed(cls: type[Object]) -> Codec[Any]:
     resource = cls.__resource__
-    one = msgspec.json.Decoder(cls).decode
+    decode = msgspec.json.Decoder(cls).decode
     whole = msgspec.json.Decoder(
         msgspec.defstruct(f"{cls.__name__}List", [("items", list[cls] | None), ("metadata", _ListMeta)])  # type: ignore[valid-type]
     )
 
     def named(obj: Object) -> Object:
-        # Lists of built-in kinds leave these out of their items.
-        if not obj.kind:
+        # Lists of built-in kinds leave these out of their items; metadata alone comes as a kind of its own.
+        if not obj.kind or obj.kind == "PartialObjectMetadata":
             obj.api_version, obj.kind = resource.api_version, resource.kind
         return obj
+
+    def one(body: bytes) -> Object:
+        return named(decode(body))
 
     def page(body: bytes) -> Page[Object]:
         found: Any = whole.decode(body)

@@ -114,6 +114,13 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
+def _form(kind: type[Object] | Resource, form: str) -> str:
+    """What to ask for: of a type that has metadata and nothing else, the rest need not be sent."""
+    if isinstance(kind, Resource) or len(kind.__struct_fields__) > len(Object.__struct_fields__):
+        return JSON
+    return f"application/json;as={form};g=meta.k8s.io;v=v1, {JSON}"
+
+
 class RestClient:
     """A protocol.Client on a Transport. Use as `async with`, or close it."""
 
@@ -134,8 +141,10 @@ class RestClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _checked(self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON) -> bytes:
-        answer = await self._transport.send(method, path, body, content_type=content_type)
+    async def _checked(
+        self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
+    ) -> bytes:
+        answer = await self._transport.send(method, path, body, content_type=content_type, accept=accept)
         return answer.check(f"{method} {path.partition('?')[0]}")
 
     async def get(
@@ -147,7 +156,8 @@ class RestClient:
 
     async def list(self, kind: type[Object] | Resource, query: Query = ALL) -> Page[Any]:
         path = collection_path(resource_of(kind), query.namespace)
-        return codec(kind).page(await self._checked("GET", with_query(path, list_pairs(query))))
+        accept = _form(kind, "PartialObjectMetadataList")
+        return codec(kind).page(await self._checked("GET", with_query(path, list_pairs(query)), accept=accept))
 
     @asynccontextmanager
     async def watch(
@@ -164,7 +174,9 @@ class RestClient:
         async def open_(version: str, initial: bool, seconds: int) -> LineStream:
             pairs = watch_pairs(query, version, initial, seconds)
             # The server ends it after `seconds`, silent or not; a while longer and it is lost.
-            return LineStream(await self._transport.stream(with_query(path, pairs), seconds=seconds + GRACE_SECONDS))
+            accept = _form(kind, "PartialObjectMetadata")
+            lasting = seconds + GRACE_SECONDS
+            return LineStream(await self._transport.stream(with_query(path, pairs), accept=accept, seconds=lasting))
 
         watching: Watch[Any] = Watch(
             open_,

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from conformance.client.api import CONFIGMAPS, NAMESPACES, PODS, SECRETS, Api, configmap
 from conformance.client.widget import widget
-from homeport.api.meta import Resource
+from homeport.api.meta import Object, Resource, resource
 from homeport.client.errors import BadRequest, Timeout
 from homeport.client.protocol import Key, MergePatch, Page, Query
 
@@ -238,3 +238,23 @@ async def test_a_cluster_wide_kind_is_listed_without_namespace(api: Api) -> None
     page = await api.client.list(NAMESPACES, Query(fields=f"metadata.name={api.ns}"))
     assert names(page) == [api.ns]
     assert (await api.client.get(NAMESPACES, Key("", api.ns)))["status"] == {"phase": "Active"}
+
+
+@resource("", "v1", "ConfigMap", "configmaps")
+class NamedOnly(Object):
+    """A type that has metadata and nothing else."""
+
+
+async def test_of_a_type_without_content_only_the_metadata_is_asked_for(five: Api) -> None:
+    page = await five.client.list(NamedOnly, five.query())
+    assert [(item.kind, item.metadata.name) for item in page.items] == [("ConfigMap", name) for name in "abcde"]
+    assert page.items[0].metadata.labels == {"name": "a", "half": "first"}
+    async with five.client.watch(NamedOnly, five.query(resource_version=page.resource_version)) as events:
+        await five.client.patch(CONFIGMAPS, five.key("a"), MergePatch({"data": {"k": "other"}}))
+        event = await anext(events)
+    assert (event.type, event.object.kind, event.object.metadata.name) == ("MODIFIED", "ConfigMap", "a")
+    assert event.resource_version == event.object.metadata.resource_version
+    async with five.client.watch(NamedOnly, five.query(), initial_events=True) as events:
+        seen = [await anext(events) for _ in range(6)]
+    assert [item.object.metadata.name for item in seen[:5]] == list("abcde")
+    assert seen[5].initial_events_end
