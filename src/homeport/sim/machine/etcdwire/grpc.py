@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from homeport.sim.machine.etcdwire.hpack import Decoder, HpackError, encode
+from homeport.machinery.hpack import Decoder, HpackError, encode
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 UNIMPLEMENTED = 12

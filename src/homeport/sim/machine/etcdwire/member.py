@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Callable
 from typing import Protocol
 
+from homeport.machinery.protowire import field, nested, number_of, parse
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.grpc import Call, GrpcConnection, Status
-from homeport.sim.machine.etcdwire.message import field, nested, number_of, parse
 from homeport.sim.machine.workload.authority import Authority, now_of
 from homeport.sim.machine.workload.etcd import Etcd, EtcdError, Member
 

@@ -1,4 +1,4 @@
-"""Protocol buffers, by hand: the few messages of etcd are numbers, texts and lists of messages."""
+"""Protocol buffers, by hand: for the few messages that are numbers, texts and lists of messages."""
 
 from __future__ import annotations
 
