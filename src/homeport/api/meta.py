@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
+
+from homeport.api.schema import Needed
 
 T = TypeVar("T", bound=type)
 
@@ -125,3 +128,59 @@ class Unstructured(dict[str, Any]):
     @property
     def resource_version(self) -> str:
         return str(self.metadata.get("resourceVersion", ""))
+
+
+class _Part(NamedTuple):
+    """How `wire` writes a field of a struct."""
+
+    attribute: str
+    name: str
+    default: Any
+    kept: bool  # though it has its default value
+    struct: bool  # never None, so that an empty one says nothing
+
+
+@functools.cache
+def _parts(cls: type[msgspec.Struct]) -> tuple[_Part, ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    parts = []
+    for field in msgspec.structs.fields(cls):
+        factory = field.default_factory
+        default = field.default if factory is msgspec.NODEFAULT else factory()
+        struct = isinstance(default, msgspec.Struct)
+        needed = Needed() in getattr(hints[field.name], "__metadata__", ())
+        kept = needed and (struct or isinstance(default, int | float))
+        parts.append(_Part(field.name, field.encode_name, default, kept, struct))
+    return tuple(parts)
+
+
+def wire(value: Any) -> Any:
+    """The JSON of an object or a part of one, without the nested structs that nobody filled in.
+
+    A required number or struct is written though it is empty, since that is a value, if its struct is written at all.
+    """
+    if isinstance(value, msgspec.Struct):
+        return _wire_struct(value)[0]
+    if isinstance(value, dict):
+        return {key: wire(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [wire(item) for item in value]
+    return value
+
+
+def _wire_struct(value: msgspec.Struct) -> tuple[dict[str, Any], bool]:
+    """The JSON, and whether anything in it was filled in."""
+    out: dict[str, Any] = {}
+    filled = False
+    for part in _parts(type(value)):
+        item = getattr(value, part.attribute)
+        if part.struct:
+            written, said = _wire_struct(item)
+        elif item is None:
+            continue
+        else:
+            written, said = wire(item), item != part.default
+        if said or part.kept:
+            out[part.name] = written
+        filled = filled or said
+    return out, filled

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 import orjson
 
-from homeport.api.meta import Model, Object, Resource, Unstructured
+from homeport.api.meta import Model, Object, Resource, Unstructured, wire
 from homeport.client.errors import BadRequest, Internal, from_status
 from homeport.client.protocol import Event, EventType, Page
 
@@ -167,7 +167,7 @@ def encode(obj: Object | Mapping[str, Any], resource: Resource | None) -> bytes:
         if isinstance(obj, Object):
             if resource is not None and not (obj.kind and obj.api_version):
                 obj = msgspec.structs.replace(obj, api_version=resource.api_version, kind=resource.kind)
-            return msgspec.json.encode(obj)
+            return orjson.dumps(wire(obj))
         if resource is not None and not ("kind" in obj and "apiVersion" in obj):
             obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         return orjson.dumps(obj)

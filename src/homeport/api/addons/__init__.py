@@ -1,0 +1,1 @@
+"""Types of addons.cluster.x-k8s.io."""

@@ -1,0 +1,69 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.field import Conditions, LabelSelector, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class ResourceBinding(Model):
+    applied: Required[bool | None] = None
+    hash: Annotated[str, Size(1, 256)] = ""
+    kind: Required[Annotated[str, Enum(("Secret", "ConfigMap"))]] = ""
+    last_applied_time: Time | None = None
+    name: Required[Annotated[str, Size(1, 253)]] = ""
+
+
+class ResourceSetBinding(Model):
+    cluster_resource_set_name: Required[Annotated[str, Size(1, 253)]] = ""
+    resources: Annotated[list[ResourceBinding], Size(None, 100), ListType("atomic")] = []
+
+
+class ClusterResourceSetBindingSpec(Model):
+    bindings: Annotated[list[ResourceSetBinding], Size(None, 100), ListType("atomic")] = []
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+
+
+@resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSetBinding", "clusterresourcesetbindings")
+class ClusterResourceSetBinding(Object):
+    spec: Required[ClusterResourceSetBindingSpec] = msgspec.field(default_factory=ClusterResourceSetBindingSpec)
+
+
+class ResourceRef(Model):
+    kind: Required[Annotated[str, Enum(("Secret", "ConfigMap"))]] = ""
+    name: Required[Annotated[str, Size(1, 253)]] = ""
+
+
+class ClusterResourceSetSpec(Model):
+    cluster_selector: Required[LabelSelector] = {}
+    resources: Required[Annotated[list[ResourceRef], Size(1, 100), ListType("atomic")]] = []
+    strategy: Annotated[str, Enum(("ApplyOnce", "Reconcile"))] = ""
+
+
+class ClusterResourceSetV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+
+
+class ClusterResourceSetDeprecatedStatus(Model):
+    v1beta1: ClusterResourceSetV1Beta1DeprecatedStatus = msgspec.field(
+        default_factory=ClusterResourceSetV1Beta1DeprecatedStatus
+    )
+
+
+class ClusterResourceSetStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    conditions: Conditions = []
+    deprecated: ClusterResourceSetDeprecatedStatus = msgspec.field(default_factory=ClusterResourceSetDeprecatedStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+
+
+@resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSet", "clusterresourcesets")
+class ClusterResourceSet(Object):
+    spec: Required[ClusterResourceSetSpec] = msgspec.field(default_factory=ClusterResourceSetSpec)
+    status: ClusterResourceSetStatus = msgspec.field(default_factory=ClusterResourceSetStatus)

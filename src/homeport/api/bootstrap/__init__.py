@@ -1,0 +1,1 @@
+"""Types of bootstrap.cluster.x-k8s.io."""

@@ -1,0 +1,103 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.meta import Model
+from homeport.api.schema import Enum, Range, Required, Rule, Size
+
+
+class Filesystem(Model):
+    device: Required[Annotated[str, Size(1, 256)]] = ""
+    extra_opts: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
+    filesystem: Required[Annotated[str, Size(1, 128)]] = ""
+    label: Annotated[str, Size(1, 512)] = ""
+    overwrite: bool | None = None
+    partition: Annotated[str, Size(1, 128)] | None = None
+    replace_fs: Annotated[str, Size(1, 128)] | None = msgspec.field(default=None, name="replaceFS")
+
+
+class PartitionSpec(Model):
+    partition_type: Annotated[
+        str,
+        Size(1, 36),
+        Rule(
+            "self.matches('^(Linux|LinuxSwap|LinuxRAID|LVM|Fat32|NTFS|LinuxExtended|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')",
+            "must be Linux, LinuxSwap, LinuxRAID, LVM, Fat32, NTFS, LinuxExtended or the GUID of a partition type",
+        ),
+    ] = ""
+    percentage: Required[Annotated[int, Range(1, 100)]] = 0
+
+
+class Partition(Model):
+    device: Required[Annotated[str, Size(1, 256)]] = ""
+    disk_layout: Annotated[list[PartitionSpec], Size(1, 100)] = []
+    layout: Required[bool] = False
+    overwrite: bool | None = None
+    table_type: Annotated[str, Enum(("mbr", "gpt"))] | None = None
+
+
+class DiskSetup(Model):
+    filesystems: Annotated[list[Filesystem], Size(None, 100)] = []
+    partitions: Annotated[list[Partition], Size(None, 100)] = []
+
+
+class SecretFileSource(Model):
+    key: Required[Annotated[str, Size(1, 256)]] = ""
+    name: Required[Annotated[str, Size(1, 253)]] = ""
+
+
+class FileSource(Model):
+    secret: Required[SecretFileSource] = msgspec.field(default_factory=SecretFileSource)
+
+
+class File(Model):
+    append: bool = False
+    content: Annotated[str, Size(1, 10240)] = ""
+    content_format: Annotated[str, Enum(("Raw", "Template"))] = ""
+    content_from: FileSource | None = None
+    encoding: Annotated[str, Enum(("base64", "gzip", "gzip+base64"))] = ""
+    owner: Annotated[str, Size(1, 256)] = ""
+    path: Required[Annotated[str, Size(1, 512)]] = ""
+    permissions: Annotated[str, Size(1, 16)] = ""
+
+
+class ContainerLinuxConfig(Model):
+    additional_config: Annotated[str, Size(1, 32768)] = ""
+    strict: bool = False
+
+
+class IgnitionSpec(Model):
+    container_linux_config: ContainerLinuxConfig | None = None
+
+
+class NTP(Model):
+    enabled: bool | None = None
+    servers: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
+
+
+class SecretPasswdSource(Model):
+    key: Required[Annotated[str, Size(1, 256)]] = ""
+    name: Required[Annotated[str, Size(1, 253)]] = ""
+
+
+class PasswdSource(Model):
+    secret: Required[SecretPasswdSource] = msgspec.field(default_factory=SecretPasswdSource)
+
+
+class User(Model):
+    gecos: Annotated[str, Size(1, 256)] | None = None
+    groups: Annotated[str, Size(1, 256)] | None = None
+    home_dir: Annotated[str, Size(1, 256)] | None = None
+    inactive: bool | None = None
+    lock_password: bool | None = None
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+    passwd: Annotated[str, Size(1, 256)] | None = None
+    passwd_from: PasswdSource | None = None
+    primary_group: Annotated[str, Size(1, 256)] | None = None
+    shell: Annotated[str, Size(1, 256)] | None = None
+    ssh_authorized_keys: Annotated[list[Annotated[str, Size(1, 2048)]], Size(None, 100)] = []
+    sudo: Annotated[str, Size(1, 256)] | None = None

@@ -1,0 +1,207 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.core.v1 import EnvVarSource, Taint
+from homeport.api.field import Time
+from homeport.api.meta import Model
+from homeport.api.schema import Enum, Format, Range, Required, Size
+
+
+class EnvVar(Model):
+    name: Required[str] = ""
+    value: str = ""
+    value_from: EnvVarSource | None = None
+
+
+class HostPathMount(Model):
+    host_path: Required[Annotated[str, Size(1, 512)]] = ""
+    mount_path: Required[Annotated[str, Size(1, 512)]] = ""
+    name: Required[Annotated[str, Size(1, 512)]] = ""
+    path_type: str = ""
+    read_only: bool = False
+
+
+class APIServer(Model):
+    cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(None, 100)] = msgspec.field(
+        default_factory=list, name="certSANs"
+    )
+    extra_args: dict[str, str] = {}
+    extra_envs: Annotated[list[EnvVar], Size(None, 100)] = []
+    extra_volumes: Annotated[list[HostPathMount], Size(None, 100)] = []
+    timeout_for_control_plane: str | None = None
+
+
+class ControlPlaneComponent(Model):
+    extra_args: dict[str, str] = {}
+    extra_envs: Annotated[list[EnvVar], Size(None, 100)] = []
+    extra_volumes: Annotated[list[HostPathMount], Size(None, 100)] = []
+
+
+class DNS(Model):
+    image_repository: Annotated[str, Size(1, 512)] = ""
+    image_tag: Annotated[str, Size(1, 256)] = ""
+
+
+class ExternalEtcd(Model):
+    ca_file: Required[Annotated[str, Size(1, 512)]] = ""
+    cert_file: Required[Annotated[str, Size(1, 512)]] = ""
+    endpoints: Required[Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 50)]] = []
+    key_file: Required[Annotated[str, Size(1, 512)]] = ""
+
+
+class LocalEtcd(Model):
+    data_dir: Annotated[str, Size(1, 512)] = ""
+    extra_args: dict[str, str] = {}
+    extra_envs: Annotated[list[EnvVar], Size(None, 100)] = []
+    image_repository: Annotated[str, Size(1, 512)] = ""
+    image_tag: Annotated[str, Size(1, 256)] = ""
+    peer_cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(None, 100)] = msgspec.field(
+        default_factory=list, name="peerCertSANs"
+    )
+    server_cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(None, 100)] = msgspec.field(
+        default_factory=list, name="serverCertSANs"
+    )
+
+
+class Etcd(Model):
+    external: ExternalEtcd | None = None
+    local: LocalEtcd | None = None
+
+
+class Networking(Model):
+    dns_domain: Annotated[str, Size(1, 253)] = ""
+    pod_subnet: Annotated[str, Size(1, 1024)] = ""
+    service_subnet: Annotated[str, Size(1, 1024)] = ""
+
+
+class ClusterConfiguration(Model):
+    api_server: APIServer = msgspec.field(default_factory=APIServer)
+    api_version: str = ""
+    ca_certificate_validity_period_days: Annotated[int, Range(1, 36500)] = 0
+    certificate_validity_period_days: Annotated[int, Range(1, 1095)] = 0
+    certificates_dir: Annotated[str, Size(1, 512)] = ""
+    cluster_name: Annotated[str, Size(1, 63)] = ""
+    control_plane_endpoint: Annotated[str, Size(1, 512)] = ""
+    controller_manager: ControlPlaneComponent = msgspec.field(default_factory=ControlPlaneComponent)
+    dns: DNS = msgspec.field(default_factory=DNS)
+    encryption_algorithm: Annotated[str, Enum(("ECDSA-P256", "ECDSA-P384", "RSA-2048", "RSA-3072", "RSA-4096"))] = ""
+    etcd: Etcd = msgspec.field(default_factory=Etcd)
+    feature_gates: dict[str, bool] = {}
+    image_repository: Annotated[str, Size(1, 512)] = ""
+    kind: str = ""
+    kubernetes_version: Annotated[str, Size(1, 256)] = ""
+    networking: Networking = msgspec.field(default_factory=Networking)
+    scheduler: ControlPlaneComponent = msgspec.field(default_factory=ControlPlaneComponent)
+
+
+class BootstrapToken(Model):
+    description: Annotated[str, Size(1, 512)] = ""
+    expires: Time | None = None
+    groups: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
+    token: Required[str | None] = None
+    ttl: str | None = None
+    usages: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
+
+
+class APIEndpoint(Model):
+    advertise_address: Annotated[str, Size(1, 39)] = ""
+    bind_port: int = 0
+
+
+class NodeRegistrationOptions(Model):
+    cri_socket: Annotated[str, Size(1, 512)] = ""
+    ignore_preflight_errors: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 50)] = []
+    image_pull_policy: Annotated[str, Enum(("Always", "IfNotPresent", "Never"))] = ""
+    image_pull_serial: bool | None = None
+    kubelet_extra_args: dict[str, str] = {}
+    name: Annotated[str, Size(1, 253)] = ""
+    taints: Annotated[list[Taint], Size(None, 100)] = []
+
+
+class Patches(Model):
+    directory: Annotated[str, Size(1, 512)] = ""
+
+
+class InitConfiguration(Model):
+    api_version: str = ""
+    bootstrap_tokens: Annotated[list[BootstrapToken], Size(None, 100)] = []
+    kind: str = ""
+    local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
+    node_registration: NodeRegistrationOptions = msgspec.field(default_factory=NodeRegistrationOptions)
+    patches: Patches | None = None
+    skip_phases: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 50)] = []
+
+
+class JoinControlPlane(Model):
+    local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
+
+
+class BootstrapTokenDiscovery(Model):
+    api_server_endpoint: Annotated[str, Size(1, 512)] = ""
+    ca_cert_hashes: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
+    token: Annotated[str, Size(1, 512)] = ""
+    unsafe_skip_ca_verification: bool = False
+
+
+class KubeConfigCluster(Model):
+    certificate_authority_data: Annotated[str, Size(1, 51200), Format("byte")] = ""
+    insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
+    proxy_url: Annotated[str, Size(1, 512)] = ""
+    server: Annotated[str, Size(1, 512)] = ""
+    tls_server_name: Annotated[str, Size(1, 512)] = ""
+
+
+class KubeConfigAuthProvider(Model):
+    config: dict[str, str] = {}
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+
+
+class KubeConfigAuthExecEnv(Model):
+    name: Required[Annotated[str, Size(1, 512)]] = ""
+    value: Required[Annotated[str, Size(1, 512)]] = ""
+
+
+class KubeConfigAuthExec(Model):
+    api_version: Annotated[str, Size(1, 512)] = ""
+    args: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
+    command: Required[Annotated[str, Size(1, 1024)]] = ""
+    env: Annotated[list[KubeConfigAuthExecEnv], Size(None, 100)] = []
+    provide_cluster_info: bool = False
+
+
+class KubeConfigUser(Model):
+    auth_provider: KubeConfigAuthProvider | None = None
+    exec: KubeConfigAuthExec | None = None
+
+
+class FileDiscoveryKubeConfig(Model):
+    cluster: KubeConfigCluster | None = None
+    user: Required[KubeConfigUser] = msgspec.field(default_factory=KubeConfigUser)
+
+
+class FileDiscovery(Model):
+    kube_config: FileDiscoveryKubeConfig | None = None
+    kube_config_path: Required[Annotated[str, Size(1, 512)]] = ""
+
+
+class Discovery(Model):
+    bootstrap_token: BootstrapTokenDiscovery | None = None
+    file: FileDiscovery | None = None
+    timeout: str | None = None
+    tls_bootstrap_token: Annotated[str, Size(1, 512)] = ""
+
+
+class JoinConfiguration(Model):
+    api_version: str = ""
+    ca_cert_path: Annotated[str, Size(1, 512)] = ""
+    control_plane: JoinControlPlane | None = None
+    discovery: Discovery = msgspec.field(default_factory=Discovery)
+    kind: str = ""
+    node_registration: NodeRegistrationOptions = msgspec.field(default_factory=NodeRegistrationOptions)
+    patches: Patches | None = None
+    skip_phases: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 50)] = []

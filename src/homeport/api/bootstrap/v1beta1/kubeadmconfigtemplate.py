@@ -1,0 +1,24 @@
+"""Types."""
+
+from __future__ import annotations
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfigSpec
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Required
+
+
+class KubeadmConfigTemplateResource(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
+
+
+class KubeadmConfigTemplateSpec(Model):
+    template: Required[KubeadmConfigTemplateResource] = msgspec.field(default_factory=KubeadmConfigTemplateResource)
+
+
+@resource("bootstrap.cluster.x-k8s.io", "v1beta1", "KubeadmConfigTemplate", "kubeadmconfigtemplates")
+class KubeadmConfigTemplate(Object):
+    spec: KubeadmConfigTemplateSpec = msgspec.field(default_factory=KubeadmConfigTemplateSpec)

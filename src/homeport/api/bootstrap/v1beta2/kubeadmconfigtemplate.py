@@ -1,0 +1,28 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
+from homeport.api.cluster.v1beta2.reference import TemplateMeta
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Mark, Required, Size
+
+
+class KubeadmConfigTemplateResource(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
+
+
+class KubeadmConfigTemplateSpec(Model):
+    template: Required[KubeadmConfigTemplateResource] = msgspec.field(default_factory=KubeadmConfigTemplateResource)
+
+
+@resource("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfigTemplate", "kubeadmconfigtemplates")
+class KubeadmConfigTemplate(Object):
+    spec: KubeadmConfigTemplateSpec = msgspec.field(default_factory=KubeadmConfigTemplateSpec)

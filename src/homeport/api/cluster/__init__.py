@@ -1,0 +1,1 @@
+"""Types of cluster.x-k8s.io."""

@@ -1,0 +1,96 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.cluster.v1beta1.reference import StatusUpgradePlanVersion, StatusVersion
+from homeport.api.cluster.v1beta1.topology import Topology
+from homeport.api.core.v1 import ObjectReference
+from homeport.api.field import Conditions, ConditionType, Long, OldCondition
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, ListType, Required, Size
+
+
+class ClusterAvailabilityGate(Model):
+    condition_type: Required[ConditionType] = ""
+    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
+
+
+class NetworkRanges(Model):
+    cidr_blocks: Required[Annotated[list[Annotated[str, Size(1, 43)]], Size(None, 100)]] = []
+
+
+class ClusterNetwork(Model):
+    api_server_port: int | None = None
+    pods: NetworkRanges | None = None
+    service_domain: Annotated[str, Size(1, 253)] = ""
+    services: NetworkRanges | None = None
+
+
+class APIEndpoint(Model):
+    host: Annotated[str, Size(None, 512)] = ""
+    port: int = 0
+
+
+class ClusterSpec(Model):
+    availability_gates: Annotated[
+        list[ClusterAvailabilityGate], Size(None, 32), ListType("map", ("conditionType",))
+    ] = []
+    cluster_network: ClusterNetwork | None = None
+    control_plane_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
+    control_plane_ref: ObjectReference | None = None
+    infrastructure_ref: ObjectReference | None = None
+    paused: bool = False
+    topology: Topology | None = None
+
+
+class FailureDomainSpec(Model):
+    attributes: dict[str, str] = {}
+    control_plane: bool = False
+
+
+class ClusterControlPlaneStatus(Model):
+    available_replicas: int | None = None
+    desired_replicas: int | None = None
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
+    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
+
+
+class WorkersStatus(Model):
+    available_replicas: int | None = None
+    desired_replicas: int | None = None
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
+    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
+
+
+class ClusterV1Beta2Status(Model):
+    conditions: Conditions = []
+    control_plane: ClusterControlPlaneStatus | None = None
+    workers: WorkersStatus | None = None
+
+
+class ClusterStatus(Model):
+    conditions: list[OldCondition] = []
+    control_plane_ready: bool = False
+    failure_domains: dict[str, FailureDomainSpec] = {}
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+    infrastructure_ready: bool = False
+    observed_generation: Long = 0
+    phase: Annotated[str, Enum(("Pending", "Provisioning", "Provisioned", "Deleting", "Failed", "Unknown"))] = ""
+    v1beta2: ClusterV1Beta2Status | None = None
+
+
+@resource("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters")
+class Cluster(Object):
+    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
+    status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)

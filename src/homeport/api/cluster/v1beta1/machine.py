@@ -1,0 +1,78 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.cluster.v1beta1.reference import MachineAddress, MachineTaint, TemplateMeta
+from homeport.api.core.v1 import NodeSystemInfo, ObjectReference
+from homeport.api.field import Conditions, ConditionType, Long, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, ListType, Required, Size
+
+
+class MachineReadinessGate(Model):
+    condition_type: Required[ConditionType] = ""
+    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
+
+
+class Bootstrap(Model):
+    config_ref: ObjectReference | None = None
+    data_secret_name: Annotated[str, Size(0, 253)] | None = None
+
+
+class MachineSpec(Model):
+    bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    failure_domain: Annotated[str, Size(1, 256)] | None = None
+    infrastructure_ref: Required[ObjectReference | None] = None
+    node_deletion_timeout: str | None = None
+    node_drain_timeout: str | None = None
+    node_volume_detach_timeout: str | None = None
+    provider_id: Annotated[str, Size(1, 512)] | None = None
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(None, 32), ListType("map", ("conditionType",))] = []
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    version: Annotated[str, Size(1, 256)] | None = None
+
+
+class MachineTemplateSpec(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
+
+
+class MachineDeletionStatus(Model):
+    node_drain_start_time: Time | None = None
+    wait_for_node_volume_detach_start_time: Time | None = None
+    wait_for_pre_drain_hook_start_time: Time | None = None
+    wait_for_pre_terminate_hook_start_time: Time | None = None
+
+
+class MachineV1Beta2Status(Model):
+    conditions: Conditions = []
+
+
+class MachineStatus(Model):
+    addresses: list[MachineAddress] = []
+    bootstrap_ready: bool = False
+    certificates_expiry_date: Time | None = None
+    conditions: list[OldCondition] = []
+    deletion: MachineDeletionStatus | None = None
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+    infrastructure_ready: bool = False
+    last_updated: Time | None = None
+    node_info: NodeSystemInfo | None = None
+    node_ref: ObjectReference | None = None
+    observed_generation: Long = 0
+    phase: Annotated[
+        str, Enum(("Pending", "Provisioning", "Provisioned", "Running", "Deleting", "Deleted", "Failed", "Unknown"))
+    ] = ""
+    v1beta2: MachineV1Beta2Status | None = None
+
+
+@resource("cluster.x-k8s.io", "v1beta1", "Machine", "machines")
+class Machine(Object):
+    spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
+    status: MachineStatus = msgspec.field(default_factory=MachineStatus)

@@ -1,0 +1,70 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy, StatusVersion
+from homeport.api.field import Conditions, IntOrString, LabelSelector, Long, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, ListType, Required, Size
+
+
+class RemediationStrategy(Model):
+    max_in_flight: IntOrString | None = None
+
+
+class MachineRollingUpdateDeployment(Model):
+    delete_policy: Annotated[str, Enum(("Random", "Newest", "Oldest"))] | None = None
+    max_surge: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class MachineDeploymentStrategy(Model):
+    remediation: RemediationStrategy | None = None
+    rolling_update: MachineRollingUpdateDeployment | None = None
+    type: Annotated[str, Enum(("RollingUpdate", "OnDelete"))] = ""
+
+
+class MachineDeploymentSpec(Model):
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    machine_naming_strategy: MachineNamingStrategy | None = None
+    min_ready_seconds: int | None = None
+    paused: bool = False
+    progress_deadline_seconds: int | None = None
+    replicas: int | None = None
+    revision_history_limit: int | None = None
+    rollout_after: Time | None = None
+    selector: Required[LabelSelector] = {}
+    strategy: MachineDeploymentStrategy | None = None
+    template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
+
+
+class MachineDeploymentV1Beta2Status(Model):
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    ready_replicas: int | None = None
+    up_to_date_replicas: int | None = None
+
+
+class MachineDeploymentStatus(Model):
+    available_replicas: int = 0
+    conditions: list[OldCondition] = []
+    observed_generation: Long = 0
+    phase: Annotated[str, Enum(("ScalingUp", "ScalingDown", "Running", "Failed", "Unknown"))] = ""
+    ready_replicas: int = 0
+    replicas: int = 0
+    selector: Annotated[str, Size(1, 4096)] = ""
+    unavailable_replicas: int = 0
+    updated_replicas: int = 0
+    v1beta2: MachineDeploymentV1Beta2Status | None = None
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta1", "MachineDeployment", "machinedeployments")
+class MachineDeployment(Object):
+    spec: MachineDeploymentSpec = msgspec.field(default_factory=MachineDeploymentSpec)
+    status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

@@ -1,0 +1,116 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta1.machinedeployment import MachineDeploymentStrategy
+from homeport.api.cluster.v1beta1.machinehealthcheck import UnhealthyCondition, UnhealthyMachineCondition
+from homeport.api.cluster.v1beta1.reference import MachineTaint, TemplateMeta
+from homeport.api.core.v1 import ObjectReference
+from homeport.api.field import IntOrString, Namespace, Raw, Time
+from homeport.api.meta import Model
+from homeport.api.schema import ListType, Mark, Pattern, Required, Size
+
+
+class MachineHealthCheckTopology(Model):
+    enable: bool | None = None
+    max_unhealthy: IntOrString | None = None
+    node_startup_timeout: str | None = None
+    remediation_template: ObjectReference | None = None
+    unhealthy_conditions: Annotated[list[UnhealthyCondition], Size(None, 100)] = []
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] | None = None
+
+
+class ControlPlaneTopologyRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+
+
+class ClusterVariable(Model):
+    definition_from: Annotated[str, Size(None, 256)] = ""
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+    value: Required[Raw] = None
+
+
+class ControlPlaneVariables(Model):
+    overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
+
+
+class ControlPlaneTopology(Model):
+    machine_health_check: MachineHealthCheckTopology | None = None
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    node_deletion_timeout: str | None = None
+    node_drain_timeout: str | None = None
+    node_volume_detach_timeout: str | None = None
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(None, 32), ListType("map", ("conditionType",))] = []
+    replicas: int | None = None
+    rollout: ControlPlaneTopologyRolloutSpec = msgspec.field(default_factory=ControlPlaneTopologyRolloutSpec)
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: ControlPlaneVariables | None = None
+
+
+class MachineDeploymentTopologyRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+
+
+class MachineDeploymentVariables(Model):
+    overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
+
+
+class MachineDeploymentTopology(Model):
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    failure_domain: Annotated[str, Size(1, 256)] | None = None
+    machine_health_check: MachineHealthCheckTopology | None = None
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: int | None = None
+    name: Required[Annotated[str, Size(1, 63)]] = ""
+    node_deletion_timeout: str | None = None
+    node_drain_timeout: str | None = None
+    node_volume_detach_timeout: str | None = None
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(None, 32), ListType("map", ("conditionType",))] = []
+    replicas: int | None = None
+    rollout: MachineDeploymentTopologyRolloutSpec = msgspec.field(default_factory=MachineDeploymentTopologyRolloutSpec)
+    strategy: MachineDeploymentStrategy | None = None
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: MachineDeploymentVariables | None = None
+
+
+class MachinePoolVariables(Model):
+    overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
+
+
+class MachinePoolTopology(Model):
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: int | None = None
+    name: Required[Annotated[str, Size(1, 63)]] = ""
+    node_deletion_timeout: str | None = None
+    node_drain_timeout: str | None = None
+    node_volume_detach_timeout: str | None = None
+    replicas: int | None = None
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: MachinePoolVariables | None = None
+
+
+class WorkersTopology(Model):
+    machine_deployments: Annotated[list[MachineDeploymentTopology], Size(None, 2000), ListType("map", ("name",))] = []
+    machine_pools: Annotated[list[MachinePoolTopology], Size(None, 2000), ListType("map", ("name",))] = []
+
+
+class Topology(Model):
+    class_: Required[Annotated[str, Size(1, 253)]] = ""
+    class_namespace: Namespace = ""
+    control_plane: ControlPlaneTopology = msgspec.field(default_factory=ControlPlaneTopology)
+    rollout_after: Time | None = None
+    variables: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
+    version: Required[Annotated[str, Size(1, 256)]] = ""
+    workers: WorkersTopology | None = None

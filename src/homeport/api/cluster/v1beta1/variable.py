@@ -1,0 +1,94 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.field import Long, Raw
+from homeport.api.meta import Model
+from homeport.api.schema import Default, Enum, ListType, Required, Size
+
+
+class ClusterClassVariableMetadata(Model):
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
+class ValidationRule(Model):
+    field_path: Annotated[str, Size(1, 512)] = ""
+    message: Annotated[str, Size(1, 512)] = ""
+    message_expression: Annotated[str, Size(1, 1024)] = ""
+    reason: Annotated[
+        str,
+        Enum(("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")),
+        Default("FieldValueInvalid"),
+    ] = ""
+    rule: Required[Annotated[str, Size(1, 4096)]] = ""
+
+
+class VariableSchemaMetadata(Model):
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
+class JSONSchemaProps(Model):
+    additional_properties: Raw = None
+    all_of: Raw = None
+    any_of: Raw = None
+    default: Raw = None
+    description: Annotated[str, Size(1, 4096)] = ""
+    enum: Annotated[list[Raw], Size(None, 100)] = []
+    example: Raw = None
+    exclusive_maximum: bool = False
+    exclusive_minimum: bool = False
+    format: Annotated[str, Size(1, 32)] = ""
+    items: Raw = None
+    max_items: Long | None = None
+    max_length: Long | None = None
+    max_properties: Long | None = None
+    maximum: Long | None = None
+    min_items: Long | None = None
+    min_length: Long | None = None
+    min_properties: Long | None = None
+    minimum: Long | None = None
+    not_: Raw = None
+    one_of: Raw = None
+    pattern: Annotated[str, Size(1, 512)] = ""
+    properties: Raw = None
+    required: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 1000)] = []
+    type: Annotated[str, Enum(("object", "array", "string", "integer", "number", "boolean"))] = ""
+    unique_items: bool = False
+    x_kubernetes_int_or_string: bool = msgspec.field(default=False, name="x-kubernetes-int-or-string")
+    x_kubernetes_preserve_unknown_fields: bool = msgspec.field(
+        default=False, name="x-kubernetes-preserve-unknown-fields"
+    )
+    x_kubernetes_validations: Annotated[list[ValidationRule], Size(None, 100), ListType("map", ("rule",))] = (
+        msgspec.field(default_factory=list, name="x-kubernetes-validations")
+    )
+    x_metadata: VariableSchemaMetadata | None = msgspec.field(default=None, name="x-metadata")
+
+
+class VariableSchema(Model):
+    open_api_v3_schema: Required[JSONSchemaProps] = msgspec.field(default_factory=JSONSchemaProps)
+
+
+class ClusterClassVariable(Model):
+    metadata: ClusterClassVariableMetadata = msgspec.field(default_factory=ClusterClassVariableMetadata)
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+    required: Required[bool] = False
+    schema: Required[VariableSchema] = msgspec.field(default_factory=VariableSchema)
+
+
+class ClusterClassStatusVariableDefinition(Model):
+    from_: Required[Annotated[str, Size(1, 256)]] = ""
+    metadata: ClusterClassVariableMetadata = msgspec.field(default_factory=ClusterClassVariableMetadata)
+    required: Required[bool] = False
+    schema: Required[VariableSchema] = msgspec.field(default_factory=VariableSchema)
+
+
+class ClusterClassStatusVariable(Model):
+    definitions: Required[Annotated[list[ClusterClassStatusVariableDefinition], Size(None, 100)]] = []
+    definitions_conflict: bool = False
+    name: Required[Annotated[str, Size(1, 256)]] = ""

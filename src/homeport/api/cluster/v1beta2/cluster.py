@@ -1,0 +1,112 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.reference import ContractRef, StatusUpgradePlanVersion, StatusVersion
+from homeport.api.cluster.v1beta2.topology import Topology
+from homeport.api.field import Conditions, ConditionType, OldCondition, Port
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class ClusterAvailabilityGate(Model):
+    condition_type: Required[ConditionType] = ""
+    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
+
+
+class NetworkRanges(Model):
+    cidr_blocks: Required[Annotated[list[Annotated[str, Size(1, 43)]], Size(1, 100), ListType("atomic")]] = []
+
+
+class ClusterNetwork(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    api_server_port: Port = 0
+    pods: NetworkRanges = msgspec.field(default_factory=NetworkRanges)
+    service_domain: Annotated[str, Size(1, 253)] = ""
+    services: NetworkRanges = msgspec.field(default_factory=NetworkRanges)
+
+
+class APIEndpoint(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    host: Annotated[str, Size(1, 512)] = ""
+    port: Port = 0
+
+
+class ClusterSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    availability_gates: Annotated[list[ClusterAvailabilityGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    cluster_network: ClusterNetwork = msgspec.field(default_factory=ClusterNetwork)
+    control_plane_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
+    control_plane_ref: ContractRef | None = None
+    infrastructure_ref: ContractRef | None = None
+    paused: bool | None = None
+    topology: Topology = msgspec.field(default_factory=Topology)
+
+
+class ClusterControlPlaneStatus(Model):
+    available_replicas: int | None = None
+    desired_replicas: int | None = None
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
+    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
+
+
+class ClusterV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+
+
+class ClusterDeprecatedStatus(Model):
+    v1beta1: ClusterV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterV1Beta1DeprecatedStatus)
+
+
+class FailureDomain(Model):
+    attributes: dict[str, str] = {}
+    control_plane: bool | None = None
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+
+
+class ClusterInitializationStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    control_plane_initialized: bool | None = None
+    infrastructure_provisioned: bool | None = None
+
+
+class WorkersStatus(Model):
+    available_replicas: int | None = None
+    desired_replicas: int | None = None
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
+    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
+
+
+class ClusterStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    conditions: Conditions = []
+    control_plane: ClusterControlPlaneStatus = msgspec.field(default_factory=ClusterControlPlaneStatus)
+    deprecated: ClusterDeprecatedStatus = msgspec.field(default_factory=ClusterDeprecatedStatus)
+    failure_domains: Annotated[list[FailureDomain], Size(1, 100), ListType("map", ("name",))] = []
+    initialization: ClusterInitializationStatus = msgspec.field(default_factory=ClusterInitializationStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    phase: Annotated[str, Enum(("Pending", "Provisioning", "Provisioned", "Deleting", "Failed", "Unknown"))] = ""
+    workers: WorkersStatus = msgspec.field(default_factory=WorkersStatus)
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters")
+class Cluster(Object):
+    spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
+    status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)

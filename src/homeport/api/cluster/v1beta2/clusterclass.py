@@ -1,0 +1,102 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.cluster import ClusterAvailabilityGate
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.patch import ClusterClassPatch
+from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta2.template import (
+    ClusterClassTemplateReference,
+    ControlPlaneClassHealthCheck,
+    ControlPlaneClassMachineDeletionSpec,
+    ControlPlaneClassMachineInfrastructureTemplate,
+    ControlPlaneClassNamingSpec,
+    MachineDeploymentClass,
+    MachinePoolClass,
+)
+from homeport.api.cluster.v1beta2.variable import ClusterClassStatusVariable, ClusterClassVariable
+from homeport.api.field import Conditions, OldCondition
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Format, ListType, Mark, Range, Required, Size
+
+
+class ControlPlaneClass(Model):
+    deletion: ControlPlaneClassMachineDeletionSpec = msgspec.field(default_factory=ControlPlaneClassMachineDeletionSpec)
+    health_check: ControlPlaneClassHealthCheck = msgspec.field(default_factory=ControlPlaneClassHealthCheck)
+    machine_infrastructure: ControlPlaneClassMachineInfrastructureTemplate = msgspec.field(
+        default_factory=ControlPlaneClassMachineInfrastructureTemplate
+    )
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    naming: ControlPlaneClassNamingSpec = msgspec.field(default_factory=ControlPlaneClassNamingSpec)
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class InfrastructureClassNamingSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template: Annotated[str, Size(1, 1024)] = ""
+
+
+class InfrastructureClass(Model):
+    naming: InfrastructureClassNamingSpec = msgspec.field(default_factory=InfrastructureClassNamingSpec)
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class ClusterClassUpgradeExternal(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    generate_upgrade_plan_extension: Annotated[str, Size(1, 512)] = ""
+
+
+class ClusterClassUpgrade(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    external: ClusterClassUpgradeExternal = msgspec.field(default_factory=ClusterClassUpgradeExternal)
+
+
+class WorkersClass(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    machine_deployments: Annotated[list[MachineDeploymentClass], Size(1, 100), ListType("map", ("class",))] = []
+    machine_pools: Annotated[list[MachinePoolClass], Size(1, 100), ListType("map", ("class",))] = []
+
+
+class ClusterClassSpec(Model):
+    availability_gates: Annotated[list[ClusterAvailabilityGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    control_plane: Required[ControlPlaneClass] = msgspec.field(default_factory=ControlPlaneClass)
+    infrastructure: Required[InfrastructureClass] = msgspec.field(default_factory=InfrastructureClass)
+    kubernetes_versions: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 100), ListType("atomic")] = []
+    patches: Annotated[list[ClusterClassPatch], Size(1, 1000), ListType("atomic")] = []
+    upgrade: ClusterClassUpgrade = msgspec.field(default_factory=ClusterClassUpgrade)
+    variables: Annotated[list[ClusterClassVariable], Size(1, 1000), ListType("atomic")] = []
+    workers: WorkersClass = msgspec.field(default_factory=WorkersClass)
+
+
+class ClusterClassV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+
+
+class ClusterClassDeprecatedStatus(Model):
+    v1beta1: ClusterClassV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterClassV1Beta1DeprecatedStatus)
+
+
+class ClusterClassStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    conditions: Conditions = []
+    deprecated: ClusterClassDeprecatedStatus = msgspec.field(default_factory=ClusterClassDeprecatedStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    variables: Annotated[list[ClusterClassStatusVariable], Size(None, 1000), ListType("atomic")] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "ClusterClass", "clusterclasses")
+class ClusterClass(Object):
+    spec: Required[ClusterClassSpec] = msgspec.field(default_factory=ClusterClassSpec)
+    status: ClusterClassStatus = msgspec.field(default_factory=ClusterClassStatus)

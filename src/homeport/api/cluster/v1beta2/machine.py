@@ -1,0 +1,115 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.reference import ContractRef, MachineAddress, MachineTaint, TemplateMeta
+from homeport.api.core.v1 import NodeSystemInfo
+from homeport.api.field import Conditions, ConditionType, Count, Name, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class MachineReadinessGate(Model):
+    condition_type: Required[ConditionType] = ""
+    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
+
+
+class Bootstrap(Model):
+    config_ref: ContractRef | None = None
+    data_secret_name: Annotated[str, Size(0, 253)] | None = None
+
+
+class MachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class MachineSpec(Model):
+    bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    deletion: MachineDeletionSpec = msgspec.field(default_factory=MachineDeletionSpec)
+    failure_domain: Annotated[str, Size(1, 256)] = ""
+    infrastructure_ref: Required[ContractRef | None] = None
+    min_ready_seconds: Count | None = None
+    provider_id: Annotated[str, Size(1, 512)] = ""
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    version: Annotated[str, Size(1, 256)] = ""
+
+
+class MachineTemplateSpec(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
+
+
+class MachineDeletionStatus(Model):
+    node_drain_start_time: Time | None = None
+    wait_for_node_volume_detach_start_time: Time | None = None
+    wait_for_pre_drain_hook_start_time: Time | None = None
+    wait_for_pre_terminate_hook_start_time: Time | None = None
+
+
+class MachineV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+
+
+class MachineDeprecatedStatus(Model):
+    v1beta1: MachineV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineV1Beta1DeprecatedStatus)
+
+
+class MachineInitializationStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    bootstrap_data_secret_created: bool | None = None
+    infrastructure_provisioned: bool | None = None
+
+
+class MachineNodeReference(Model):
+    name: Required[Name] = ""
+
+
+class MachineStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    addresses: Annotated[list[MachineAddress], Size(None, 256), ListType("atomic")] = []
+    certificates_expiry_date: Time | None = None
+    conditions: Conditions = []
+    deletion: MachineDeletionStatus = msgspec.field(default_factory=MachineDeletionStatus)
+    deprecated: MachineDeprecatedStatus = msgspec.field(default_factory=MachineDeprecatedStatus)
+    failure_domain: Annotated[str, Size(1, 256)] = ""
+    initialization: MachineInitializationStatus = msgspec.field(default_factory=MachineInitializationStatus)
+    last_updated: Time | None = None
+    node_info: NodeSystemInfo = msgspec.field(default_factory=NodeSystemInfo)
+    node_ref: MachineNodeReference | None = None
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    phase: Annotated[
+        str,
+        Enum(
+            (
+                "Pending",
+                "Provisioning",
+                "Provisioned",
+                "Running",
+                "Updating",
+                "Deleting",
+                "Deleted",
+                "Failed",
+                "Unknown",
+            )
+        ),
+    ] = ""
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines")
+class Machine(Object):
+    spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
+    status: MachineStatus = msgspec.field(default_factory=MachineStatus)

@@ -1,0 +1,95 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta2.reference import MachineNamingSpec, StatusVersion
+from homeport.api.field import Conditions, IntOrString, LabelSelector, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class MachineDeploymentDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
+
+
+class MachineDeploymentRemediationSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_in_flight: IntOrString | None = None
+
+
+class MachineDeploymentRolloutStrategyRollingUpdate(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_surge: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class MachineDeploymentRolloutStrategy(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    rolling_update: MachineDeploymentRolloutStrategyRollingUpdate = msgspec.field(
+        default_factory=MachineDeploymentRolloutStrategyRollingUpdate
+    )
+    type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
+
+
+class MachineDeploymentRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+    strategy: MachineDeploymentRolloutStrategy = msgspec.field(default_factory=MachineDeploymentRolloutStrategy)
+
+
+class MachineDeploymentSpec(Model):
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    deletion: MachineDeploymentDeletionSpec = msgspec.field(default_factory=MachineDeploymentDeletionSpec)
+    machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
+    paused: bool | None = None
+    remediation: MachineDeploymentRemediationSpec = msgspec.field(default_factory=MachineDeploymentRemediationSpec)
+    replicas: int | None = None
+    rollout: MachineDeploymentRolloutSpec = msgspec.field(default_factory=MachineDeploymentRolloutSpec)
+    selector: Required[LabelSelector] = {}
+    template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
+
+
+class MachineDeploymentV1Beta1DeprecatedStatus(Model):
+    available_replicas: int = 0
+    conditions: list[OldCondition] = []
+    ready_replicas: int = 0
+    unavailable_replicas: int = 0
+    updated_replicas: int = 0
+
+
+class MachineDeploymentDeprecatedStatus(Model):
+    v1beta1: MachineDeploymentV1Beta1DeprecatedStatus = msgspec.field(
+        default_factory=MachineDeploymentV1Beta1DeprecatedStatus
+    )
+
+
+class MachineDeploymentStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    deprecated: MachineDeploymentDeprecatedStatus = msgspec.field(default_factory=MachineDeploymentDeprecatedStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    phase: Annotated[str, Enum(("ScalingUp", "ScalingDown", "Running", "Failed", "Unknown"))] = ""
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    selector: Annotated[str, Size(1, 4096)] = ""
+    up_to_date_replicas: int | None = None
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "MachineDeployment", "machinedeployments")
+class MachineDeployment(Object):
+    spec: Required[MachineDeploymentSpec] = msgspec.field(default_factory=MachineDeploymentSpec)
+    status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

@@ -1,0 +1,104 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.field import (
+    Conditions,
+    Count,
+    IntOrString,
+    Kind,
+    LabelSelector,
+    MachineConditionType,
+    Name,
+    OldCondition,
+    Truth,
+)
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Format, ListType, Mark, Pattern, Range, Required, Size
+
+
+class UnhealthyMachineCondition(Model):
+    status: Required[Truth] = ""
+    timeout_seconds: Required[Count | None] = None
+    type: Required[MachineConditionType] = ""
+
+
+class UnhealthyNodeCondition(Model):
+    status: Required[Annotated[str, Size(1)]] = ""
+    timeout_seconds: Required[Count | None] = None
+    type: Required[Annotated[str, Size(1)]] = ""
+
+
+class MachineHealthCheckRemediationTemplateReference(Model):
+    api_version: Required[
+        Annotated[
+            str,
+            Size(1, 317),
+            Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$"),
+        ]
+    ] = ""
+    kind: Required[Kind] = ""
+    name: Required[Name] = ""
+
+
+class MachineHealthCheckChecks(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_startup_timeout_seconds: Count | None = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
+
+
+class MachineHealthCheckRemediationTriggerIf(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
+    unhealthy_less_than_or_equal_to: IntOrString | None = None
+
+
+class MachineHealthCheckRemediation(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template_ref: MachineHealthCheckRemediationTemplateReference | None = None
+    trigger_if: MachineHealthCheckRemediationTriggerIf = msgspec.field(
+        default_factory=MachineHealthCheckRemediationTriggerIf
+    )
+
+
+class MachineHealthCheckSpec(Model):
+    checks: MachineHealthCheckChecks = msgspec.field(default_factory=MachineHealthCheckChecks)
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    remediation: MachineHealthCheckRemediation = msgspec.field(default_factory=MachineHealthCheckRemediation)
+    selector: Required[LabelSelector] = {}
+
+
+class MachineHealthCheckV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+
+
+class MachineHealthCheckDeprecatedStatus(Model):
+    v1beta1: MachineHealthCheckV1Beta1DeprecatedStatus = msgspec.field(
+        default_factory=MachineHealthCheckV1Beta1DeprecatedStatus
+    )
+
+
+class MachineHealthCheckStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    conditions: Conditions = []
+    current_healthy: Count | None = None
+    deprecated: MachineHealthCheckDeprecatedStatus = msgspec.field(default_factory=MachineHealthCheckDeprecatedStatus)
+    expected_machines: Count | None = None
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    remediations_allowed: Count | None = None
+    targets: Annotated[list[Annotated[str, Size(1, 253)]], Size(None, 10000), ListType("atomic")] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "MachineHealthCheck", "machinehealthchecks")
+class MachineHealthCheck(Object):
+    spec: Required[MachineHealthCheckSpec] = msgspec.field(default_factory=MachineHealthCheckSpec)
+    status: MachineHealthCheckStatus = msgspec.field(default_factory=MachineHealthCheckStatus)

@@ -1,0 +1,80 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta2.reference import StatusVersion
+from homeport.api.core.v1 import ObjectReference
+from homeport.api.field import Conditions, OldCondition
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class MachinePoolSpec(Model):
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
+    provider_id_list: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 10000), ListType("atomic")] = []
+    replicas: int | None = None
+    template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
+
+
+class MachinePoolV1Beta1DeprecatedStatus(Model):
+    available_replicas: int = 0
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+    ready_replicas: int = 0
+    unavailable_replicas: int = 0
+
+
+class MachinePoolDeprecatedStatus(Model):
+    v1beta1: MachinePoolV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachinePoolV1Beta1DeprecatedStatus)
+
+
+class MachinePoolInitializationStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    bootstrap_data_secret_created: bool | None = None
+    infrastructure_provisioned: bool | None = None
+
+
+class MachinePoolStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    deprecated: MachinePoolDeprecatedStatus = msgspec.field(default_factory=MachinePoolDeprecatedStatus)
+    initialization: MachinePoolInitializationStatus = msgspec.field(default_factory=MachinePoolInitializationStatus)
+    node_refs: Annotated[list[ObjectReference], Size(None, 10000), ListType("atomic")] = []
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    phase: Annotated[
+        str,
+        Enum(
+            (
+                "Pending",
+                "Provisioning",
+                "Provisioned",
+                "Running",
+                "ScalingUp",
+                "ScalingDown",
+                "Scaling",
+                "Deleting",
+                "Failed",
+                "Unknown",
+            )
+        ),
+    ] = ""
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    up_to_date_replicas: int | None = None
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "MachinePool", "machinepools")
+class MachinePool(Object):
+    spec: Required[MachinePoolSpec] = msgspec.field(default_factory=MachinePoolSpec)
+    status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)

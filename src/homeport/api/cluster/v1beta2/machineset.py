@@ -1,0 +1,61 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta2.reference import MachineNamingSpec, StatusVersion
+from homeport.api.field import Conditions, LabelSelector, OldCondition
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class MachineSetDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
+
+
+class MachineSetSpec(Model):
+    cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
+    deletion: MachineSetDeletionSpec = msgspec.field(default_factory=MachineSetDeletionSpec)
+    machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
+    replicas: int | None = None
+    selector: Required[LabelSelector] = {}
+    template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
+
+
+class MachineSetV1Beta1DeprecatedStatus(Model):
+    available_replicas: int = 0
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str | None = None
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+
+
+class MachineSetDeprecatedStatus(Model):
+    v1beta1: MachineSetV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineSetV1Beta1DeprecatedStatus)
+
+
+class MachineSetStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    deprecated: MachineSetDeprecatedStatus = msgspec.field(default_factory=MachineSetDeprecatedStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    selector: Annotated[str, Size(1, 4096)] = ""
+    up_to_date_replicas: int | None = None
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("cluster.x-k8s.io", "v1beta2", "MachineSet", "machinesets")
+class MachineSet(Object):
+    spec: Required[MachineSetSpec] = msgspec.field(default_factory=MachineSetSpec)
+    status: MachineSetStatus = msgspec.field(default_factory=MachineSetStatus)

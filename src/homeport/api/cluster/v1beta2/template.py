@@ -1,0 +1,223 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.machinehealthcheck import (
+    MachineHealthCheckRemediationTemplateReference,
+    UnhealthyMachineCondition,
+    UnhealthyNodeCondition,
+)
+from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.field import Count, IntOrString, Kind, Name
+from homeport.api.meta import Model
+from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
+
+
+class ControlPlaneClassMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class ControlPlaneClassHealthCheckChecks(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_startup_timeout_seconds: Count | None = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
+
+
+class ControlPlaneClassHealthCheckRemediationTriggerIf(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
+    unhealthy_less_than_or_equal_to: IntOrString | None = None
+
+
+class ControlPlaneClassHealthCheckRemediation(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template_ref: MachineHealthCheckRemediationTemplateReference | None = None
+    trigger_if: ControlPlaneClassHealthCheckRemediationTriggerIf = msgspec.field(
+        default_factory=ControlPlaneClassHealthCheckRemediationTriggerIf
+    )
+
+
+class ControlPlaneClassHealthCheck(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    checks: ControlPlaneClassHealthCheckChecks = msgspec.field(default_factory=ControlPlaneClassHealthCheckChecks)
+    remediation: ControlPlaneClassHealthCheckRemediation = msgspec.field(
+        default_factory=ControlPlaneClassHealthCheckRemediation
+    )
+
+
+class ClusterClassTemplateReference(Model):
+    api_version: Required[
+        Annotated[
+            str,
+            Size(1, 317),
+            Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$"),
+        ]
+    ] = ""
+    kind: Required[Kind] = ""
+    name: Required[Name] = ""
+
+
+class ControlPlaneClassMachineInfrastructureTemplate(Model):
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class ControlPlaneClassNamingSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template: Annotated[str, Size(1, 1024)] = ""
+
+
+class MachineDeploymentClassBootstrapTemplate(Model):
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class MachineDeploymentClassMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+    order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
+
+
+class MachineDeploymentClassHealthCheckChecks(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_startup_timeout_seconds: Count | None = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
+
+
+class MachineDeploymentClassHealthCheckRemediationTriggerIf(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
+    unhealthy_less_than_or_equal_to: IntOrString | None = None
+
+
+class MachineDeploymentClassHealthCheckRemediation(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_in_flight: IntOrString | None = None
+    template_ref: MachineHealthCheckRemediationTemplateReference | None = None
+    trigger_if: MachineDeploymentClassHealthCheckRemediationTriggerIf = msgspec.field(
+        default_factory=MachineDeploymentClassHealthCheckRemediationTriggerIf
+    )
+
+
+class MachineDeploymentClassHealthCheck(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    checks: MachineDeploymentClassHealthCheckChecks = msgspec.field(
+        default_factory=MachineDeploymentClassHealthCheckChecks
+    )
+    remediation: MachineDeploymentClassHealthCheckRemediation = msgspec.field(
+        default_factory=MachineDeploymentClassHealthCheckRemediation
+    )
+
+
+class MachineDeploymentClassInfrastructureTemplate(Model):
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class MachineDeploymentClassNamingSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template: Annotated[str, Size(1, 1024)] = ""
+
+
+class MachineDeploymentClassRolloutStrategyRollingUpdate(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_surge: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class MachineDeploymentClassRolloutStrategy(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    rolling_update: MachineDeploymentClassRolloutStrategyRollingUpdate = msgspec.field(
+        default_factory=MachineDeploymentClassRolloutStrategyRollingUpdate
+    )
+    type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
+
+
+class MachineDeploymentClassRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    strategy: MachineDeploymentClassRolloutStrategy = msgspec.field(
+        default_factory=MachineDeploymentClassRolloutStrategy
+    )
+
+
+class MachineDeploymentClass(Model):
+    bootstrap: Required[MachineDeploymentClassBootstrapTemplate] = msgspec.field(
+        default_factory=MachineDeploymentClassBootstrapTemplate
+    )
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    deletion: MachineDeploymentClassMachineDeletionSpec = msgspec.field(
+        default_factory=MachineDeploymentClassMachineDeletionSpec
+    )
+    failure_domain: Annotated[str, Size(1, 256)] = ""
+    health_check: MachineDeploymentClassHealthCheck = msgspec.field(default_factory=MachineDeploymentClassHealthCheck)
+    infrastructure: Required[MachineDeploymentClassInfrastructureTemplate] = msgspec.field(
+        default_factory=MachineDeploymentClassInfrastructureTemplate
+    )
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: Count | None = None
+    naming: MachineDeploymentClassNamingSpec = msgspec.field(default_factory=MachineDeploymentClassNamingSpec)
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    rollout: MachineDeploymentClassRolloutSpec = msgspec.field(default_factory=MachineDeploymentClassRolloutSpec)
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+
+
+class MachinePoolClassBootstrapTemplate(Model):
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class MachinePoolClassMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class MachinePoolClassInfrastructureTemplate(Model):
+    template_ref: Required[ClusterClassTemplateReference | None] = None
+
+
+class MachinePoolClassNamingSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template: Annotated[str, Size(1, 1024)] = ""
+
+
+class MachinePoolClass(Model):
+    bootstrap: Required[MachinePoolClassBootstrapTemplate] = msgspec.field(
+        default_factory=MachinePoolClassBootstrapTemplate
+    )
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    deletion: MachinePoolClassMachineDeletionSpec = msgspec.field(default_factory=MachinePoolClassMachineDeletionSpec)
+    failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
+    infrastructure: Required[MachinePoolClassInfrastructureTemplate] = msgspec.field(
+        default_factory=MachinePoolClassInfrastructureTemplate
+    )
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: Count | None = None
+    naming: MachinePoolClassNamingSpec = msgspec.field(default_factory=MachinePoolClassNamingSpec)
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []

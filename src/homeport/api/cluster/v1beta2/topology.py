@@ -1,0 +1,240 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.machinehealthcheck import (
+    MachineHealthCheckRemediationTemplateReference,
+    UnhealthyMachineCondition,
+    UnhealthyNodeCondition,
+)
+from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.field import Count, IntOrString, Name, Namespace, Raw, Time
+from homeport.api.meta import Model
+from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
+
+
+class ClusterClassRef(Model):
+    name: Required[Name] = ""
+    namespace: Namespace = ""
+
+
+class ControlPlaneTopologyMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class ControlPlaneTopologyHealthCheckChecks(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_startup_timeout_seconds: Count | None = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
+
+
+class ControlPlaneTopologyHealthCheckRemediationTriggerIf(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
+    unhealthy_less_than_or_equal_to: IntOrString | None = None
+
+
+class ControlPlaneTopologyHealthCheckRemediation(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template_ref: MachineHealthCheckRemediationTemplateReference | None = None
+    trigger_if: ControlPlaneTopologyHealthCheckRemediationTriggerIf = msgspec.field(
+        default_factory=ControlPlaneTopologyHealthCheckRemediationTriggerIf
+    )
+
+
+class ControlPlaneTopologyHealthCheck(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    checks: ControlPlaneTopologyHealthCheckChecks = msgspec.field(default_factory=ControlPlaneTopologyHealthCheckChecks)
+    enabled: bool | None = None
+    remediation: ControlPlaneTopologyHealthCheckRemediation = msgspec.field(
+        default_factory=ControlPlaneTopologyHealthCheckRemediation
+    )
+
+
+class ControlPlaneTopologyRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+
+
+class ClusterVariable(Model):
+    name: Required[Annotated[str, Size(1, 256)]] = ""
+    value: Required[Raw] = None
+
+
+class ControlPlaneVariables(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
+
+
+class ControlPlaneTopology(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    deletion: ControlPlaneTopologyMachineDeletionSpec = msgspec.field(
+        default_factory=ControlPlaneTopologyMachineDeletionSpec
+    )
+    health_check: ControlPlaneTopologyHealthCheck = msgspec.field(default_factory=ControlPlaneTopologyHealthCheck)
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    replicas: int | None = None
+    rollout: ControlPlaneTopologyRolloutSpec = msgspec.field(default_factory=ControlPlaneTopologyRolloutSpec)
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: ControlPlaneVariables = msgspec.field(default_factory=ControlPlaneVariables)
+
+
+class MachineDeploymentTopologyMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+    order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
+
+
+class MachineDeploymentTopologyHealthCheckChecks(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_startup_timeout_seconds: Count | None = None
+    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
+    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
+
+
+class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
+    unhealthy_less_than_or_equal_to: IntOrString | None = None
+
+
+class MachineDeploymentTopologyHealthCheckRemediation(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_in_flight: IntOrString | None = None
+    template_ref: MachineHealthCheckRemediationTemplateReference | None = None
+    trigger_if: MachineDeploymentTopologyHealthCheckRemediationTriggerIf = msgspec.field(
+        default_factory=MachineDeploymentTopologyHealthCheckRemediationTriggerIf
+    )
+
+
+class MachineDeploymentTopologyHealthCheck(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    checks: MachineDeploymentTopologyHealthCheckChecks = msgspec.field(
+        default_factory=MachineDeploymentTopologyHealthCheckChecks
+    )
+    enabled: bool | None = None
+    remediation: MachineDeploymentTopologyHealthCheckRemediation = msgspec.field(
+        default_factory=MachineDeploymentTopologyHealthCheckRemediation
+    )
+
+
+class MachineDeploymentTopologyRolloutStrategyRollingUpdate(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_surge: IntOrString | None = None
+    max_unavailable: IntOrString | None = None
+
+
+class MachineDeploymentTopologyRolloutStrategy(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    rolling_update: MachineDeploymentTopologyRolloutStrategyRollingUpdate = msgspec.field(
+        default_factory=MachineDeploymentTopologyRolloutStrategyRollingUpdate
+    )
+    type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
+
+
+class MachineDeploymentTopologyRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+    strategy: MachineDeploymentTopologyRolloutStrategy = msgspec.field(
+        default_factory=MachineDeploymentTopologyRolloutStrategy
+    )
+
+
+class MachineDeploymentVariables(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
+
+
+class MachineDeploymentTopology(Model):
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    deletion: MachineDeploymentTopologyMachineDeletionSpec = msgspec.field(
+        default_factory=MachineDeploymentTopologyMachineDeletionSpec
+    )
+    failure_domain: Annotated[str, Size(1, 256)] = ""
+    health_check: MachineDeploymentTopologyHealthCheck = msgspec.field(
+        default_factory=MachineDeploymentTopologyHealthCheck
+    )
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: Count | None = None
+    name: Required[
+        Annotated[str, Size(1, 63), Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")]
+    ] = ""
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    replicas: int | None = None
+    rollout: MachineDeploymentTopologyRolloutSpec = msgspec.field(default_factory=MachineDeploymentTopologyRolloutSpec)
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: MachineDeploymentVariables = msgspec.field(default_factory=MachineDeploymentVariables)
+
+
+class MachinePoolTopologyMachineDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class MachinePoolVariables(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
+
+
+class MachinePoolTopology(Model):
+    class_: Required[Annotated[str, Size(1, 256)]] = ""
+    deletion: MachinePoolTopologyMachineDeletionSpec = msgspec.field(
+        default_factory=MachinePoolTopologyMachineDeletionSpec
+    )
+    failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 100), ListType("atomic")] = []
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    min_ready_seconds: Count | None = None
+    name: Required[
+        Annotated[str, Size(1, 63), Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")]
+    ] = ""
+    replicas: int | None = None
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+    variables: MachinePoolVariables = msgspec.field(default_factory=MachinePoolVariables)
+
+
+class WorkersTopology(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    machine_deployments: Annotated[list[MachineDeploymentTopology], Size(1, 2000), ListType("map", ("name",))] = []
+    machine_pools: Annotated[list[MachinePoolTopology], Size(1, 2000), ListType("map", ("name",))] = []
+
+
+class Topology(Model):
+    class_ref: Required[ClusterClassRef | None] = None
+    control_plane: ControlPlaneTopology = msgspec.field(default_factory=ControlPlaneTopology)
+    variables: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
+    version: Required[Annotated[str, Size(1, 256)]] = ""
+    workers: WorkersTopology = msgspec.field(default_factory=WorkersTopology)

@@ -1,0 +1,1 @@
+"""Types of controlplane.cluster.x-k8s.io."""

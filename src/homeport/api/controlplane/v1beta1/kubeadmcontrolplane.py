@@ -1,0 +1,99 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfigSpec
+from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta1.reference import MachineTaint, StatusVersion, TemplateMeta
+from homeport.api.core.v1 import ObjectReference
+from homeport.api.field import Conditions, IntOrString, Long, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, ListType, Required, Size
+
+
+class MachineNamingStrategy(Model):
+    template: Annotated[str, Size(1, 256)] = ""
+
+
+class KubeadmControlPlaneMachineTemplate(Model):
+    infrastructure_ref: Required[ObjectReference | None] = None
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    node_deletion_timeout: str | None = None
+    node_drain_timeout: str | None = None
+    node_volume_detach_timeout: str | None = None
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(None, 32), ListType("map", ("conditionType",))] = []
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+
+
+class RemediationStrategy(Model):
+    max_retry: int | None = None
+    min_healthy_period: str | None = None
+    retry_period: str = ""
+
+
+class RolloutBefore(Model):
+    certificates_expiry_days: int | None = None
+
+
+class RollingUpdate(Model):
+    max_surge: IntOrString | None = None
+
+
+class RolloutStrategy(Model):
+    rolling_update: RollingUpdate | None = None
+    type: Annotated[str, Enum(("RollingUpdate",))] = ""
+
+
+class KubeadmControlPlaneSpec(Model):
+    kubeadm_config_spec: Required[KubeadmConfigSpec] = msgspec.field(default_factory=KubeadmConfigSpec)
+    machine_naming_strategy: MachineNamingStrategy | None = None
+    machine_template: Required[KubeadmControlPlaneMachineTemplate] = msgspec.field(
+        default_factory=KubeadmControlPlaneMachineTemplate
+    )
+    remediation_strategy: RemediationStrategy | None = None
+    replicas: int | None = None
+    rollout_after: Time | None = None
+    rollout_before: RolloutBefore | None = None
+    rollout_strategy: RolloutStrategy | None = None
+    version: Required[Annotated[str, Size(1, 256)]] = ""
+
+
+class LastRemediationStatus(Model):
+    machine: Required[Annotated[str, Size(1, 253)]] = ""
+    retry_count: Required[int] = 0
+    timestamp: Required[Time | None] = None
+
+
+class KubeadmControlPlaneV1Beta2Status(Model):
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    ready_replicas: int | None = None
+    up_to_date_replicas: int | None = None
+
+
+class KubeadmControlPlaneStatus(Model):
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str = ""
+    initialized: bool = False
+    last_remediation: LastRemediationStatus | None = None
+    observed_generation: Long = 0
+    ready: bool = False
+    ready_replicas: int = 0
+    replicas: int = 0
+    selector: Annotated[str, Size(1, 4096)] = ""
+    unavailable_replicas: int = 0
+    updated_replicas: int = 0
+    v1beta2: KubeadmControlPlaneV1Beta2Status | None = None
+    version: Annotated[str, Size(1, 256)] | None = None
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes")
+class KubeadmControlPlane(Object):
+    spec: KubeadmControlPlaneSpec = msgspec.field(default_factory=KubeadmControlPlaneSpec)
+    status: KubeadmControlPlaneStatus = msgspec.field(default_factory=KubeadmControlPlaneStatus)

@@ -1,0 +1,145 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import ContractRef, MachineTaint, StatusVersion, TemplateMeta
+from homeport.api.field import Conditions, Count, IntOrString, OldCondition, Time
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class MachineNamingSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    template: Annotated[str, Size(1, 256)] = ""
+
+
+class KubeadmControlPlaneMachineTemplateDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class KubeadmControlPlaneMachineTemplateSpec(Model):
+    deletion: KubeadmControlPlaneMachineTemplateDeletionSpec = msgspec.field(
+        default_factory=KubeadmControlPlaneMachineTemplateDeletionSpec
+    )
+    infrastructure_ref: Required[ContractRef | None] = None
+    readiness_gates: Annotated[list[MachineReadinessGate], Size(1, 32), ListType("map", ("conditionType",))] = []
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+
+
+class KubeadmControlPlaneMachineTemplate(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: Required[KubeadmControlPlaneMachineTemplateSpec] = msgspec.field(
+        default_factory=KubeadmControlPlaneMachineTemplateSpec
+    )
+
+
+class KubeadmControlPlaneRemediationSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_retry: int | None = None
+    min_healthy_period_seconds: Count | None = None
+    retry_period_seconds: Count | None = None
+
+
+class KubeadmControlPlaneRolloutBeforeSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    certificates_expiry_days: Annotated[int, Range(7)] = 0
+
+
+class KubeadmControlPlaneRolloutStrategyRollingUpdate(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    max_surge: IntOrString | None = None
+
+
+class KubeadmControlPlaneRolloutStrategy(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    rolling_update: KubeadmControlPlaneRolloutStrategyRollingUpdate = msgspec.field(
+        default_factory=KubeadmControlPlaneRolloutStrategyRollingUpdate
+    )
+    type: Required[Annotated[str, Enum(("RollingUpdate",))]] = ""
+
+
+class KubeadmControlPlaneRolloutSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    after: Time | None = None
+    before: KubeadmControlPlaneRolloutBeforeSpec = msgspec.field(default_factory=KubeadmControlPlaneRolloutBeforeSpec)
+    strategy: KubeadmControlPlaneRolloutStrategy = msgspec.field(default_factory=KubeadmControlPlaneRolloutStrategy)
+
+
+class KubeadmControlPlaneSpec(Model):
+    kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
+    machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
+    machine_template: Required[KubeadmControlPlaneMachineTemplate] = msgspec.field(
+        default_factory=KubeadmControlPlaneMachineTemplate
+    )
+    remediation: KubeadmControlPlaneRemediationSpec = msgspec.field(default_factory=KubeadmControlPlaneRemediationSpec)
+    replicas: int | None = None
+    rollout: KubeadmControlPlaneRolloutSpec = msgspec.field(default_factory=KubeadmControlPlaneRolloutSpec)
+    version: Required[Annotated[str, Size(1, 256)]] = ""
+
+
+class KubeadmControlPlaneV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+    failure_message: Annotated[str, Size(1, 10240)] | None = None
+    failure_reason: str = ""
+    ready_replicas: int = 0
+    unavailable_replicas: int = 0
+    updated_replicas: int = 0
+
+
+class KubeadmControlPlaneDeprecatedStatus(Model):
+    v1beta1: KubeadmControlPlaneV1Beta1DeprecatedStatus = msgspec.field(
+        default_factory=KubeadmControlPlaneV1Beta1DeprecatedStatus
+    )
+
+
+class KubeadmControlPlaneInitializationStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    control_plane_initialized: bool | None = None
+
+
+class LastRemediationStatus(Model):
+    machine: Required[Annotated[str, Size(1, 253)]] = ""
+    retry_count: Required[Count | None] = None
+    time: Required[Time | None] = None
+
+
+class KubeadmControlPlaneStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    available_replicas: int | None = None
+    conditions: Conditions = []
+    deprecated: KubeadmControlPlaneDeprecatedStatus = msgspec.field(default_factory=KubeadmControlPlaneDeprecatedStatus)
+    initialization: KubeadmControlPlaneInitializationStatus = msgspec.field(
+        default_factory=KubeadmControlPlaneInitializationStatus
+    )
+    last_remediation: LastRemediationStatus = msgspec.field(default_factory=LastRemediationStatus)
+    observed_generation: Annotated[int, Range(1), Format("int64")] = 0
+    ready_replicas: int | None = None
+    replicas: int | None = None
+    selector: Annotated[str, Size(1, 4096)] = ""
+    up_to_date_replicas: int | None = None
+    version: Annotated[str, Size(1, 256)] = ""
+    versions: Annotated[list[StatusVersion], Size(1, 100), ListType("map", ("version",))] = []
+
+
+@resource("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane", "kubeadmcontrolplanes")
+class KubeadmControlPlane(Object):
+    spec: Required[KubeadmControlPlaneSpec] = msgspec.field(default_factory=KubeadmControlPlaneSpec)
+    status: KubeadmControlPlaneStatus = msgspec.field(default_factory=KubeadmControlPlaneStatus)

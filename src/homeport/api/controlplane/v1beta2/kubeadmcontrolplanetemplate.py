@@ -1,0 +1,76 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
+from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.controlplane.v1beta2.kubeadmcontrolplane import (
+    KubeadmControlPlaneRemediationSpec,
+    KubeadmControlPlaneRolloutSpec,
+    MachineNamingSpec,
+)
+from homeport.api.field import Count
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import ListType, Mark, Required, Size
+
+
+class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    node_deletion_timeout_seconds: Count | None = None
+    node_drain_timeout_seconds: Count | None = None
+    node_volume_detach_timeout_seconds: Count | None = None
+
+
+class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    deletion: KubeadmControlPlaneTemplateMachineTemplateDeletionSpec = msgspec.field(
+        default_factory=KubeadmControlPlaneTemplateMachineTemplateDeletionSpec
+    )
+    taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
+
+
+class KubeadmControlPlaneTemplateMachineTemplate(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: KubeadmControlPlaneTemplateMachineTemplateSpec = msgspec.field(
+        default_factory=KubeadmControlPlaneTemplateMachineTemplateSpec
+    )
+
+
+class KubeadmControlPlaneTemplateResourceSpec(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
+    machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
+    machine_template: KubeadmControlPlaneTemplateMachineTemplate = msgspec.field(
+        default_factory=KubeadmControlPlaneTemplateMachineTemplate
+    )
+    remediation: KubeadmControlPlaneRemediationSpec = msgspec.field(default_factory=KubeadmControlPlaneRemediationSpec)
+    rollout: KubeadmControlPlaneRolloutSpec = msgspec.field(default_factory=KubeadmControlPlaneRolloutSpec)
+
+
+class KubeadmControlPlaneTemplateResource(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: KubeadmControlPlaneTemplateResourceSpec = msgspec.field(
+        default_factory=KubeadmControlPlaneTemplateResourceSpec
+    )
+
+
+class KubeadmControlPlaneTemplateSpec(Model):
+    template: Required[KubeadmControlPlaneTemplateResource] = msgspec.field(
+        default_factory=KubeadmControlPlaneTemplateResource
+    )
+
+
+@resource("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlaneTemplate", "kubeadmcontrolplanetemplates")
+class KubeadmControlPlaneTemplate(Object):
+    spec: KubeadmControlPlaneTemplateSpec = msgspec.field(default_factory=KubeadmControlPlaneTemplateSpec)

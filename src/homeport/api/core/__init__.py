@@ -1,0 +1,1 @@
+"""Types of the core group that other kinds embed."""

@@ -1,0 +1,86 @@
+"""Fields that many kinds share, by name: their limits and patterns, and shapes that are read as plain dicts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from homeport.api.schema import Atomic, Enum, Format, ListType, Pattern, Preserve, Range, Required, Rule, Shape, Size
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"^{_LABEL}(\.{_LABEL})*$"
+_WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+Time = Annotated[str, Format("date-time")]
+Bytes = Annotated[str, Format("byte")]
+Long = Annotated[int, Format("int64")]
+Count = Annotated[int, Range(0)]
+Port = Annotated[int, Range(1, 65535)]
+IntOrString = int | str
+Raw = Annotated[Any, Preserve()]
+
+Name = Annotated[str, Size(1, 253), Pattern(_SUBDOMAIN)]
+Namespace = Annotated[str, Size(1, 63), Pattern(f"^{_LABEL}$")]
+Kind = Annotated[str, Size(1, 63), Pattern("^[a-zA-Z]([-a-zA-Z0-9]*[a-zA-Z0-9])?$")]
+ConditionType = Annotated[str, Size(1, 316), Pattern(rf"^({_LABEL}(\.{_LABEL})*/)?({_WORD})$")]
+# A machine's own health conditions can't be what its health is judged by.
+MachineConditionType = Annotated[
+    ConditionType,
+    Rule(
+        "!(self in ['Ready','Available','HealthCheckSucceeded','OwnerRemediated','ExternallyRemediated'])",
+        "Ready, Available, HealthCheckSucceeded, OwnerRemediated and ExternallyRemediated are computed from health "
+        "checks: choose another condition",
+    ),
+]
+Truth = Annotated[str, Enum(("True", "False", "Unknown"))]
+
+Requirement = Annotated[
+    dict[str, Any],
+    Shape(
+        (
+            ("key", Required[str]),
+            ("operator", Required[str]),
+            ("values", Annotated[list[str], ListType("atomic")]),
+        )
+    ),
+]
+LabelSelector = Annotated[
+    dict[str, Any],
+    Shape(
+        (
+            ("matchExpressions", Annotated[list[Requirement], ListType("atomic")]),
+            ("matchLabels", dict[str, str]),
+        )
+    ),
+    Atomic(),
+]
+Condition = Annotated[
+    dict[str, Any],
+    Shape(
+        (
+            ("lastTransitionTime", Required[Time]),
+            ("message", Required[Annotated[str, Size(None, 32768)]]),
+            ("observedGeneration", Annotated[Long, Range(0)]),
+            ("reason", Required[Annotated[str, Size(1, 1024), Pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]]),
+            ("status", Required[Truth]),
+            (
+                "type",
+                Required[Annotated[str, Size(None, 316), Pattern(rf"^({_LABEL}(\.{_LABEL})*/)?({_WORD})$")]],
+            ),
+        )
+    ),
+]
+Conditions = Annotated[list[Condition], ListType("map", ("type",)), Size(None, 32)]
+# Conditions as v1beta1 wrote them: with a severity, without a generation.
+OldCondition = Annotated[
+    dict[str, Any],
+    Shape(
+        (
+            ("lastTransitionTime", Required[Time]),
+            ("message", Annotated[str, Size(1, 10240)]),
+            ("reason", Annotated[str, Size(1, 256)]),
+            ("severity", Annotated[str, Size(None, 32)]),
+            ("status", Required[str]),
+            ("type", Required[Annotated[str, Size(1, 256)]]),
+        )
+    ),
+]

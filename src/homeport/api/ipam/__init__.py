@@ -1,0 +1,1 @@
+"""Types of ipam.cluster.x-k8s.io."""

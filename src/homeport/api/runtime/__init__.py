@@ -1,0 +1,1 @@
+"""Types of runtime.cluster.x-k8s.io."""

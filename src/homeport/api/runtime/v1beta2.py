@@ -1,0 +1,68 @@
+"""Types."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from homeport.api.field import Conditions, LabelSelector, OldCondition
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+
+
+class ServiceReference(Model):
+    name: Required[Annotated[str, Size(1, 63)]] = ""
+    namespace: Required[Annotated[str, Size(1, 63)]] = ""
+    path: Annotated[str, Size(1, 512)] = ""
+    port: int | None = None
+
+
+class ClientConfig(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    ca_bundle: Annotated[str, Size(1, 51200), Format("byte")] = ""
+    service: ServiceReference | None = None
+    url: Annotated[str, Size(1, 512)] = ""
+
+
+class ExtensionConfigSpec(Model):
+    client_config: Required[ClientConfig] = msgspec.field(default_factory=ClientConfig)
+    namespace_selector: LabelSelector = {}
+    settings: dict[str, str] = {}
+
+
+class ExtensionConfigV1Beta1DeprecatedStatus(Model):
+    conditions: list[OldCondition] = []
+
+
+class ExtensionConfigDeprecatedStatus(Model):
+    v1beta1: ExtensionConfigV1Beta1DeprecatedStatus = msgspec.field(
+        default_factory=ExtensionConfigV1Beta1DeprecatedStatus
+    )
+
+
+class GroupVersionHook(Model):
+    api_version: Required[Annotated[str, Size(1, 512)]] = ""
+    hook: Required[Annotated[str, Size(1, 256)]] = ""
+
+
+class ExtensionHandler(Model):
+    failure_policy: Annotated[str, Enum(("Ignore", "Fail"))] = ""
+    name: Required[Annotated[str, Size(1, 512)]] = ""
+    request_hook: Required[GroupVersionHook] = msgspec.field(default_factory=GroupVersionHook)
+    timeout_seconds: Annotated[int, Range(1)] = 0
+
+
+class ExtensionConfigStatus(Model):
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+    conditions: Conditions = []
+    deprecated: ExtensionConfigDeprecatedStatus = msgspec.field(default_factory=ExtensionConfigDeprecatedStatus)
+    handlers: Annotated[list[ExtensionHandler], Size(None, 512), ListType("map", ("name",))] = []
+
+
+@resource("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig", "extensionconfigs", namespaced=False)
+class ExtensionConfig(Object):
+    spec: Required[ExtensionConfigSpec] = msgspec.field(default_factory=ExtensionConfigSpec)
+    status: ExtensionConfigStatus = msgspec.field(default_factory=ExtensionConfigStatus)

@@ -1,0 +1,82 @@
+"""What a type says about its wire form beyond its Python type: marks for `Annotated[...]`.
+
+The API server enforces them, through the CustomResourceDefinitions made from the types; decoding doesn't check them a
+second time. `Size` counts characters of a string, items of a list, or properties of an object.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Something that a schema says of a field or, in `__schema__`, of a type."""
+
+
+class Needed(Mark, frozen=True):
+    """The field has to be there. Attributes have defaults all the same, so that a part of an object can be read."""
+
+
+class Size(Mark, frozen=True):
+    min: int | None = None
+    max: int | None = None
+
+
+class Range(Mark, frozen=True):
+    min: int | None = None
+    max: int | None = None
+
+
+class Pattern(Mark, frozen=True):
+    regex: str
+
+
+class Enum(Mark, frozen=True):
+    values: tuple[str, ...]
+
+
+class Format(Mark, frozen=True):
+    """Of strings: `date-time`, `byte`. Of numbers: `int64` (`int32` is what an int has without)."""
+
+    name: str
+
+
+class ListType(Mark, frozen=True):
+    """How server-side apply merges a list: `map` by keys, `set`, or `atomic`."""
+
+    kind: str
+    keys: tuple[str, ...] = ()
+
+
+class Atomic(Mark, frozen=True):
+    """Server-side apply owns the object as a whole."""
+
+
+class Preserve(Mark, frozen=True):
+    """Any JSON value (or, of an object, any further field) is kept as it is."""
+
+
+class Default(Mark, frozen=True):
+    value: Any
+
+
+class Rule(Mark, frozen=True):
+    """A CEL rule, and what the user reads when it is broken."""
+
+    rule: str
+    message: str = ""
+    reason: str = ""
+    field_path: str = ""
+
+
+class Shape(Mark, frozen=True):
+    """The properties of what we read as a plain dict."""
+
+    properties: tuple[tuple[str, Any], ...]  # name > type
+
+
+Required = Annotated[T, Needed()]
