@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
-from homeport.api.meta import Object
+from homeport.api.meta import Object, wire
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery import condition
@@ -186,4 +186,4 @@ async def whole(write: Coroutine[Any, Any, T]) -> T:
 
 
 def _status(obj: Object) -> Any:
-    return msgspec.to_builtins(getattr(obj, "status", None))
+    return wire(getattr(obj, "status", None))
