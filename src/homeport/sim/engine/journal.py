@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -25,13 +25,18 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Journal:
+    """`told` gets every entry as it is made."""
+
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self._entries: deque[Entry] = deque(maxlen=size)
         self.total = 0
+        self.told: Callable[[Entry], None] = lambda entry: None
 
     def add(self, entry: Entry) -> None:
         self.total += 1
-        self._entries.append(msgspec.structs.replace(entry, number=self.total))
+        entry = msgspec.structs.replace(entry, number=self.total)
+        self._entries.append(entry)
+        self.told(entry)
 
     def newest(self, limit: int) -> list[Entry]:
         return list(self._entries)[-limit:] if limit > 0 else []

@@ -64,7 +64,21 @@ class Countdown(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 AT_ONCE: Final = Progress()
 NEVER: Final = Progress(never=True)
 
+_TIMES = re.compile(r"x(\d+(?:\.\d+)?)")
 _SECONDS = re.compile(r"(?:seconds:)?(\d+(?:\.\d+)?)s?(?:~(\d+(?:\.\d+)?)%?)?")
+
+
+def real_share(speed: str) -> float | None:
+    """How much of real time a speed takes: `instant` or `zero` nothing, `real` or `realistic` all, `x10` a tenth.
+
+    None for speeds that are not told by comparison with the real thing.
+    """
+    if speed in ("instant", "zero"):
+        return 0.0
+    if speed in ("real", "realistic"):
+        return 1.0
+    found = _TIMES.fullmatch(speed)
+    return 1 / float(found.group(1)) if found and float(found.group(1)) > 0 else None
 
 
 def parse_progress(text: str) -> Progress:

@@ -17,6 +17,7 @@ from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.file import make_private_dir, write_private
 from homeport.runtime.clock import Clock
 
+_NAMES_KEPT = 200  # of those that a server was called by without being told before
 _RENEW_BEFORE = datetime.timedelta(days=30)
 
 
@@ -62,6 +63,10 @@ class Authority:
         context.load_cert_chain(path)
         return context
 
+    def called(self, name: str, hosts: Sequence[str], clock: Clock) -> Called:
+        """For a server that is called by names which nobody knows beforehand."""
+        return Called(self, name, hosts, clock)
+
     def _usable(self, path: Path, hosts: Sequence[str], now: datetime.datetime) -> bool:
         try:
             leaf = x509.load_pem_x509_certificate(path.read_bytes())
@@ -89,6 +94,46 @@ class Authority:
             .sign(self.key, hashes.SHA256())
         )
         return certs.Identity(certs.certificate_pem(leaf), certs.key_pem(key)).pem
+
+
+class Called:
+    """The certificate of a server that answers to any name: each new one is added before the handshake asks for it.
+
+    Names come with the handshake (SNI); addresses don't, so whoever is dialled by one is told of it with `admit`.
+    """
+
+    def __init__(self, authority: Authority, name: str, hosts: Sequence[str], clock: Clock) -> None:
+        self._authority = authority
+        self._name = name
+        self._clock = clock
+        self._fixed = tuple(hosts)
+        self._more: dict[str, None] = {}
+        self._current = authority.context(name, self._fixed, clock)
+        self.context = authority.context(name, self._fixed, clock)
+        self.context.sni_callback = self._choose
+
+    def admit(self, host: str) -> None:
+        """The server is called by this name or address, too. Names that can't stand in a certificate are left out."""
+        if host in self._fixed or host in self._more or not _nameable(host):
+            return
+        self._more[host] = None
+        while len(self._more) > _NAMES_KEPT:
+            del self._more[next(iter(self._more))]
+        self._current = self._authority.context(self._name, (*self._fixed, *self._more), self._clock)
+
+    def _choose(self, handshake: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        del context
+        if name:
+            self.admit(name.lower())
+        handshake.context = self._current
+
+
+def _nameable(host: str) -> bool:
+    try:
+        certs.general_name(host)
+    except ValueError:
+        return False
+    return host.isascii() and 0 < len(host) <= 253 and not any(each.isspace() for each in host)
 
 
 def _now(clock: Clock) -> datetime.datetime:

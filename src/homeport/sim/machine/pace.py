@@ -6,6 +6,8 @@ import asyncio
 import random
 from dataclasses import dataclass, field, replace
 
+from homeport.sim.engine.progress import real_share
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -37,3 +39,9 @@ class Pace:
 
 QUICK = Pace()
 REALISTIC = Pace(firmware=12.0, cloud_init=15.0, kubeadm=35.0, kubelet=8.0, poll=5.0, patience=300.0, jitter=0.2)
+
+
+def pace_of(speed: str) -> Pace:
+    """`instant`, `real` or `x10`; machines know no other speeds and are quick at those."""
+    share = real_share(speed)
+    return REALISTIC.scaled(share) if share else QUICK

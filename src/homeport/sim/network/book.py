@@ -103,6 +103,7 @@ class Network:
         self._partitions: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {}
         self._latency: dict[frozenset[str], float] = {}
         self._links: set[_Link] = set()
+        self._stand_ins: dict[int, tuple[Host, Callable[[str], Service]]] = {}
         self._followers: list[Callable[[frozenset[str] | None], None]] = []
 
     def follow(self, follower: Callable[[frozenset[str] | None], None]) -> None:
@@ -149,6 +150,13 @@ class Network:
         if found is None:
             raise socket.gaierror(socket.EAI_NONAME, f"no such host: {wanted}")
         return found
+
+    def stand_in(self, port: int, host: Host, service: Callable[[str], Service]) -> None:
+        """`host` answers at `port` of whatever name or address nobody else answers at.
+
+        `service` is told what was dialled, so that it can show a certificate for it.
+        """
+        self._stand_ins[port] = (host, service)
 
     # -- addresses ---------------------------------------------------------------------------------------------
 
@@ -221,14 +229,31 @@ class Network:
         caller = self._hosts.get(source)
         if caller is not None and not caller.up:
             raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        try:
+            return self._answer_any(source, self.resolve(host), port)
+        except OSError as error:
+            stand_in = self._stand_ins.get(port)
+            if stand_in is None or error.errno == errno.ETIMEDOUT or not stand_in[0].up:
+                raise
+            return self._answer_instead(source, normal(host), stand_in)
+
+    def _answer_any(self, source: str, addresses: tuple[str, ...], port: int) -> tuple[Host, str, Service]:
         failure: OSError | None = None
-        for address in self.resolve(host):
+        for address in addresses:
             try:
                 return self._answer(source, address, port)
             except OSError as error:
                 failure = failure or error
         assert failure is not None
         raise failure
+
+    def _answer_instead(
+        self, source: str, dialled: str, stand_in: tuple[Host, Callable[[str], Service]]
+    ) -> tuple[Host, str, Service]:
+        holder, service = stand_in
+        if not self.reaches(source, holder.name):
+            raise TimeoutError(errno.ETIMEDOUT, f"i/o timeout: {dialled} does not answer")
+        return holder, dialled, service(dialled)
 
     def _answer(self, source: str, address: str, port: int) -> tuple[Host, str, Service]:
         holder = self.holder(address)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
-from homeport.sim.engine.progress import AT_ONCE, Progress, parse_progress
+from homeport.sim.engine.progress import AT_ONCE, Progress, parse_progress, real_share
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -39,17 +37,12 @@ REAL = Pace(
     },
 )
 
-_TIMES = re.compile(r"x(\d+(?:\.\d+)?)")
-
 
 def parse_speed(text: str) -> Pace:
     """`instant`, `real`, `x10` (ten times faster than real), or one progress for everything, such as `reads:3`."""
-    if text == "instant":
-        return INSTANT
-    if text == "real":
-        return REAL
-    if (found := _TIMES.fullmatch(text)) and float(found.group(1)) > 0:
-        return REAL.faster(float(found.group(1)))
+    share = real_share(text)
+    if share is not None:
+        return REAL.faster(1 / share) if share else INSTANT
     try:
         progress = parse_progress(text)
     except ValueError:
