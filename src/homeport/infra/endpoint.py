@@ -1,0 +1,105 @@
+"""Good manners towards a vendor's endpoint: a rate limit and a circuit breaker, shared by all who use the endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from homeport.infra.error import Denied, Throttled, Unreachable
+from homeport.runtime.clock import Clock
+
+
+class Endpoint:
+    """`async with endpoint.turn():` around each request.
+
+    After `patience` failures in a row the breaker opens: for `rest` seconds (doubling up to `longest`) requests fail at
+    once, then one is let through to try. Being throttled makes everybody wait.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        *,
+        per_second: float = 50.0,
+        burst: int = 100,
+        parallel: int = 32,
+        patience: int = 5,
+        rest: float = 2.0,
+        longest: float = 60.0,
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._tokens = float(burst)
+        self._filled = clock.monotonic()
+        self._parallel = asyncio.Semaphore(parallel)
+        self._patience = patience
+        self._rest = rest
+        self._longest = longest
+        self._failures = 0
+        self._closed_until = 0.0
+        self._trying = False
+        self._last = ""
+
+    @property
+    def open(self) -> bool:
+        """True: nobody gets through at the moment."""
+        return self._failures >= self._patience and (self._trying or self._clock.monotonic() < self._closed_until)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Raises Unreachable at once while the endpoint is known to be down."""
+        self._refuse_if_open()
+        trying = self._failures >= self._patience
+        self._trying = trying
+        try:
+            async with self._parallel:
+                await self._take_token()
+                yield
+        except Throttled as slow:
+            self._tokens = 0.0
+            self._filled = max(self._filled, self._clock.monotonic() + slow.after)
+            raise
+        except Unreachable as down:
+            self._fail(down)
+            raise
+        except Denied:
+            self._succeed()  # it answers
+            raise
+        else:
+            self._succeed()
+        finally:
+            if trying:
+                self._trying = False
+
+    def _refuse_if_open(self) -> None:
+        if self.open:
+            wait = max(self._closed_until - self._clock.monotonic(), 0.0)
+            raise Unreachable(f"{self.name} does not answer ({self._last}); next try in {wait:.0f} s")
+
+    def _fail(self, error: Unreachable) -> None:
+        self._failures += 1
+        self._last = error.message
+        over = self._failures - self._patience
+        if over >= 0:
+            pause = min(self._rest * 2 ** min(over, 10), self._longest)
+            self._closed_until = self._clock.monotonic() + pause
+
+    def _succeed(self) -> None:
+        self._failures = 0
+        self._last = ""
+
+    async def _take_token(self) -> None:
+        while True:
+            now = self._clock.monotonic()
+            if now > self._filled:
+                self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._per_second)
+                self._filled = now
+            if self._tokens >= 1.0:
+                self._tokens -= 1.0
+                return
+            missing = (1.0 - self._tokens) / self._per_second
+            await asyncio.sleep(max(self._filled - now, 0.0) + missing)

@@ -1,0 +1,98 @@
+"""What can go wrong at a vendor, in the few words that decide what happens next.
+
+A vendor's client turns each of its failures into one of these; `policy` says what the reconcilers make of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class ProviderError(Exception):
+    """`message` is a sentence for the user: what is wrong, on which thing, and what to do."""
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code  # as the vendor numbers it, for whoever asks the vendor
+
+
+class Missing(ProviderError):
+    """Something that the spec names is not there."""
+
+
+class Taken(ProviderError):
+    """What we need belongs to somebody else: an address, a name, a machine."""
+
+
+class Misconfigured(ProviderError):
+    """The spec or the credentials can't be used as they are written."""
+
+
+class Denied(ProviderError):
+    """Credentials are wrong, expired or not sufficient."""
+
+
+class Exhausted(ProviderError):
+    """No capacity or quota is left."""
+
+
+class Throttled(ProviderError):
+    """Told to come back later."""
+
+    def __init__(self, message: str, *, after: float = 5.0, code: str = "") -> None:
+        super().__init__(message, code=code)
+        self.after = after
+
+
+class Unreachable(ProviderError):
+    """No answer, or none that makes sense: network, TLS, timeouts, 5xx. What was asked may have been done."""
+
+
+class Stale(ProviderError):
+    """Somebody changed the thing between our read and our write: read again."""
+
+
+class Rejected(ProviderError):
+    """The vendor says no to this very request, or a task of ours failed there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The condition's reason, and when to try again (None: when the object changes or something it names does).
+
+    Nothing transient is ever final, and what is retried in vain slows down (`slowest`).
+    """
+
+    reason: str
+    after: float
+    slowest: float
+    warning: bool = True
+
+
+POLICIES: dict[type[ProviderError], Policy] = {
+    Missing: Policy("NotFound", 15.0, 300.0),
+    Taken: Policy("InUse", 15.0, 300.0),
+    Misconfigured: Policy("InvalidConfiguration", 60.0, 600.0),
+    Denied: Policy("AccessDenied", 15.0, 300.0),
+    Exhausted: Policy("InsufficientCapacity", 30.0, 300.0),
+    Throttled: Policy("Throttled", 1.0, 60.0, warning=False),
+    Unreachable: Policy("Unreachable", 2.0, 120.0),
+    Stale: Policy("Changed", 0.2, 5.0, warning=False),
+    Rejected: Policy("Rejected", 15.0, 300.0),
+}
+
+
+def policy_of(error: ProviderError) -> Policy:
+    for kind in type(error).__mro__:
+        if kind in POLICIES:
+            return POLICIES[kind]
+    return Policy("ProviderError", 15.0, 300.0)
+
+
+def delay_of(error: ProviderError, failures: int) -> float:
+    """Seconds until the next try, after that many failures in a row (1: the first)."""
+    policy = policy_of(error)
+    if isinstance(error, Throttled):
+        return max(error.after, policy.after)
+    return float(min(policy.after * 2 ** min(failures - 1, 10), policy.slowest))

@@ -1,0 +1,246 @@
+"""The reconciler of every InfraMachine kind: the contract of Cluster API on one side, a MachineDriver on the other."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
+from homeport.api.meta import Object, Resource
+from homeport.capi import name as names
+from homeport.capi.capi import Capi
+from homeport.capi.paused import is_paused
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.infra.error import ProviderError, Unreachable, delay_of, policy_of
+from homeport.infra.protocol import Instance, MachineScope, Provider, Session
+from homeport.infra.vip import VirtualAddress, with_virtual_address
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+C = TypeVar("C", bound=Object)
+M = TypeVar("M", bound=Object)
+S = TypeVar("S", bound=Session)
+
+SECRET = Resource("", "v1", "Secret", "secrets")
+
+
+class MachineReconciler(Reporting, Generic[C, M, S]):
+    def __init__(self, manager: Manager, capi: Capi, provider: Provider[C, M, S]) -> None:
+        super().__init__(manager.client, manager.recorder, manager=f"homeport-{provider.name}", clock=manager.clock)
+        self._provider = provider
+        self._fence = manager.fence
+        self._machines = manager.informers.get(Machine).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
+        self._infra = manager.informers.get(provider.machine_kind).cache
+        self._failures: dict[Key, int] = {}
+        self._controller: Controller | None = None
+
+    def attach(self, controller: Controller) -> None:
+        """Whom to wake when a vendor's task ends, and when it is time to look at a running machine again."""
+        self._controller = controller
+
+    def _wake(self, key: Key, after: float = 0.0) -> None:
+        if self._controller is not None:
+            self._controller.queue.add(key, after=after)
+
+    # -- one loop ----------------------------------------------------------------------------------------------
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        infra = self._infra.get(key)
+        if infra is None:
+            self._failures.pop(key, None)
+            return None
+        machine = self._owner(infra)
+        cluster = self._cluster(infra, machine)
+        if is_paused(cluster, infra):
+            return None
+        scope = Scope(infra)
+        return await self.reported(scope, self._guarded(scope, machine, cluster))
+
+    async def _guarded(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+        """Vendors' failures become a reason to wait: said on the object, tried again at the right time."""
+        try:
+            work = self._release if scope.deleting else self._normal
+            wait = await work(scope, machine, cluster)
+        except ProviderError as error:
+            return self._failed(scope.key, error)
+        self._failures.pop(scope.key, None)
+        return wait
+
+    def _failed(self, key: Key, error: ProviderError) -> Wait:
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        return Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
+
+    # -- growing -----------------------------------------------------------------------------------------------
+
+    async def _normal(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+        if machine is None or cluster is None:
+            return Wait("WaitingForOwner", "no Machine owns this object yet")
+        await self._hold_finalizer(scope)
+        infra_cluster = self._infra_cluster(cluster)
+        if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
+            return Wait(
+                "WaitingForClusterInfrastructureReady", f"Cluster {cluster.metadata.name} has no infrastructure yet"
+            )
+        if not machine.spec.bootstrap.data_secret_name and not _provisioned(scope.object):
+            return Wait("WaitingForBootstrapData", f"Machine {machine.metadata.name} has no bootstrap data yet")
+        session = await self._provider.connector.connect(infra_cluster)
+        made = self._scope(scope, machine, cluster, infra_cluster, session)
+        instance = await self._provider.machine_driver.observe(made)
+        if instance is None and _provisioned(scope.object):
+            return self._vanished(scope)
+        if not _provisioned(scope.object):
+            made.user_data, made.format = await self._user_data(machine)
+            if made.control_plane and self._provider.vip_interface:
+                made.user_data = self._with_vip(made)
+        self._fence()
+        wait = await self._provider.machine_driver.converge(made, instance)
+        if instance is not None:
+            await self._publish(scope, made, instance)
+        if wait is not None:
+            return wait
+        if instance is None or not instance.serving:
+            return Wait("WaitingForInstance", "the machine is not up yet", after=1.0)
+        # Nobody tells us when somebody removes it, or takes its address.
+        self._wake(scope.key, after=self._provider.observe_seconds)
+        return None
+
+    async def _user_data(self, machine: Machine) -> tuple[bytes, str]:
+        name = machine.spec.bootstrap.data_secret_name or ""
+        try:
+            secret = await self.client.get(SECRET, Key(machine.metadata.namespace, name))
+        except NotFound:
+            raise Unreachable(
+                f"bootstrap data Secret {name} of Machine {machine.metadata.name} does not exist"
+            ) from None
+        data = secret.get("data") or {}
+        return base64.b64decode(data.get("value", "")), base64.b64decode(data.get("format", "")).decode()
+
+    def _with_vip(self, made: MachineScope[C, M, S]) -> bytes:
+        endpoint = made.cluster.spec.control_plane_endpoint
+        address = VirtualAddress(endpoint.host, endpoint.port or 6443, self._provider.vip_interface)
+        return with_virtual_address(made.user_data, address, made.machine.spec.version)
+
+    def _vanished(self, scope: Scope[M]) -> Wait:
+        """Never made anew in silence: whoever owns the Machine decides about a replacement."""
+        status: Any = getattr(scope.object, "status", None)
+        spec: Any = getattr(scope.object, "spec", None)
+        message = f"machine {spec.provider_id} is gone from the infrastructure; delete the Machine to have it replaced"
+        if hasattr(status, "failure_reason"):
+            status.failure_reason, status.failure_message = "InstanceGone", message
+        return Wait("InstanceGone", message, after=self._provider.observe_seconds)
+
+    async def _publish(self, scope: Scope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
+        await self._hold_provider_id(scope, instance)
+        status: Any = getattr(scope.object, "status", None)
+        status.addresses = [MachineAddress(type=each.type, address=each.address) for each in instance.addresses]
+        if instance.failure_domain or made.failure_domain:
+            status.failure_domain = instance.failure_domain or made.failure_domain
+        if instance.serving and not _provisioned(scope.object):
+            status.ready = True
+            status.initialization.provisioned = True
+        if hasattr(status, "failure_reason"):
+            status.failure_reason = status.failure_message = None
+
+    async def _hold_provider_id(self, scope: Scope[M], instance: Instance) -> None:
+        spec: Any = getattr(scope.object, "spec", None)
+        if spec.provider_id == instance.provider_id:
+            return
+        body = {"spec": {"providerID": instance.provider_id}, "metadata": {"uid": scope.object.metadata.uid}}
+        written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
+        spec.provider_id = instance.provider_id
+        scope.wrote(written)
+
+    # -- shrinking ---------------------------------------------------------------------------------------------
+
+    async def _release(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+        if self._provider.machine_finalizer not in scope.object.metadata.finalizers:
+            return None
+        infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
+        if cluster is None or infra_cluster is None:
+            return Wait(
+                "WaitingForInfrastructureCluster",
+                f"the {self._provider.cluster_kind.__resource__.kind} that says where the machine runs is gone: "
+                "create it again, or delete the machine by hand and then remove the finalizer "
+                f"{self._provider.machine_finalizer}",
+            )
+        session = await self._provider.connector.connect(infra_cluster)
+        made = self._scope(scope, machine or Machine(), cluster, infra_cluster, session)
+        instance = await self._provider.machine_driver.observe(made)
+        self._fence()
+        wait = await self._provider.machine_driver.release(made, instance)
+        if wait is not None:
+            return wait
+        await self._drop_finalizer(scope)
+        return None
+
+    # -- the object itself -------------------------------------------------------------------------------------
+
+    async def _hold_finalizer(self, scope: Scope[M]) -> None:
+        meta = scope.object.metadata
+        if self._provider.machine_finalizer in meta.finalizers:
+            return
+        await self._write_finalizers(scope, [*meta.finalizers, self._provider.machine_finalizer])
+
+    async def _drop_finalizer(self, scope: Scope[M]) -> None:
+        left = [each for each in scope.object.metadata.finalizers if each != self._provider.machine_finalizer]
+        try:
+            await self._write_finalizers(scope, left)
+        except NotFound:
+            return
+
+    async def _write_finalizers(self, scope: Scope[M], finalizers: list[str]) -> None:
+        meta = scope.object.metadata
+        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
+        written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
+        scope.wrote(written)
+
+    def _scope(
+        self, scope: Scope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
+    ) -> MachineScope[C, M, S]:
+        async def record(annotations: Mapping[str, str]) -> None:
+            meta = scope.object.metadata
+            body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
+            scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
+
+        key = scope.key
+        return MachineScope(
+            cluster=cluster,
+            infra_cluster=infra_cluster,
+            machine=machine,
+            infra=scope.object,
+            session=session,
+            control_plane=names.CONTROL_PLANE_LABEL in machine.metadata.labels,
+            failure_domain=machine.spec.failure_domain or "",
+            record=record,
+            wake=lambda: self._wake(key),
+        )
+
+    # -- whom it belongs to ------------------------------------------------------------------------------------
+
+    def _owner(self, infra: M) -> Machine | None:
+        for owner in infra.metadata.owner_references:
+            if owner.kind == "Machine" and owner.api_version.startswith(f"{Machine.__resource__.group}/"):
+                found: Machine | None = self._machines.get(Key(infra.metadata.namespace, owner.name))
+                if found is not None and found.metadata.uid == owner.uid:
+                    return found
+        return None
+
+    def _cluster(self, infra: M, machine: Machine | None) -> Cluster | None:
+        name = machine.spec.cluster_name if machine else infra.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
+        return self._clusters.get(Key(infra.metadata.namespace, name))
+
+    def _infra_cluster(self, cluster: Cluster) -> C | None:
+        ref = cluster.spec.infrastructure_ref
+        if ref is None:
+            return None
+        return self._infra_clusters.get(Key(cluster.metadata.namespace, ref.name))
+
+
+def _provisioned(obj: Any) -> bool:
+    return bool(obj.status.initialization.provisioned or obj.status.ready)

@@ -1,0 +1,214 @@
+"""What a provider brings. Everything is level-triggered and idempotent, and nothing waits for a vendor's task:
+a task that runs is a reason to `Wait`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.meta import Object, Unstructured
+from homeport.client.protocol import Key
+from homeport.runtime.outcome import Wait
+
+C = TypeVar("C", bound=Object)
+M = TypeVar("M", bound=Object)
+S = TypeVar("S", bound="Session")
+C_contra = TypeVar("C_contra", bound=Object, contravariant=True)
+S_co = TypeVar("S_co", bound="Session", covariant=True)
+
+Power = Literal["on", "off", "changing", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    type: Literal["InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"]
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A machine at the vendor, as it was observed just now."""
+
+    id: str  # the vendor's
+    provider_id: str  # as Nodes carry it
+    name: str
+    power: Power
+    addresses: tuple[Address, ...] = ()
+    failure_domain: str = ""
+    complete: bool = True  # False: something of what was asked for is still to be done
+    vendor: Any = None  # the vendor's own record, for the driver
+
+    @property
+    def serving(self) -> bool:
+        return self.power == "on" and self.complete and bool(self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class FailureDomain:
+    name: str
+    control_plane: bool = True
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One result of a preflight. `condition` groups checks: credentials, references, capacity, ..."""
+
+    condition: str
+    ok: bool
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that a user may name in a spec."""
+
+    id: str
+    name: str
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A machine at the vendor that carries our mark."""
+
+    id: str
+    name: str
+    uid: str  # of the InfraMachine that it was made for
+
+
+async def _keep_nothing(annotations: Mapping[str, str]) -> None:
+    del annotations
+
+
+def _wake_nobody() -> None: ...
+
+
+class Session(Protocol):
+    """A connection to a vendor's endpoint with some credentials; shared by all objects that use the same."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class ClusterScope(Generic[C, S]):
+    """What a ClusterDriver works on. `infra` is a private copy; what the driver writes to its status is published."""
+
+    cluster: Cluster
+    infra: C
+    session: S
+    machines: int = 0  # InfraMachines of this cluster that still exist
+
+    @property
+    def name(self) -> str:
+        return self.cluster.metadata.name
+
+
+@dataclass(slots=True)
+class MachineScope(Generic[C, M, S]):
+    """What a MachineDriver works on."""
+
+    cluster: Cluster
+    infra_cluster: C
+    machine: Machine
+    infra: M
+    session: S
+    control_plane: bool
+    user_data: bytes = b""
+    format: str = ""  # of the user data: cloud-config, ignition, ...
+    failure_domain: str = ""
+    record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
+    wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
+
+    @property
+    def uid(self) -> str:
+        return self.infra.metadata.uid
+
+
+class ClusterDriver(Protocol[C, S]):
+    async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
+        """Everything that can be known to be wrong before a machine exists. Never raises for what it checks."""
+
+    async def converge(self, scope: ClusterScope[C, S]) -> Wait | None:
+        """Brings about what machines need: categories, networks, balancers. None: provisioned."""
+
+    async def endpoint(self, scope: ClusterScope[C, S]) -> tuple[str, int] | None:
+        """The address of the control plane, where the provider decides it; None: the user's stays."""
+
+    async def failure_domains(self, scope: ClusterScope[C, S]) -> Sequence[FailureDomain]: ...
+
+    async def release(self, scope: ClusterScope[C, S]) -> Wait | None:
+        """None: everything of this cluster was seen to be gone."""
+
+    async def list_owned(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
+        """Machines of this cluster, for the sweep of orphans."""
+
+    async def discover(self, scope: ClusterScope[C, S], what: str) -> Sequence[Item]:
+        """Images, networks, clusters, ...: what a user may name. ValueError for what the vendor does not have."""
+
+
+class MachineDriver(Protocol[C, M, S]):
+    async def observe(self, scope: MachineScope[C, M, S]) -> Instance | None:
+        """The machine made for this object, found by identity; never one that is not ours. None: there is none."""
+
+    async def converge(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
+        """One step further. Creation is idempotent by the object's identity. None: nothing is left to do."""
+
+    async def release(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
+        """One step towards absence. None is only an answer when `instance` is None and nothing else is left."""
+
+
+class Cloud(Protocol):
+    """What a cloud controller manager asks. Nodes are plain objects of the workload cluster."""
+
+    async def instance(self, node: Unstructured) -> CloudInstance | None:
+        """The Node's machine; None: it does not exist (any more)."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CloudInstance:
+    provider_id: str
+    instance_type: str
+    region: str = ""
+    zone: str = ""
+    shutdown: bool = False
+    addresses: tuple[Address, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Objects that an InfraCluster's connection is made of: a change of one of them is worth a new look."""
+
+    secrets: tuple[Key, ...] = ()
+    config_maps: tuple[Key, ...] = ()
+
+
+class Connector(Protocol[C_contra, S_co]):
+    """How to reach the vendor for an InfraCluster. Raises ProviderError: missing Secret, wrong password, no route."""
+
+    def sources(self, infra: C_contra) -> Sources: ...
+
+    async def connect(self, infra: C_contra) -> S_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provider(Generic[C, M, S]):
+    """All of a provider. `finalizer_*` are as upstream spells them, so that objects may change hands."""
+
+    name: str
+    cluster_kind: type[C]
+    machine_kind: type[M]
+    cluster_driver: ClusterDriver[C, S]
+    machine_driver: MachineDriver[C, M, S]
+    connector: Connector[C, S]
+    cluster_finalizer: str
+    machine_finalizer: str
+    observe_seconds: float = 60.0  # how often a running machine is looked at
+    vip_interface: str = ""  # where control planes hold their virtual address; '': the provider has load balancers

@@ -1,0 +1,109 @@
+"""The control plane's virtual address where the infrastructure has no load balancer: kube-vip as a static Pod.
+
+Added to the user data of control planes whose author has not thought of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+
+import yaml
+
+IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
+MANIFEST = "/etc/kubernetes/manifests/kube-vip.yaml"
+_ADMIN = "/etc/kubernetes/admin.conf"
+# From 1.29 on admin.conf may do nothing until kubeadm init has bound its group, which needs the address to answer.
+_SUPER_ADMIN = "/etc/kubernetes/super-admin.conf"
+_WRITE_FILES = re.compile(r"^write_files:[ \t]*\n(?P<indent>[ \t]*)-", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualAddress:
+    host: str
+    port: int
+    interface: str
+    image: str = IMAGE
+
+
+def with_virtual_address(user_data: bytes, address: VirtualAddress, version: str) -> bytes:
+    """Cloud-config with the manifest added; other formats, and data that brings a VIP of its own, stay as they are."""
+    text = user_data.decode("utf-8", errors="replace")
+    if "#cloud-config" not in text[:200] or "kube-vip" in text or not _is_address(address.host):
+        return user_data
+    initial = "kubeadm init" in text
+    manifest = render_manifest(address, super_admin=initial and _minor(version) >= 29)
+    return _with_file(text, MANIFEST, manifest).encode()
+
+
+def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
+    host = ip_address(address.host)
+    env: Mapping[str, str] = {
+        "vip_arp": "true",
+        "port": str(address.port),
+        "vip_interface": address.interface,
+        "vip_subnet": "32" if host.version == 4 else "128",
+        "cp_enable": "true",
+        "cp_namespace": "kube-system",
+        "vip_leaderelection": "true",
+        "vip_leasename": "plndr-cp-lock",
+        "vip_leaseduration": "15",
+        "vip_renewdeadline": "10",
+        "vip_retryperiod": "2",
+        "address": str(host),
+    }
+    container: dict[str, Any] = {
+        "name": "kube-vip",
+        "image": address.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["manager"],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "securityContext": {"capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]}},
+        "volumeMounts": [{"mountPath": _ADMIN, "name": "kubeconfig"}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "kube-vip", "namespace": "kube-system"},
+        "spec": {
+            "hostNetwork": True,
+            "hostAliases": [{"ip": "127.0.0.1", "hostnames": ["kubernetes"]}],
+            "containers": [container],
+            "volumes": [
+                {
+                    "name": "kubeconfig",
+                    "hostPath": {"path": _SUPER_ADMIN if super_admin else _ADMIN, "type": "FileOrCreate"},
+                }
+            ],
+        },
+    }
+    return yaml.safe_dump(pod, sort_keys=False)
+
+
+def _with_file(text: str, path: str, content: str) -> str:
+    """Inserted as text: a template must not be parsed and written anew, or its expressions change."""
+    found = _WRITE_FILES.search(text)
+    indent = found.group("indent") if found else ""
+    body = "\n".join(f"{indent}    {line}" for line in content.splitlines())
+    head = [f"- path: {path}", "  owner: root:root", "  permissions: '0600'", "  content: |"]
+    entry = "".join(f"{indent}{line}\n" for line in head) + body + "\n"
+    if found:
+        start = found.start("indent")
+        return text[:start] + entry + text[start:]
+    return f"{text.rstrip(chr(10))}\nwrite_files:\n{entry}"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _minor(version: str) -> int:
+    found = re.match(r"v?\d+\.(\d+)", version)
+    return int(found.group(1)) if found else 0

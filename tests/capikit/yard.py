@@ -1,0 +1,179 @@
+"""A whole management plane with simulated machines, in this process: in virtual or real time.
+
+@virtual
+async def test_a_cluster_comes_up():
+    async with yard() as y:
+        await y.create("one", 1, 0)
+        await y.provisioned("one")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from homeport.capi.capi import Capi
+from homeport.capi.definition import definitions
+
+from capikit import generic, manifest
+from homeport import bootstrap, builtin, controlplane, core  # noqa: F401
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.builtin.install import install as install_builtin
+from homeport.capi import conversion
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Query
+from homeport.machinery import condition
+from homeport.runtime.clock import Clock
+from homeport.runtime.manager import Manager
+from homeport.runtime.testing import Plane, plane
+from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.webhook.hook import Hooks
+from homeport.sim.machine.fleet import Fleet
+from homeport.sim.machine.pace import QUICK, Pace
+from homeport.sim.network import Network
+from homeport.sim.network.proxy import Proxy
+
+NAMESPACE = "default"
+
+
+def make_hooks() -> Hooks:
+    hooks = Hooks()
+    conversion.register(hooks)
+    core.register(hooks)
+    bootstrap.register(hooks)
+    controlplane.register(hooks)
+    return hooks
+
+
+class Yard:
+    """The plane, the infrastructure behind it, and a user's hands."""
+
+    def __init__(self, plane: Plane, network: Network, fleet: Fleet, infra: generic.Generic, proxy: str) -> None:
+        self.plane = plane
+        self.client = plane.client
+        self.network = network
+        self.fleet = fleet
+        self.infra = infra
+        self.proxy = proxy
+
+    @property
+    def clock(self) -> Clock:
+        return self.plane.clock
+
+    def install(self, manager: Manager) -> None:
+        capi = Capi.make(manager, proxy=self.proxy)
+        core.install(manager, capi)
+        bootstrap.install(manager, capi)
+        controlplane.install(manager, capi)
+        generic.install(manager, self.infra)
+
+    async def restart(self) -> None:
+        """The controllers end and begin anew, with nothing but what is in the API."""
+        await self.plane.stop()
+        self.plane.manager = Manager(self.plane.server.client(), clock=self.clock)
+        install_builtin(self.plane.server, self.plane.manager)
+        self.install(self.plane.manager)
+        await self.plane.start()
+
+    # -- a user ------------------------------------------------------------------------------------------------
+
+    async def create(self, name: str, control_planes: int, workers: int, version: str = "v1.30.0") -> None:
+        await self.plane.have(*manifest.whole(name, control_planes, workers, version))
+
+    async def patch(self, kind: Any, name: str, body: Mapping[str, Any]) -> Any:
+        return await self.client.patch(kind, Key(NAMESPACE, name), MergePatch(body))
+
+    async def delete(self, kind: Any, name: str) -> None:
+        with contextlib.suppress(NotFound):
+            await self.client.delete(kind, Key(NAMESPACE, name))
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    async def until(
+        self, kind: Any, name: str, predicate: Callable[[Any], bool], timeout: float = 600.0, what: str = ""
+    ) -> Any:
+        return await self.plane.until(kind, Key(NAMESPACE, name), predicate, timeout, what=what)
+
+    async def gone(self, kind: Any, name: str, timeout: float = 600.0) -> None:
+        await self.plane.gone(kind, Key(NAMESPACE, name), timeout)
+
+    async def machines(self, cluster: str = "") -> list[Machine]:
+        labels = f"cluster.x-k8s.io/cluster-name={cluster}" if cluster else ""
+        return list((await self.client.list(Machine, Query(namespace=NAMESPACE, labels=labels))).items)
+
+    async def available(self, name: str, timeout: float = 600.0) -> Cluster:
+        """The Cluster once it says that it is available, all its machines counted."""
+        found: Cluster = await self.until(Cluster, name, _available, timeout, what="being Available")
+        return found
+
+    async def steady(self, name: str, control_planes: int, workers: int, version: str, timeout: float = 3600.0) -> None:
+        """All replicas are there, available and up to date."""
+        await self.until(
+            KubeadmControlPlane,
+            f"{name}-cp",
+            lambda k: _settled(k, control_planes) and _at(k, version),
+            timeout,
+            what=f"{control_planes} control planes at {version}",
+        )
+        if workers:
+            await self.until(
+                MachineDeployment, f"{name}-md-0", lambda m: _settled(m, workers), timeout, what=f"{workers} workers"
+            )
+
+    def alive(self) -> dict[str, str]:
+        """Machines of the infrastructure: name by UID."""
+        return {made.uid: made.name for made in self.infra.machines.values()}
+
+
+def _available(cluster: Cluster) -> bool:
+    return condition.is_true(cluster.status.conditions, "Available")
+
+
+def _settled(obj: Any, replicas: int) -> bool:
+    s = obj.status
+    counted = (s.replicas, s.ready_replicas, s.available_replicas, s.up_to_date_replicas)
+    return bool(counted == (replicas,) * 4 and (s.observed_generation or 0) >= obj.metadata.generation)
+
+
+def _at(kcp: Any, version: str) -> bool:
+    return [v.version for v in kcp.status.versions] == [version]
+
+
+@asynccontextmanager
+async def yard(
+    *,
+    contract: str = "v1beta2",
+    pace: Pace = QUICK,
+    domains: Iterable[str] = (),
+    database: Path | None = None,
+    start: bool = True,
+    echo: bool = False,
+) -> AsyncIterator[Yard]:
+    crds = [*definitions(), *generic.definitions(contract)]
+    async with plane(crds=(), database=database, echo=echo) as p:
+        install_hooks(make_hooks(), p.server)
+        from homeport.runtime.definition import establish
+
+        await establish(p.client, *crds)
+        network = Network()
+        fleet = Fleet(network, p.clock, pace=pace)
+        infra = generic.Generic(network, fleet, contract)
+        infra.failure_domains = list(domains)
+        proxy = Proxy(network)
+        made = Yard(p, network, fleet, infra, await proxy.start())
+        install_builtin(p.server, p.manager)
+        made.install(p.manager)
+        try:
+            if start:
+                await p.start()
+            yield made
+        finally:
+            await p.stop()
+            await fleet.close()
+            await proxy.close()
+            await asyncio.sleep(0)
