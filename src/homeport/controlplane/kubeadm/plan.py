@@ -1,0 +1,124 @@
+"""What to do next with a control plane: one step at a time, and none that could cost the quorum."""
+
+from __future__ import annotations
+
+from homeport.controlplane.kubeadm.action import Action, Create, Delete, Hold, ReleaseHook, RemoveMember
+from homeport.controlplane.kubeadm.observed import MachineState, Observed
+from homeport.controlplane.kubeadm.pick import pick_domain, pick_machine
+from homeport.controlplane.kubeadm.preflight import preflight
+from homeport.controlplane.kubeadm.quorum import components_problem, etcd_problem
+from homeport.controlplane.kubeadm.remediation import plan_remediation
+
+WAITING_FOR_DELETION = "WaitingForMachineDeletion"
+QUORUM = "QuorumAtRisk"
+
+
+def plan(observed: Observed) -> list[Action]:
+    """At most one of the actions changes Machines or members. Empty: all is as it should be."""
+    stray = plan_stray_member(observed)
+    if stray is not None:
+        return [stray]
+    leaving = plan_leaving(observed)
+    if leaving is not None:
+        return [leaving]
+    healed, go_on = plan_remediation(observed)
+    if not go_on:
+        return healed
+    step = plan_update(observed) or plan_replicas(observed)
+    return [*healed, step] if step is not None else healed
+
+
+# -- members without a Machine -----------------------------------------------------------------------------------
+
+
+def plan_stray_member(observed: Observed) -> Action | None:
+    """A member whose Machine went without it counts for the quorum, and can't come back."""
+    if not observed.etcd_managed or not observed.members or not observed.machines:
+        return None
+    known = {machine.member for machine in observed.machines if machine.member}
+    stray = sorted((each for each in observed.members if each.name not in known), key=lambda each: (each.name, each.id))
+    # A Machine without a Node may be the one: its member shows up before its Node does.
+    if not stray or any(not machine.node for machine in observed.machines):
+        return None
+    member = stray[0]
+    if member.name:
+        problem = etcd_problem(observed, removed=member.name)
+        if problem:
+            return Hold(QUORUM, f"etcd member {member.name} has no Machine, but can't be removed: {problem}")
+    return RemoveMember(member.id, member.name)
+
+
+# -- Machines that are being deleted -----------------------------------------------------------------------------
+
+
+def plan_leaving(observed: Observed) -> Action | None:
+    """One after the other: the next may go when the one before is gone."""
+    if not observed.deleting:
+        return None
+    released = [machine for machine in observed.deleting if not machine.hook]
+    if released:
+        return _wait_for(released[0], "its infrastructure is being deleted")
+    machine = min(observed.deleting, key=lambda each: (each.deleted, each.name))
+    if observed.hooks_in_order and machine.other_hooks:
+        return _wait_for(machine, f"the pre-terminate hook {machine.other_hooks[0]} has to go first")
+    if not machine.awaits_hook:
+        return _wait_for(machine, "it is being drained")
+    if len(observed.machines) <= 1:
+        return ReleaseHook(machine.name)
+    problem = components_problem(observed, removed=machine.name)
+    if problem:
+        return Hold(QUORUM, f"Machine {machine.name} can't be deleted now: {problem}")
+    if not observed.etcd_managed or (not machine.member and observed.members):
+        return ReleaseHook(machine.name)
+    problem = etcd_problem(observed, removed=machine.member)
+    if problem:
+        return Hold(QUORUM, f"Machine {machine.name} can't be deleted now: {problem}")
+    member = next((each.id for each in observed.members or () if each.name == machine.member), 0)
+    return ReleaseHook(machine.name, member)
+
+
+def _wait_for(machine: MachineState, why: str) -> Hold:
+    return Hold(
+        WAITING_FOR_DELETION, f"waiting for Machine {machine.name} to be deleted: {why}", frozenset({"deleting"})
+    )
+
+
+# -- rollout and scale -------------------------------------------------------------------------------------------
+
+
+def plan_update(observed: Observed) -> Action | None:
+    outdated = observed.outdated
+    if not outdated:
+        return None
+    if len(observed.machines) < observed.replicas + observed.max_surge:
+        return _create(observed, rollout=True)
+    return _delete(observed, rollout=True)
+
+
+def plan_replicas(observed: Observed) -> Action | None:
+    have = len(observed.machines)
+    if have < observed.replicas:
+        return _create(observed, rollout=False)
+    if have > observed.replicas:
+        return _delete(observed, rollout=False)
+    return None
+
+
+def _create(observed: Observed, *, rollout: bool) -> Action:
+    domain = pick_domain(observed)
+    if not observed.machines:
+        if not observed.initialized:
+            return Create(domain, first=True, remediation=observed.in_progress)
+        return Hold(
+            "AllMachinesLost",
+            "all control plane Machines are gone, and etcd's data with them: restore a backup of etcd onto a new "
+            "cluster, or delete this one",
+        )
+    hold = preflight(observed, growing=True)
+    return hold or Create(domain, rollout=rollout, remediation=observed.in_progress)
+
+
+def _delete(observed: Observed, *, rollout: bool) -> Action:
+    machine = pick_machine(observed)
+    hold = preflight(observed, growing=False, leaving=machine.name)
+    return hold or Delete(machine.name, rollout=rollout)
