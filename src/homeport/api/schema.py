@@ -40,7 +40,7 @@ class Enum(Mark, frozen=True):
 
 
 class Format(Mark, frozen=True):
-    """Of strings: `date-time`, `byte`. Of numbers: `int64` (`int32` is what an int has without)."""
+    """Of strings: `date-time`, `byte`. Of numbers: `int64` (`int32` is what an int has without, `""` asks for none)."""
 
     name: str
 
@@ -62,6 +62,9 @@ class Preserve(Mark, frozen=True):
 
 class Default(Mark, frozen=True):
     value: Any
+
+    def __hash__(self) -> int:  # annotations are hashed, and a default may be an object
+        return hash(repr(self.value))
 
 
 class Rule(Mark, frozen=True):

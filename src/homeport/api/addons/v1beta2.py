@@ -1,4 +1,4 @@
-"""Types."""
+"""ClusterResourceSet: manifests put into clusters once they are up."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class ResourceBinding(Model):
+    """A resource, and when it was applied."""
+
     applied: Required[bool | None] = None
     hash: Annotated[str, Size(1, 256)] = ""
     kind: Required[Annotated[str, Enum(("Secret", "ConfigMap"))]] = ""
@@ -20,42 +22,58 @@ class ResourceBinding(Model):
 
 
 class ResourceSetBinding(Model):
+    """What was applied of one set."""
+
     cluster_resource_set_name: Required[Annotated[str, Size(1, 253)]] = ""
     resources: Annotated[list[ResourceBinding], Size(None, 100), ListType("atomic")] = []
 
 
 class ClusterResourceSetBindingSpec(Model):
+    """The Cluster, and the sets that were applied to it."""
+
     bindings: Annotated[list[ResourceSetBinding], Size(None, 100), ListType("atomic")] = []
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
 
 
 @resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSetBinding", "clusterresourcesetbindings")
 class ClusterResourceSetBinding(Object):
+    """Which resources went to one Cluster."""
+
     spec: Required[ClusterResourceSetBindingSpec] = msgspec.field(default_factory=ClusterResourceSetBindingSpec)
 
 
 class ResourceRef(Model):
+    """A ConfigMap or Secret with manifests."""
+
     kind: Required[Annotated[str, Enum(("Secret", "ConfigMap"))]] = ""
     name: Required[Annotated[str, Size(1, 253)]] = ""
 
 
 class ClusterResourceSetSpec(Model):
+    """Which Clusters get which resources, and how often."""
+
     cluster_selector: Required[LabelSelector] = {}
     resources: Required[Annotated[list[ResourceRef], Size(1, 100), ListType("atomic")]] = []
     strategy: Annotated[str, Enum(("ApplyOnce", "Reconcile"))] = ""
 
 
 class ClusterResourceSetV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
 
 
 class ClusterResourceSetDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: ClusterResourceSetV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=ClusterResourceSetV1Beta1DeprecatedStatus
     )
 
 
 class ClusterResourceSetStatus(Model):
+    """How far the set is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -65,5 +83,7 @@ class ClusterResourceSetStatus(Model):
 
 @resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSet", "clusterresourcesets")
 class ClusterResourceSet(Object):
+    """Manifests that are applied to each Cluster that its selector matches."""
+
     spec: Required[ClusterResourceSetSpec] = msgspec.field(default_factory=ClusterResourceSetSpec)
     status: ClusterResourceSetStatus = msgspec.field(default_factory=ClusterResourceSetStatus)

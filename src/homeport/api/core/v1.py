@@ -1,4 +1,4 @@
-"""Types."""
+"""What other kinds embed of the core group."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import msgspec
 
 from homeport.api.field import IntOrString, Long, Time
 from homeport.api.meta import Model
-from homeport.api.schema import Atomic, Default, Mark, Required
+from homeport.api.schema import Atomic, Default, Mark, Pattern, Required
 
 
 class ConfigMapKeySelector(Model):
+    """A key of a ConfigMap."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     key: Required[str] = ""
@@ -20,6 +22,8 @@ class ConfigMapKeySelector(Model):
 
 
 class ObjectFieldSelector(Model):
+    """A field of the Pod."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     api_version: str = ""
@@ -27,6 +31,8 @@ class ObjectFieldSelector(Model):
 
 
 class FileKeySelector(Model):
+    """A key of a file with environment variables."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     key: Required[str] = ""
@@ -36,14 +42,26 @@ class FileKeySelector(Model):
 
 
 class ResourceFieldSelector(Model):
+    """A resource limit or request of a container."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     container_name: str = ""
-    divisor: IntOrString | None = None
+    divisor: (
+        Annotated[
+            IntOrString,
+            Pattern(
+                r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+            ),
+        ]
+        | None
+    ) = None
     resource: Required[str] = ""
 
 
 class SecretKeySelector(Model):
+    """A key of a Secret."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     key: Required[str] = ""
@@ -52,6 +70,8 @@ class SecretKeySelector(Model):
 
 
 class EnvVarSource(Model):
+    """Where the value of an environment variable comes from."""
+
     config_map_key_ref: ConfigMapKeySelector | None = None
     field_ref: ObjectFieldSelector | None = None
     file_key_ref: FileKeySelector | None = None
@@ -60,6 +80,8 @@ class EnvVarSource(Model):
 
 
 class Taint(Model):
+    """A taint of a Node."""
+
     effect: Required[str] = ""
     key: Required[str] = ""
     time_added: Time | None = None
@@ -67,6 +89,8 @@ class Taint(Model):
 
 
 class ObjectReference(Model):
+    """An object, wherever it is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     api_version: str = ""
@@ -79,10 +103,14 @@ class ObjectReference(Model):
 
 
 class NodeSwapStatus(Model):
+    """Swap of a node."""
+
     capacity: Long | None = None
 
 
 class NodeSystemInfo(Model):
+    """What a node says about its system."""
+
     architecture: Required[str] = ""
     boot_id: Required[str] = ""
     container_runtime_version: Required[str] = ""
@@ -97,6 +125,8 @@ class NodeSystemInfo(Model):
 
 
 class TypedLocalObjectReference(Model):
+    """An object of any kind in the same namespace."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     api_group: str | None = None
@@ -105,6 +135,8 @@ class TypedLocalObjectReference(Model):
 
 
 class LocalObjectReference(Model):
+    """An object in the same namespace."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Atomic(),)
 
     name: Annotated[str, Default("")] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""Claims for IP addresses, and the addresses given to them."""
 
 from __future__ import annotations
 
@@ -12,31 +12,43 @@ from homeport.api.schema import Mark, Range, Required, Size
 
 
 class IPPoolReference(Model):
+    """A pool of addresses, of whatever kind."""
+
     api_group: Required[Name] = ""
     kind: Required[Kind] = ""
     name: Required[Name] = ""
 
 
 class IPAddressClaimSpec(Model):
+    """The pool that an address is wanted of."""
+
     cluster_name: Annotated[str, Size(1, 63)] = ""
     pool_ref: Required[IPPoolReference | None] = None
 
 
 class IPAddressReference(Model):
+    """The address that a claim was given."""
+
     name: Required[Name] = ""
 
 
 class IPAddressClaimV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
 
 
 class IPAddressClaimDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: IPAddressClaimV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=IPAddressClaimV1Beta1DeprecatedStatus
     )
 
 
 class IPAddressClaimStatus(Model):
+    """The address that was given."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     address_ref: IPAddressReference | None = None
@@ -46,15 +58,21 @@ class IPAddressClaimStatus(Model):
 
 @resource("ipam.cluster.x-k8s.io", "v1beta2", "IPAddressClaim", "ipaddressclaims")
 class IPAddressClaim(Object):
+    """A wish for an address of a pool."""
+
     spec: Required[IPAddressClaimSpec] = msgspec.field(default_factory=IPAddressClaimSpec)
     status: IPAddressClaimStatus = msgspec.field(default_factory=IPAddressClaimStatus)
 
 
 class IPAddressClaimReference(Model):
+    """The claim that an address was given to."""
+
     name: Required[Name] = ""
 
 
 class IPAddressSpec(Model):
+    """The address, its network, and where it comes from."""
+
     address: Required[Annotated[str, Size(1, 39)]] = ""
     claim_ref: Required[IPAddressClaimReference | None] = None
     gateway: Annotated[str, Size(1, 39)] = ""
@@ -64,4 +82,6 @@ class IPAddressSpec(Model):
 
 @resource("ipam.cluster.x-k8s.io", "v1beta2", "IPAddress", "ipaddresses")
 class IPAddress(Object):
+    """An address that was given to a claim."""
+
     spec: Required[IPAddressSpec] = msgspec.field(default_factory=IPAddressSpec)

@@ -1,4 +1,4 @@
-"""Types."""
+"""ExtensionConfig: where a runtime extension is reached."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from homeport.api.schema import Enum, Format, ListType, Required, Size
 
 
 class ServiceReference(Model):
+    """A Service, a path and a port."""
+
     name: Required[Annotated[str, Size(1, 63)]] = ""
     namespace: Required[Annotated[str, Size(1, 63)]] = ""
     path: Annotated[str, Size(1, 512)] | None = None
@@ -19,23 +21,31 @@ class ServiceReference(Model):
 
 
 class ClientConfig(Model):
+    """How a runtime extension is reached: by URL or by Service."""
+
     ca_bundle: Annotated[str, Size(1, 51200), Format("byte")] = ""
     service: ServiceReference | None = None
     url: Annotated[str, Size(1, 512)] | None = None
 
 
 class ExtensionConfigSpec(Model):
+    """How an extension is reached, and for which namespaces."""
+
     client_config: Required[ClientConfig] = msgspec.field(default_factory=ClientConfig)
     namespace_selector: LabelSelector = {}
     settings: dict[str, str] = {}
 
 
 class GroupVersionHook(Model):
+    """A hook, and the version of its messages."""
+
     api_version: Required[Annotated[str, Size(1, 512)]] = ""
     hook: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class ExtensionHandler(Model):
+    """A handler of an extension."""
+
     failure_policy: Annotated[str, Enum(("Ignore", "Fail"))] | None = None
     name: Required[Annotated[str, Size(1, 512)]] = ""
     request_hook: Required[GroupVersionHook] = msgspec.field(default_factory=GroupVersionHook)
@@ -43,10 +53,14 @@ class ExtensionHandler(Model):
 
 
 class ExtensionConfigV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
 
 
 class ExtensionConfigStatus(Model):
+    """Which handlers the extension said it has."""
+
     conditions: list[OldCondition] = []
     handlers: Annotated[list[ExtensionHandler], Size(None, 512), ListType("map", ("name",))] = []
     v1beta2: ExtensionConfigV1Beta2Status | None = None
@@ -54,5 +68,7 @@ class ExtensionConfigStatus(Model):
 
 @resource("runtime.cluster.x-k8s.io", "v1alpha1", "ExtensionConfig", "extensionconfigs", namespaced=False)
 class ExtensionConfig(Object):
+    """A runtime extension, and which of its handlers are called."""
+
     spec: ExtensionConfigSpec = msgspec.field(default_factory=ExtensionConfigSpec)
     status: ExtensionConfigStatus = msgspec.field(default_factory=ExtensionConfigStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""ExtensionConfig: where a runtime extension is reached."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class ServiceReference(Model):
+    """A Service, a path and a port."""
+
     name: Required[Annotated[str, Size(1, 63)]] = ""
     namespace: Required[Annotated[str, Size(1, 63)]] = ""
     path: Annotated[str, Size(1, 512)] = ""
@@ -19,6 +21,8 @@ class ServiceReference(Model):
 
 
 class ClientConfig(Model):
+    """How a runtime extension is reached: by URL or by Service."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     ca_bundle: Annotated[str, Size(1, 51200), Format("byte")] = ""
@@ -27,27 +31,37 @@ class ClientConfig(Model):
 
 
 class ExtensionConfigSpec(Model):
+    """How an extension is reached, and for which namespaces."""
+
     client_config: Required[ClientConfig] = msgspec.field(default_factory=ClientConfig)
     namespace_selector: LabelSelector = {}
     settings: dict[str, str] = {}
 
 
 class ExtensionConfigV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
 
 
 class ExtensionConfigDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: ExtensionConfigV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=ExtensionConfigV1Beta1DeprecatedStatus
     )
 
 
 class GroupVersionHook(Model):
+    """A hook, and the version of its messages."""
+
     api_version: Required[Annotated[str, Size(1, 512)]] = ""
     hook: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class ExtensionHandler(Model):
+    """A handler of an extension."""
+
     failure_policy: Annotated[str, Enum(("Ignore", "Fail"))] = ""
     name: Required[Annotated[str, Size(1, 512)]] = ""
     request_hook: Required[GroupVersionHook] = msgspec.field(default_factory=GroupVersionHook)
@@ -55,6 +69,8 @@ class ExtensionHandler(Model):
 
 
 class ExtensionConfigStatus(Model):
+    """Which handlers the extension said it has."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -64,5 +80,7 @@ class ExtensionConfigStatus(Model):
 
 @resource("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig", "extensionconfigs", namespaced=False)
 class ExtensionConfig(Object):
+    """A runtime extension, and which of its handlers are called."""
+
     spec: Required[ExtensionConfigSpec] = msgspec.field(default_factory=ExtensionConfigSpec)
     status: ExtensionConfigStatus = msgspec.field(default_factory=ExtensionConfigStatus)

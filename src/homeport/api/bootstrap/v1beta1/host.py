@@ -1,4 +1,4 @@
-"""Types."""
+"""What cloud-init sets up on a host besides kubeadm: files, users, disks, time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from homeport.api.schema import Enum, Range, Required, Rule, Size
 
 
 class Filesystem(Model):
+    """A filesystem to make."""
+
     device: Required[Annotated[str, Size(1, 256)]] = ""
     extra_opts: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
     filesystem: Required[Annotated[str, Size(1, 128)]] = ""
@@ -21,6 +23,8 @@ class Filesystem(Model):
 
 
 class PartitionSpec(Model):
+    """One partition of a disk."""
+
     partition_type: Annotated[
         str,
         Size(1, 36),
@@ -33,6 +37,8 @@ class PartitionSpec(Model):
 
 
 class Partition(Model):
+    """How a disk is partitioned."""
+
     device: Required[Annotated[str, Size(1, 256)]] = ""
     disk_layout: Annotated[list[PartitionSpec], Size(1, 100)] = []
     layout: Required[bool] = False
@@ -41,20 +47,28 @@ class Partition(Model):
 
 
 class DiskSetup(Model):
+    """Partitions and filesystems to make at first boot."""
+
     filesystems: Annotated[list[Filesystem], Size(None, 100)] = []
     partitions: Annotated[list[Partition], Size(None, 100)] = []
 
 
 class SecretFileSource(Model):
+    """A key of a Secret with the content of a file."""
+
     key: Required[Annotated[str, Size(1, 256)]] = ""
     name: Required[Annotated[str, Size(1, 253)]] = ""
 
 
 class FileSource(Model):
+    """Where the content of a file comes from."""
+
     secret: Required[SecretFileSource] = msgspec.field(default_factory=SecretFileSource)
 
 
 class File(Model):
+    """A file to write before kubeadm runs."""
+
     append: bool = False
     content: Annotated[str, Size(1, 10240)] = ""
     content_format: Annotated[str, Enum(("Raw", "Template"))] = ""
@@ -66,29 +80,41 @@ class File(Model):
 
 
 class ContainerLinuxConfig(Model):
+    """Extra Container Linux Config for Ignition."""
+
     additional_config: Annotated[str, Size(1, 32768)] = ""
     strict: bool = False
 
 
 class IgnitionSpec(Model):
+    """Settings of Ignition."""
+
     container_linux_config: ContainerLinuxConfig | None = None
 
 
 class NTP(Model):
+    """Time servers of the host."""
+
     enabled: bool | None = None
     servers: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
 
 
 class SecretPasswdSource(Model):
+    """A key of a Secret with a password."""
+
     key: Required[Annotated[str, Size(1, 256)]] = ""
     name: Required[Annotated[str, Size(1, 253)]] = ""
 
 
 class PasswdSource(Model):
+    """Where a password comes from."""
+
     secret: Required[SecretPasswdSource] = msgspec.field(default_factory=SecretPasswdSource)
 
 
 class User(Model):
+    """A user to make on the host."""
+
     gecos: Annotated[str, Size(1, 256)] | None = None
     groups: Annotated[str, Size(1, 256)] | None = None
     home_dir: Annotated[str, Size(1, 256)] | None = None

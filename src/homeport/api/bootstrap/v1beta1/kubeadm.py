@@ -1,4 +1,4 @@
-"""Types."""
+"""What kubeadm is told: cluster, init and join configuration."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from homeport.api.schema import Enum, Format, Range, Required, Size
 
 
 class EnvVar(Model):
+    """An environment variable."""
+
     name: Required[str] = ""
     value: str = ""
     value_from: EnvVarSource | None = None
 
 
 class HostPathMount(Model):
+    """A path of the host that is mounted into a component."""
+
     host_path: Required[Annotated[str, Size(1, 512)]] = ""
     mount_path: Required[Annotated[str, Size(1, 512)]] = ""
     name: Required[Annotated[str, Size(1, 512)]] = ""
@@ -27,6 +31,8 @@ class HostPathMount(Model):
 
 
 class APIServer(Model):
+    """Settings of kube-apiserver."""
+
     cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(None, 100)] = msgspec.field(
         default_factory=list, name="certSANs"
     )
@@ -37,17 +43,23 @@ class APIServer(Model):
 
 
 class ControlPlaneComponent(Model):
+    """Settings of a control-plane component."""
+
     extra_args: dict[str, str] = {}
     extra_envs: Annotated[list[EnvVar], Size(None, 100)] = []
     extra_volumes: Annotated[list[HostPathMount], Size(None, 100)] = []
 
 
 class DNS(Model):
+    """The image of the cluster's DNS server."""
+
     image_repository: Annotated[str, Size(1, 512)] = ""
     image_tag: Annotated[str, Size(1, 256)] = ""
 
 
 class ExternalEtcd(Model):
+    """An etcd that is run elsewhere."""
+
     ca_file: Required[Annotated[str, Size(1, 512)]] = ""
     cert_file: Required[Annotated[str, Size(1, 512)]] = ""
     endpoints: Required[Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 50)]] = []
@@ -55,6 +67,8 @@ class ExternalEtcd(Model):
 
 
 class LocalEtcd(Model):
+    """etcd on the control-plane hosts."""
+
     data_dir: Annotated[str, Size(1, 512)] = ""
     extra_args: dict[str, str] = {}
     extra_envs: Annotated[list[EnvVar], Size(None, 100)] = []
@@ -69,17 +83,23 @@ class LocalEtcd(Model):
 
 
 class Etcd(Model):
+    """etcd: on the control-plane hosts, or an external one."""
+
     external: ExternalEtcd | None = None
     local: LocalEtcd | None = None
 
 
 class Networking(Model):
+    """Addresses of Pods and Services as kubeadm is told."""
+
     dns_domain: Annotated[str, Size(1, 253)] = ""
     pod_subnet: Annotated[str, Size(1, 1024)] = ""
     service_subnet: Annotated[str, Size(1, 1024)] = ""
 
 
 class ClusterConfiguration(Model):
+    """What kubeadm is told about the cluster as a whole."""
+
     api_server: APIServer = msgspec.field(default_factory=APIServer)
     api_version: str = ""
     ca_certificate_validity_period_days: Annotated[int, Range(1, 36500)] = 0
@@ -100,6 +120,8 @@ class ClusterConfiguration(Model):
 
 
 class BootstrapToken(Model):
+    """A token that joining nodes prove themselves with."""
+
     description: Annotated[str, Size(1, 512)] = ""
     expires: Time | None = None
     groups: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
@@ -109,11 +131,15 @@ class BootstrapToken(Model):
 
 
 class APIEndpoint(Model):
+    """Address and port of an API server."""
+
     advertise_address: Annotated[str, Size(1, 39)] = ""
     bind_port: int = 0
 
 
 class NodeRegistrationOptions(Model):
+    """How the kubelet registers its Node."""
+
     cri_socket: Annotated[str, Size(1, 512)] = ""
     ignore_preflight_errors: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 50)] = []
     image_pull_policy: Annotated[str, Enum(("Always", "IfNotPresent", "Never"))] = ""
@@ -124,10 +150,14 @@ class NodeRegistrationOptions(Model):
 
 
 class Patches(Model):
+    """Where kubeadm finds patches of static Pod manifests."""
+
     directory: Annotated[str, Size(1, 512)] = ""
 
 
 class InitConfiguration(Model):
+    """What `kubeadm init` is told."""
+
     api_version: str = ""
     bootstrap_tokens: Annotated[list[BootstrapToken], Size(None, 100)] = []
     kind: str = ""
@@ -138,10 +168,14 @@ class InitConfiguration(Model):
 
 
 class JoinControlPlane(Model):
+    """What a joining control-plane node is told. If it is there, the node joins the control plane."""
+
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
 
 
 class BootstrapTokenDiscovery(Model):
+    """Discovery of the cluster by a bootstrap token."""
+
     api_server_endpoint: Annotated[str, Size(1, 512)] = ""
     ca_cert_hashes: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
     token: Annotated[str, Size(1, 512)] = ""
@@ -149,6 +183,8 @@ class BootstrapTokenDiscovery(Model):
 
 
 class KubeConfigCluster(Model):
+    """The API server in a kubeconfig."""
+
     certificate_authority_data: Annotated[str, Size(1, 51200), Format("byte")] = ""
     insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
     proxy_url: Annotated[str, Size(1, 512)] = ""
@@ -157,16 +193,22 @@ class KubeConfigCluster(Model):
 
 
 class KubeConfigAuthProvider(Model):
+    """An authentication provider and its settings."""
+
     config: dict[str, str] = {}
     name: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class KubeConfigAuthExecEnv(Model):
+    """An environment variable of a program that gives credentials."""
+
     name: Required[Annotated[str, Size(1, 512)]] = ""
     value: Required[Annotated[str, Size(1, 512)]] = ""
 
 
 class KubeConfigAuthExec(Model):
+    """A program that gives credentials."""
+
     api_version: Annotated[str, Size(1, 512)] = ""
     args: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
     command: Required[Annotated[str, Size(1, 1024)]] = ""
@@ -175,21 +217,29 @@ class KubeConfigAuthExec(Model):
 
 
 class KubeConfigUser(Model):
+    """Credentials in a kubeconfig."""
+
     auth_provider: KubeConfigAuthProvider | None = None
     exec: KubeConfigAuthExec | None = None
 
 
 class FileDiscoveryKubeConfig(Model):
+    """The kubeconfig that a joining node is given."""
+
     cluster: KubeConfigCluster | None = None
     user: Required[KubeConfigUser] = msgspec.field(default_factory=KubeConfigUser)
 
 
 class FileDiscovery(Model):
+    """Discovery of the cluster by a kubeconfig."""
+
     kube_config: FileDiscoveryKubeConfig | None = None
     kube_config_path: Required[Annotated[str, Size(1, 512)]] = ""
 
 
 class Discovery(Model):
+    """How a joining node finds the cluster and learns to trust it."""
+
     bootstrap_token: BootstrapTokenDiscovery | None = None
     file: FileDiscovery | None = None
     timeout: str | None = None
@@ -197,6 +247,8 @@ class Discovery(Model):
 
 
 class JoinConfiguration(Model):
+    """What `kubeadm join` is told."""
+
     api_version: str = ""
     ca_cert_path: Annotated[str, Size(1, 512)] = ""
     control_plane: JoinControlPlane | None = None

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmConfig: how one host becomes a node."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from homeport.api.schema import Enum, Size
 
 
 class KubeadmConfigSpec(Model):
+    """What kubeadm and the host around it are told."""
+
     boot_commands: Annotated[list[Annotated[str, Size(1, 10240)]], Size(None, 1000)] = []
     cluster_configuration: ClusterConfiguration | None = None
     disk_setup: DiskSetup | None = None
@@ -32,10 +34,14 @@ class KubeadmConfigSpec(Model):
 
 
 class KubeadmConfigV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
 
 
 class KubeadmConfigStatus(Model):
+    """Where the bootstrap data is."""
+
     conditions: list[OldCondition] = []
     data_secret_name: Annotated[str, Size(1, 253)] | None = None
     failure_message: Annotated[str, Size(1, 10240)] = ""
@@ -47,5 +53,7 @@ class KubeadmConfigStatus(Model):
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta1", "KubeadmConfig", "kubeadmconfigs")
 class KubeadmConfig(Object):
+    """How a host becomes a node by kubeadm; the bootstrap data is made of it."""
+
     spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     status: KubeadmConfigStatus = msgspec.field(default_factory=KubeadmConfigStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmConfigTemplate: what KubeadmConfigs are made by."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from homeport.api.schema import Required
 
 
 class KubeadmConfigTemplateResource(Model):
+    """The KubeadmConfig to make."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
 
 
 class KubeadmConfigTemplateSpec(Model):
+    """Holds the template."""
+
     template: Required[KubeadmConfigTemplateResource] = msgspec.field(default_factory=KubeadmConfigTemplateResource)
 
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta1", "KubeadmConfigTemplate", "kubeadmconfigtemplates")
 class KubeadmConfigTemplate(Object):
+    """What KubeadmConfigs are made by."""
+
     spec: KubeadmConfigTemplateSpec = msgspec.field(default_factory=KubeadmConfigTemplateSpec)

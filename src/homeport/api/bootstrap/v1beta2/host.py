@@ -1,4 +1,4 @@
-"""Types."""
+"""What cloud-init sets up on a host besides kubeadm: files, users, disks, time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from homeport.api.schema import Enum, ListType, Mark, Range, Required, Rule, Siz
 
 
 class Filesystem(Model):
+    """A filesystem to make."""
+
     device: Required[Annotated[str, Size(1, 256)]] = ""
     extra_opts: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
     filesystem: Required[Annotated[str, Size(1, 128)]] = ""
@@ -21,6 +23,8 @@ class Filesystem(Model):
 
 
 class PartitionSpec(Model):
+    """One partition of a disk."""
+
     partition_type: Annotated[
         str,
         Size(1, 36),
@@ -33,6 +37,8 @@ class PartitionSpec(Model):
 
 
 class Partition(Model):
+    """How a disk is partitioned."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (
         Rule(
             "[has(self.layout),has(self.diskLayout)].filter(x,x==true).size() == 1", "give either layout or diskLayout"
@@ -47,6 +53,8 @@ class Partition(Model):
 
 
 class DiskSetup(Model):
+    """Partitions and filesystems to make at first boot."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     filesystems: Annotated[list[Filesystem], Size(None, 100), ListType("atomic")] = []
@@ -54,15 +62,21 @@ class DiskSetup(Model):
 
 
 class SecretFileSource(Model):
+    """A key of a Secret with the content of a file."""
+
     key: Required[Annotated[str, Size(1, 256)]] = ""
     name: Required[Annotated[str, Size(1, 253)]] = ""
 
 
 class FileSource(Model):
+    """Where the content of a file comes from."""
+
     secret: Required[SecretFileSource] = msgspec.field(default_factory=SecretFileSource)
 
 
 class File(Model):
+    """A file to write before kubeadm runs."""
+
     append: bool | None = None
     content: Annotated[str, Size(1, 10240)] = ""
     content_format: Annotated[str, Enum(("Raw", "Template"))] = ""
@@ -74,6 +88,8 @@ class File(Model):
 
 
 class ContainerLinuxConfig(Model):
+    """Extra Container Linux Config for Ignition."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     additional_config: Annotated[str, Size(1, 32768)] = ""
@@ -81,12 +97,16 @@ class ContainerLinuxConfig(Model):
 
 
 class IgnitionSpec(Model):
+    """Settings of Ignition."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     container_linux_config: ContainerLinuxConfig = msgspec.field(default_factory=ContainerLinuxConfig)
 
 
 class NTP(Model):
+    """Time servers of the host."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     enabled: bool | None = None
@@ -94,15 +114,21 @@ class NTP(Model):
 
 
 class SecretPasswdSource(Model):
+    """A key of a Secret with a password."""
+
     key: Required[Annotated[str, Size(1, 256)]] = ""
     name: Required[Annotated[str, Size(1, 253)]] = ""
 
 
 class PasswdSource(Model):
+    """Where a password comes from."""
+
     secret: Required[SecretPasswdSource] = msgspec.field(default_factory=SecretPasswdSource)
 
 
 class User(Model):
+    """A user to make on the host."""
+
     gecos: Annotated[str, Size(1, 256)] = ""
     groups: Annotated[str, Size(1, 256)] = ""
     home_dir: Annotated[str, Size(1, 256)] = ""

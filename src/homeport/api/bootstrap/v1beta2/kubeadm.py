@@ -1,4 +1,4 @@
-"""Types."""
+"""What kubeadm is told: cluster, init and join configuration."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, R
 
 
 class Arg(Model):
+    """One argument of a component, without its dashes. The same name may not be given twice."""
+
     name: Required[Annotated[str, Size(1, 256)]] = ""
     value: Required[Annotated[str, Size(0, 1024)] | None] = None
 
 
 class EnvVar(Model):
+    """An environment variable."""
+
     name: Required[str] = ""
     value: str = ""
     value_from: EnvVarSource | None = None
 
 
 class HostPathMount(Model):
+    """A path of the host that is mounted into a component."""
+
     host_path: Required[Annotated[str, Size(1, 512)]] = ""
     mount_path: Required[Annotated[str, Size(1, 512)]] = ""
     name: Required[Annotated[str, Size(1, 512)]] = ""
@@ -32,6 +38,8 @@ class HostPathMount(Model):
 
 
 class APIServer(Model):
+    """Settings of kube-apiserver."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(1, 100), ListType("atomic")] = msgspec.field(
@@ -48,6 +56,8 @@ class APIServer(Model):
 
 
 class ControllerManager(Model):
+    """Settings of kube-controller-manager."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     extra_args: Annotated[
@@ -61,6 +71,8 @@ class ControllerManager(Model):
 
 
 class DNS(Model):
+    """The image of the cluster's DNS server."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     image_repository: Annotated[str, Size(1, 512)] = ""
@@ -68,6 +80,8 @@ class DNS(Model):
 
 
 class ExternalEtcd(Model):
+    """An etcd that is run elsewhere."""
+
     ca_file: Required[Annotated[str, Size(1, 512)]] = ""
     cert_file: Required[Annotated[str, Size(1, 512)]] = ""
     endpoints: Required[Annotated[list[Annotated[str, Size(1, 512)]], Size(1, 50), ListType("atomic")]] = []
@@ -75,6 +89,8 @@ class ExternalEtcd(Model):
 
 
 class LocalEtcd(Model):
+    """etcd on the control-plane hosts."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     data_dir: Annotated[str, Size(1, 512)] = ""
@@ -96,6 +112,8 @@ class LocalEtcd(Model):
 
 
 class Etcd(Model):
+    """etcd: on the control-plane hosts, or an external one."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     external: ExternalEtcd = msgspec.field(default_factory=ExternalEtcd)
@@ -103,6 +121,8 @@ class Etcd(Model):
 
 
 class Scheduler(Model):
+    """Settings of kube-scheduler."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     extra_args: Annotated[
@@ -116,6 +136,8 @@ class Scheduler(Model):
 
 
 class ClusterConfiguration(Model):
+    """What kubeadm is told about the cluster as a whole."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server: APIServer = msgspec.field(default_factory=APIServer)
@@ -133,6 +155,8 @@ class ClusterConfiguration(Model):
 
 
 class BootstrapToken(Model):
+    """A token that joining nodes prove themselves with."""
+
     description: Annotated[str, Size(1, 512)] = ""
     expires: Time | None = None
     groups: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 100), ListType("atomic")] = []
@@ -142,6 +166,8 @@ class BootstrapToken(Model):
 
 
 class APIEndpoint(Model):
+    """Address and port of an API server."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     advertise_address: Annotated[str, Size(1, 39)] = ""
@@ -149,6 +175,8 @@ class APIEndpoint(Model):
 
 
 class NodeRegistrationOptions(Model):
+    """How the kubelet registers its Node."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     cri_socket: Annotated[str, Size(1, 512)] = ""
@@ -162,17 +190,20 @@ class NodeRegistrationOptions(Model):
         Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
     ] = []
     name: Annotated[str, Size(1, 253)] = ""
-    # None: the usual ones; an empty list: none at all.
-    taints: Annotated[list[Taint], Size(0, 100)] | None = None
+    taints: Annotated[list[Taint], Size(0, 100)] = []
 
 
 class Patches(Model):
+    """Where kubeadm finds patches of static Pod manifests."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     directory: Annotated[str, Size(1, 512)] = ""
 
 
 class Timeouts(Model):
+    """How long kubeadm waits for what."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_component_health_check_seconds: Count | None = None
@@ -184,6 +215,8 @@ class Timeouts(Model):
 
 
 class InitConfiguration(Model):
+    """What `kubeadm init` is told."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_tokens: Annotated[list[BootstrapToken], Size(1, 100), ListType("atomic")] = []
@@ -195,10 +228,14 @@ class InitConfiguration(Model):
 
 
 class JoinControlPlane(Model):
+    """What a joining control-plane node is told. If it is there, the node joins the control plane."""
+
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
 
 
 class BootstrapTokenDiscovery(Model):
+    """Discovery of the cluster by a bootstrap token."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server_endpoint: Annotated[str, Size(1, 512)] = ""
@@ -208,6 +245,8 @@ class BootstrapTokenDiscovery(Model):
 
 
 class KubeConfigCluster(Model):
+    """The API server in a kubeconfig."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     certificate_authority_data: Annotated[str, Size(1, 51200), Format("byte")] = ""
@@ -218,16 +257,22 @@ class KubeConfigCluster(Model):
 
 
 class KubeConfigAuthProvider(Model):
+    """An authentication provider and its settings."""
+
     config: dict[str, str] = {}
     name: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class KubeConfigAuthExecEnv(Model):
+    """An environment variable of a program that gives credentials."""
+
     name: Required[Annotated[str, Size(1, 512)]] = ""
     value: Required[Annotated[str, Size(1, 512)]] = ""
 
 
 class KubeConfigAuthExec(Model):
+    """A program that gives credentials."""
+
     api_version: Annotated[str, Size(1, 512)] = ""
     args: Annotated[list[Annotated[str, Size(1, 512)]], Size(1, 100), ListType("atomic")] = []
     command: Required[Annotated[str, Size(1, 1024)]] = ""
@@ -236,6 +281,8 @@ class KubeConfigAuthExec(Model):
 
 
 class KubeConfigUser(Model):
+    """Credentials in a kubeconfig."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     auth_provider: KubeConfigAuthProvider = msgspec.field(default_factory=KubeConfigAuthProvider)
@@ -243,16 +290,22 @@ class KubeConfigUser(Model):
 
 
 class FileDiscoveryKubeConfig(Model):
+    """The kubeconfig that a joining node is given."""
+
     cluster: KubeConfigCluster = msgspec.field(default_factory=KubeConfigCluster)
     user: Required[KubeConfigUser] = msgspec.field(default_factory=KubeConfigUser)
 
 
 class FileDiscovery(Model):
+    """Discovery of the cluster by a kubeconfig."""
+
     kube_config: FileDiscoveryKubeConfig = msgspec.field(default_factory=FileDiscoveryKubeConfig)
     kube_config_path: Required[Annotated[str, Size(1, 512)]] = ""
 
 
 class Discovery(Model):
+    """How a joining node finds the cluster and learns to trust it."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_token: BootstrapTokenDiscovery = msgspec.field(default_factory=BootstrapTokenDiscovery)
@@ -261,6 +314,8 @@ class Discovery(Model):
 
 
 class JoinConfiguration(Model):
+    """What `kubeadm join` is told."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     ca_cert_path: Annotated[str, Size(1, 512)] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmConfig: how one host becomes a node."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Size
 
 
 class KubeadmConfigSpec(Model):
+    """What kubeadm and the host around it are told."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     boot_commands: Annotated[list[Annotated[str, Size(1, 10240)]], Size(1, 1000), ListType("atomic")] = []
@@ -35,22 +37,30 @@ class KubeadmConfigSpec(Model):
 
 
 class KubeadmConfigV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] = ""
     failure_reason: Annotated[str, Size(1, 256)] = ""
 
 
 class KubeadmConfigDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: KubeadmConfigV1Beta1DeprecatedStatus = msgspec.field(default_factory=KubeadmConfigV1Beta1DeprecatedStatus)
 
 
 class KubeadmConfigInitializationStatus(Model):
+    """Whether the bootstrap data was there once."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     data_secret_created: bool | None = None
 
 
 class KubeadmConfigStatus(Model):
+    """Where the bootstrap data is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -62,5 +72,7 @@ class KubeadmConfigStatus(Model):
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig", "kubeadmconfigs")
 class KubeadmConfig(Object):
+    """How a host becomes a node by kubeadm; the bootstrap data is made of it."""
+
     spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     status: KubeadmConfigStatus = msgspec.field(default_factory=KubeadmConfigStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmConfigTemplate: what KubeadmConfigs are made by."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from homeport.api.schema import Mark, Required, Size
 
 
 class KubeadmConfigTemplateResource(Model):
+    """The KubeadmConfig to make."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
@@ -20,9 +22,13 @@ class KubeadmConfigTemplateResource(Model):
 
 
 class KubeadmConfigTemplateSpec(Model):
+    """Holds the template."""
+
     template: Required[KubeadmConfigTemplateResource] = msgspec.field(default_factory=KubeadmConfigTemplateResource)
 
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfigTemplate", "kubeadmconfigtemplates")
 class KubeadmConfigTemplate(Object):
+    """What KubeadmConfigs are made by."""
+
     spec: KubeadmConfigTemplateSpec = msgspec.field(default_factory=KubeadmConfigTemplateSpec)

@@ -1,4 +1,4 @@
-"""Types."""
+"""Cluster: a Kubernetes cluster, and how far it is."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class ClusterAvailabilityGate(Model):
+    """A condition of the Cluster that counts towards its being available."""
+
     condition_type: Required[ConditionType] = ""
     polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class NetworkRanges(Model):
+    """Ranges of addresses, as CIDR blocks."""
+
     cidr_blocks: Required[Annotated[list[Annotated[str, Size(1, 43)]], Size(None, 100)]] = []
 
 
 class ClusterNetwork(Model):
+    """Addresses of Pods and Services, and the DNS domain of Services."""
+
     api_server_port: int | None = None
     pods: NetworkRanges | None = None
     service_domain: Annotated[str, Size(1, 253)] = ""
@@ -31,11 +37,15 @@ class ClusterNetwork(Model):
 
 
 class APIEndpoint(Model):
+    """Address and port of an API server."""
+
     host: Annotated[str, Size(None, 512)] = ""
     port: int = 0
 
 
 class ClusterSpec(Model):
+    """What a Cluster shall be."""
+
     availability_gates: Annotated[
         list[ClusterAvailabilityGate], Size(None, 32), ListType("map", ("conditionType",))
     ] = []
@@ -48,11 +58,15 @@ class ClusterSpec(Model):
 
 
 class FailureDomainSpec(Model):
+    """A part of the infrastructure that fails on its own."""
+
     attributes: dict[str, str] = {}
     control_plane: bool = False
 
 
 class ClusterControlPlaneStatus(Model):
+    """Replicas of the control plane, counted."""
+
     available_replicas: int | None = None
     desired_replicas: int | None = None
     ready_replicas: int | None = None
@@ -63,6 +77,8 @@ class ClusterControlPlaneStatus(Model):
 
 
 class WorkersStatus(Model):
+    """Replicas of all workers, counted."""
+
     available_replicas: int | None = None
     desired_replicas: int | None = None
     ready_replicas: int | None = None
@@ -73,12 +89,16 @@ class WorkersStatus(Model):
 
 
 class ClusterV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
     control_plane: ClusterControlPlaneStatus | None = None
     workers: WorkersStatus | None = None
 
 
 class ClusterStatus(Model):
+    """What a Cluster is."""
+
     conditions: list[OldCondition] = []
     control_plane_ready: bool = False
     failure_domains: dict[str, FailureDomainSpec] = {}
@@ -92,5 +112,7 @@ class ClusterStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "Cluster", "clusters")
 class Cluster(Object):
+    """A Kubernetes cluster: its network, its control plane and its infrastructure."""
+
     spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)

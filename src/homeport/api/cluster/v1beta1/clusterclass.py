@@ -1,4 +1,4 @@
-"""Types."""
+"""ClusterClass: a cluster to make others by."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from homeport.api.schema import ListType, Mark, Required, Size
 
 
 class ControlPlaneClass(Model):
+    """The control plane in a class."""
+
     machine_health_check: MachineHealthCheckClass | None = None
     machine_infrastructure: LocalObjectTemplate | None = None
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
@@ -39,23 +41,31 @@ class ControlPlaneClass(Model):
 
 
 class ClusterClassUpgradeExternal(Model):
+    """An extension that plans upgrades."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     generate_upgrade_plan_extension: Annotated[str, Size(1, 512)] = ""
 
 
 class ClusterClassUpgrade(Model):
+    """How Clusters of a class get from one version to the next."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     external: ClusterClassUpgradeExternal = msgspec.field(default_factory=ClusterClassUpgradeExternal)
 
 
 class WorkersClass(Model):
+    """Classes of workers."""
+
     machine_deployments: Annotated[list[MachineDeploymentClass], Size(None, 100), ListType("map", ("class",))] = []
     machine_pools: Annotated[list[MachinePoolClass], Size(None, 100), ListType("map", ("class",))] = []
 
 
 class ClusterClassSpec(Model):
+    """Templates, variables and patches of a class."""
+
     availability_gates: Annotated[
         list[ClusterAvailabilityGate], Size(None, 32), ListType("map", ("conditionType",))
     ] = []
@@ -70,10 +80,14 @@ class ClusterClassSpec(Model):
 
 
 class ClusterClassV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
 
 
 class ClusterClassStatus(Model):
+    """What is known about a class: its variables and conditions."""
+
     conditions: list[OldCondition] = []
     observed_generation: Long = 0
     v1beta2: ClusterClassV1Beta2Status | None = None
@@ -82,5 +96,7 @@ class ClusterClassStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "ClusterClass", "clusterclasses")
 class ClusterClass(Object):
+    """A blueprint: Clusters that name it are made from its templates."""
+
     spec: ClusterClassSpec = msgspec.field(default_factory=ClusterClassSpec)
     status: ClusterClassStatus = msgspec.field(default_factory=ClusterClassStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""Machine: one host of a cluster."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class MachineReadinessGate(Model):
+    """A condition of the Machine that counts towards its being ready."""
+
     condition_type: Required[ConditionType] = ""
     polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class Bootstrap(Model):
+    """Where a host gets its first data from: a config that makes it, or a Secret that holds it already."""
+
     config_ref: ObjectReference | None = None
     data_secret_name: Annotated[str, Size(0, 253)] | None = None
 
 
 class MachineSpec(Model):
+    """What a Machine shall be."""
+
     bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     failure_domain: Annotated[str, Size(1, 256)] | None = None
@@ -38,11 +44,15 @@ class MachineSpec(Model):
 
 
 class MachineTemplateSpec(Model):
+    """What Machines are made by."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
 
 
 class MachineDeletionStatus(Model):
+    """When the steps of a deletion began."""
+
     node_drain_start_time: Time | None = None
     wait_for_node_volume_detach_start_time: Time | None = None
     wait_for_pre_drain_hook_start_time: Time | None = None
@@ -50,10 +60,14 @@ class MachineDeletionStatus(Model):
 
 
 class MachineV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
 
 
 class MachineStatus(Model):
+    """What a Machine is."""
+
     addresses: list[MachineAddress] = []
     bootstrap_ready: bool = False
     certificates_expiry_date: Time | None = None
@@ -74,5 +88,7 @@ class MachineStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "Machine", "machines")
 class Machine(Object):
+    """One host of a cluster: infrastructure, bootstrap data and, in the end, a Node."""
+
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)

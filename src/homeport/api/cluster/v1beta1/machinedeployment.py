@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineDeployment: MachineSets that are rolled over when their template changes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,30 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class RemediationStrategy(Model):
+    """How often and how fast unhealthy Machines are replaced."""
+
     max_in_flight: IntOrString | None = None
 
 
 class MachineRollingUpdateDeployment(Model):
+    """How many Machines may be missing or surplus meanwhile."""
+
     delete_policy: Annotated[str, Enum(("Random", "Newest", "Oldest"))] | None = None
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
 class MachineDeploymentStrategy(Model):
+    """How Machines are replaced."""
+
     remediation: RemediationStrategy | None = None
     rolling_update: MachineRollingUpdateDeployment | None = None
     type: Annotated[str, Enum(("RollingUpdate", "OnDelete"))] = ""
 
 
 class MachineDeploymentSpec(Model):
+    """What a MachineDeployment shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     machine_naming_strategy: MachineNamingStrategy | None = None
     min_ready_seconds: int | None = None
@@ -44,6 +52,8 @@ class MachineDeploymentSpec(Model):
 
 
 class MachineDeploymentV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     available_replicas: int | None = None
     conditions: Conditions = []
     ready_replicas: int | None = None
@@ -51,6 +61,8 @@ class MachineDeploymentV1Beta2Status(Model):
 
 
 class MachineDeploymentStatus(Model):
+    """What a MachineDeployment is."""
+
     available_replicas: int = 0
     conditions: list[OldCondition] = []
     observed_generation: Long = 0
@@ -66,5 +78,7 @@ class MachineDeploymentStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineDeployment", "machinedeployments")
 class MachineDeployment(Object):
+    """Machines that are replaced by and by when their template changes."""
+
     spec: MachineDeploymentSpec = msgspec.field(default_factory=MachineDeploymentSpec)
     status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineDrainRule: how Pods of some Machines are drained."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from homeport.api.schema import Enum, ListType, Mark, Required, Rule, Size
 
 
 class MachineDrainRuleDrainConfig(Model):
+    """What is done with the Pods, and in which order."""
+
     behavior: Required[Annotated[str, Enum(("Drain", "Skip", "WaitCompleted"))]] = ""
     order: int | None = None
 
 
 class MachineDrainRuleMachineSelector(Model):
+    """Machines by their labels and those of their Clusters."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     cluster_selector: LabelSelector = {}
@@ -24,6 +28,8 @@ class MachineDrainRuleMachineSelector(Model):
 
 
 class MachineDrainRulePodSelector(Model):
+    """Pods by their labels and those of their namespaces."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     namespace_selector: LabelSelector = {}
@@ -31,6 +37,8 @@ class MachineDrainRulePodSelector(Model):
 
 
 class MachineDrainRuleSpec(Model):
+    """Which Pods of which Machines, and what is done with them."""
+
     drain: Required[MachineDrainRuleDrainConfig] = msgspec.field(default_factory=MachineDrainRuleDrainConfig)
     machines: Annotated[
         list[MachineDrainRuleMachineSelector],
@@ -48,4 +56,6 @@ class MachineDrainRuleSpec(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineDrainRule", "machinedrainrules")
 class MachineDrainRule(Object):
+    """Whether, when and how Pods are drained."""
+
     spec: Required[MachineDrainRuleSpec] = msgspec.field(default_factory=MachineDrainRuleSpec)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineHealthCheck: when a Machine counts as unhealthy, and what happens then."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ from homeport.api.schema import ListType, Pattern, Required, Size
 
 
 class UnhealthyCondition(Model):
+    """A condition of the Node that, kept for a time, makes a Machine unhealthy."""
+
     status: Required[Annotated[str, Size(1)]] = ""
     timeout: Required[str] = ""
     type: Required[Annotated[str, Size(1)]] = ""
 
 
 class UnhealthyMachineCondition(Model):
+    """A condition of the Machine that, kept for a time, makes it unhealthy."""
+
     status: Required[Truth] = ""
     timeout: Required[str] = ""
     type: Required[MachineConditionType] = ""
 
 
 class MachineHealthCheckSpec(Model):
+    """Which Machines are watched, and by what."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     max_unhealthy: IntOrString | None = None
     node_startup_timeout: str | None = None
@@ -45,10 +51,14 @@ class MachineHealthCheckSpec(Model):
 
 
 class MachineHealthCheckV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     conditions: Conditions = []
 
 
 class MachineHealthCheckStatus(Model):
+    """How many Machines are watched and healthy."""
+
     conditions: list[OldCondition] = []
     current_healthy: Count = 0
     expected_machines: Count = 0
@@ -60,5 +70,7 @@ class MachineHealthCheckStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineHealthCheck", "machinehealthchecks")
 class MachineHealthCheck(Object):
+    """Tells unhealthy Machines, and has them replaced."""
+
     spec: MachineHealthCheckSpec = msgspec.field(default_factory=MachineHealthCheckSpec)
     status: MachineHealthCheckStatus = msgspec.field(default_factory=MachineHealthCheckStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachinePool: hosts that the infrastructure itself keeps in number."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class MachinePoolSpec(Model):
+    """What a MachinePool shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
     min_ready_seconds: int | None = None
@@ -24,6 +26,8 @@ class MachinePoolSpec(Model):
 
 
 class MachinePoolV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     available_replicas: int | None = None
     conditions: Conditions = []
     ready_replicas: int | None = None
@@ -31,6 +35,8 @@ class MachinePoolV1Beta2Status(Model):
 
 
 class MachinePoolStatus(Model):
+    """What a MachinePool is."""
+
     available_replicas: int = 0
     bootstrap_ready: bool = False
     conditions: list[OldCondition] = []
@@ -65,5 +71,7 @@ class MachinePoolStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachinePool", "machinepools")
 class MachinePool(Object):
+    """Hosts that the infrastructure keeps in number."""
+
     spec: MachinePoolSpec = msgspec.field(default_factory=MachinePoolSpec)
     status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineSet: a number of equal Machines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class MachineSetSpec(Model):
+    """What a MachineSet shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     delete_policy: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
     machine_naming_strategy: MachineNamingStrategy | None = None
@@ -24,6 +26,8 @@ class MachineSetSpec(Model):
 
 
 class MachineSetV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     available_replicas: int | None = None
     conditions: Conditions = []
     ready_replicas: int | None = None
@@ -31,6 +35,8 @@ class MachineSetV1Beta2Status(Model):
 
 
 class MachineSetStatus(Model):
+    """What a MachineSet is."""
+
     available_replicas: int = 0
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
@@ -46,5 +52,7 @@ class MachineSetStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineSet", "machinesets")
 class MachineSet(Object):
+    """Keeps a number of equal Machines."""
+
     spec: MachineSetSpec = msgspec.field(default_factory=MachineSetSpec)
     status: MachineSetStatus = msgspec.field(default_factory=MachineSetStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""Parts that many kinds share: references, template metadata, gates and taints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from homeport.api.schema import Enum, Pattern, Range, Required, Size
 
 
 class TemplateMeta(Model):
+    """Labels and annotations that objects get when they are made."""
+
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 
 
 class MachineTaint(Model):
+    """A taint that is kept on the Node, or set once when it joins."""
+
     effect: Required[Annotated[str, Enum(("NoSchedule", "PreferNoSchedule", "NoExecute"))]] = ""
     key: Required[
         Annotated[
@@ -29,18 +33,26 @@ class MachineTaint(Model):
 
 
 class StatusUpgradePlanVersion(Model):
+    """A version on the way of an upgrade."""
+
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class StatusVersion(Model):
+    """How many replicas run a version."""
+
     replicas: Annotated[int, Range(1)] = 0
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class MachineNamingStrategy(Model):
+    """How Machines are named."""
+
     template: Annotated[str, Size(1, 256)] = ""
 
 
 class MachineAddress(Model):
+    """An address of the host."""
+
     address: Required[Annotated[str, Size(1, 256)]] = ""
     type: Required[Annotated[str, Enum(("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"))]] = ""

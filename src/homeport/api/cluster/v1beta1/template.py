@@ -1,4 +1,4 @@
-"""Types."""
+"""Classes of Machines in a ClusterClass."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from homeport.api.schema import ListType, Pattern, Required, Size
 
 
 class MachineHealthCheckClass(Model):
+    """A health check in a class."""
+
     max_unhealthy: IntOrString | None = None
     node_startup_timeout: str | None = None
     remediation_template: ObjectReference | None = None
@@ -26,28 +28,40 @@ class MachineHealthCheckClass(Model):
 
 
 class LocalObjectTemplate(Model):
+    """A template in a class."""
+
     ref: Required[ObjectReference | None] = None
 
 
 class ControlPlaneClassNamingStrategy(Model):
+    """How objects are named."""
+
     template: Annotated[str, Size(1, 1024)] | None = None
 
 
 class InfrastructureNamingStrategy(Model):
+    """How infrastructure clusters are named."""
+
     template: Annotated[str, Size(1, 1024)] | None = None
 
 
 class MachineDeploymentClassNamingStrategy(Model):
+    """How objects are named."""
+
     template: Annotated[str, Size(1, 1024)] | None = None
 
 
 class MachineDeploymentClassTemplate(Model):
+    """Metadata and templates of a class."""
+
     bootstrap: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
     infrastructure: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
 
 
 class MachineDeploymentClass(Model):
+    """A class of worker Machines."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     failure_domain: Annotated[str, Size(1, 256)] | None = None
     machine_health_check: MachineHealthCheckClass | None = None
@@ -63,16 +77,22 @@ class MachineDeploymentClass(Model):
 
 
 class MachinePoolClassNamingStrategy(Model):
+    """How objects are named."""
+
     template: Annotated[str, Size(1, 1024)] | None = None
 
 
 class MachinePoolClassTemplate(Model):
+    """Metadata and templates of a class."""
+
     bootstrap: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
     infrastructure: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
 
 
 class MachinePoolClass(Model):
+    """A class of worker pools."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
     min_ready_seconds: int | None = None

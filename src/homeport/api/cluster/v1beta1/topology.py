@@ -1,4 +1,4 @@
-"""Types."""
+"""What a Cluster made from a ClusterClass asks for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from homeport.api.schema import ListType, Mark, Pattern, Required, Size
 
 
 class MachineHealthCheckTopology(Model):
+    """A health check that a Cluster asks for."""
+
     enable: bool | None = None
     max_unhealthy: IntOrString | None = None
     node_startup_timeout: str | None = None
@@ -27,22 +29,30 @@ class MachineHealthCheckTopology(Model):
 
 
 class ControlPlaneTopologyRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
 
 
 class ClusterVariable(Model):
+    """The value of a variable."""
+
     definition_from: Annotated[str, Size(None, 256)] = ""
     name: Required[Annotated[str, Size(1, 256)]] = ""
     value: Required[Raw] = None
 
 
 class ControlPlaneVariables(Model):
+    """Values of variables for the control plane alone."""
+
     overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
 
 
 class ControlPlaneTopology(Model):
+    """The control plane that a Cluster asks for."""
+
     machine_health_check: MachineHealthCheckTopology | None = None
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     node_deletion_timeout: str | None = None
@@ -56,16 +66,22 @@ class ControlPlaneTopology(Model):
 
 
 class MachineDeploymentTopologyRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
 
 
 class MachineDeploymentVariables(Model):
+    """Values of variables for this group of workers alone."""
+
     overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
 
 
 class MachineDeploymentTopology(Model):
+    """A group of workers that a Cluster asks for."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     failure_domain: Annotated[str, Size(1, 256)] | None = None
     machine_health_check: MachineHealthCheckTopology | None = None
@@ -84,10 +100,14 @@ class MachineDeploymentTopology(Model):
 
 
 class MachinePoolVariables(Model):
+    """Values of variables for this pool alone."""
+
     overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
 
 
 class MachinePoolTopology(Model):
+    """A pool of workers that a Cluster asks for."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
@@ -102,11 +122,15 @@ class MachinePoolTopology(Model):
 
 
 class WorkersTopology(Model):
+    """Workers that a Cluster asks for."""
+
     machine_deployments: Annotated[list[MachineDeploymentTopology], Size(None, 2000), ListType("map", ("name",))] = []
     machine_pools: Annotated[list[MachinePoolTopology], Size(None, 2000), ListType("map", ("name",))] = []
 
 
 class Topology(Model):
+    """The class of a Cluster, its version, and what it asks of the class."""
+
     class_: Required[Annotated[str, Size(1, 253)]] = ""
     class_namespace: Namespace = ""
     control_plane: ControlPlaneTopology = msgspec.field(default_factory=ControlPlaneTopology)

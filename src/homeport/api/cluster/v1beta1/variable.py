@@ -1,4 +1,4 @@
-"""Types."""
+"""Variables of a ClusterClass and their schemas."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from homeport.api.schema import Default, Enum, ListType, Required, Size
 
 
 class ClusterClassVariableMetadata(Model):
+    """Labels and annotations of a variable."""
+
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 
 
 class ValidationRule(Model):
+    """A CEL rule for a variable."""
+
     field_path: Annotated[str, Size(1, 512)] = ""
     message: Annotated[str, Size(1, 512)] = ""
     message_expression: Annotated[str, Size(1, 1024)] = ""
@@ -29,11 +33,15 @@ class ValidationRule(Model):
 
 
 class VariableSchemaMetadata(Model):
+    """Labels and annotations of a part of a schema."""
+
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 
 
 class JSONSchemaProps(Model):
+    """A schema of a variable, in the manner of OpenAPI v3."""
+
     additional_properties: Raw = None
     all_of: Raw = None
     any_of: Raw = None
@@ -71,10 +79,14 @@ class JSONSchemaProps(Model):
 
 
 class VariableSchema(Model):
+    """The schema of a variable."""
+
     open_api_v3_schema: Required[JSONSchemaProps] = msgspec.field(default_factory=JSONSchemaProps)
 
 
 class ClusterClassVariable(Model):
+    """A variable that Clusters of this class may or must set."""
+
     metadata: ClusterClassVariableMetadata = msgspec.field(default_factory=ClusterClassVariableMetadata)
     name: Required[Annotated[str, Size(1, 256)]] = ""
     required: Required[bool] = False
@@ -82,6 +94,8 @@ class ClusterClassVariable(Model):
 
 
 class ClusterClassStatusVariableDefinition(Model):
+    """What one source says about a variable."""
+
     from_: Required[Annotated[str, Size(1, 256)]] = ""
     metadata: ClusterClassVariableMetadata = msgspec.field(default_factory=ClusterClassVariableMetadata)
     required: Required[bool] = False
@@ -89,6 +103,8 @@ class ClusterClassStatusVariableDefinition(Model):
 
 
 class ClusterClassStatusVariable(Model):
+    """A variable, with each of its definitions."""
+
     definitions: Required[Annotated[list[ClusterClassStatusVariableDefinition], Size(None, 100)]] = []
     definitions_conflict: bool = False
     name: Required[Annotated[str, Size(1, 256)]] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""Cluster: a Kubernetes cluster, and how far it is."""
 
 from __future__ import annotations
 
@@ -14,15 +14,21 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class ClusterAvailabilityGate(Model):
+    """A condition of the Cluster that counts towards its being available."""
+
     condition_type: Required[ConditionType] = ""
     polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class NetworkRanges(Model):
+    """Ranges of addresses, as CIDR blocks."""
+
     cidr_blocks: Required[Annotated[list[Annotated[str, Size(1, 43)]], Size(1, 100), ListType("atomic")]] = []
 
 
 class ClusterNetwork(Model):
+    """Addresses of Pods and Services, and the DNS domain of Services."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server_port: Port = 0
@@ -32,6 +38,8 @@ class ClusterNetwork(Model):
 
 
 class APIEndpoint(Model):
+    """Address and port of an API server."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     host: Annotated[str, Size(1, 512)] = ""
@@ -39,6 +47,8 @@ class APIEndpoint(Model):
 
 
 class ClusterSpec(Model):
+    """What a Cluster shall be."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     availability_gates: Annotated[list[ClusterAvailabilityGate], Size(1, 32), ListType("map", ("conditionType",))] = []
@@ -51,6 +61,8 @@ class ClusterSpec(Model):
 
 
 class ClusterControlPlaneStatus(Model):
+    """Replicas of the control plane, counted."""
+
     available_replicas: int | None = None
     desired_replicas: int | None = None
     ready_replicas: int | None = None
@@ -61,22 +73,30 @@ class ClusterControlPlaneStatus(Model):
 
 
 class ClusterV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
     failure_reason: str | None = None
 
 
 class ClusterDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: ClusterV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterV1Beta1DeprecatedStatus)
 
 
 class FailureDomain(Model):
+    """A part of the infrastructure that fails on its own."""
+
     attributes: dict[str, str] = {}
     control_plane: bool | None = None
     name: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class ClusterInitializationStatus(Model):
+    """What came up once, and counts as up from then on."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_initialized: bool | None = None
@@ -84,6 +104,8 @@ class ClusterInitializationStatus(Model):
 
 
 class WorkersStatus(Model):
+    """Replicas of all workers, counted."""
+
     available_replicas: int | None = None
     desired_replicas: int | None = None
     ready_replicas: int | None = None
@@ -94,6 +116,8 @@ class WorkersStatus(Model):
 
 
 class ClusterStatus(Model):
+    """What a Cluster is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -108,5 +132,7 @@ class ClusterStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters")
 class Cluster(Object):
+    """A Kubernetes cluster: its network, its control plane and its infrastructure."""
+
     spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""ClusterClass: a cluster to make others by."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from homeport.api.schema import Format, ListType, Mark, Range, Required, Size
 
 
 class ControlPlaneClass(Model):
+    """The control plane in a class."""
+
     deletion: ControlPlaneClassMachineDeletionSpec = msgspec.field(default_factory=ControlPlaneClassMachineDeletionSpec)
     health_check: ControlPlaneClassHealthCheck = msgspec.field(default_factory=ControlPlaneClassHealthCheck)
     machine_infrastructure: ControlPlaneClassMachineInfrastructureTemplate = msgspec.field(
@@ -39,29 +41,39 @@ class ControlPlaneClass(Model):
 
 
 class InfrastructureClassNamingSpec(Model):
+    """How infrastructure clusters are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
 
 class InfrastructureClass(Model):
+    """The infrastructure of clusters in a class."""
+
     naming: InfrastructureClassNamingSpec = msgspec.field(default_factory=InfrastructureClassNamingSpec)
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class ClusterClassUpgradeExternal(Model):
+    """An extension that plans upgrades."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     generate_upgrade_plan_extension: Annotated[str, Size(1, 512)] = ""
 
 
 class ClusterClassUpgrade(Model):
+    """How Clusters of a class get from one version to the next."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     external: ClusterClassUpgradeExternal = msgspec.field(default_factory=ClusterClassUpgradeExternal)
 
 
 class WorkersClass(Model):
+    """Classes of workers."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     machine_deployments: Annotated[list[MachineDeploymentClass], Size(1, 100), ListType("map", ("class",))] = []
@@ -69,6 +81,8 @@ class WorkersClass(Model):
 
 
 class ClusterClassSpec(Model):
+    """Templates, variables and patches of a class."""
+
     availability_gates: Annotated[list[ClusterAvailabilityGate], Size(1, 32), ListType("map", ("conditionType",))] = []
     control_plane: Required[ControlPlaneClass] = msgspec.field(default_factory=ControlPlaneClass)
     infrastructure: Required[InfrastructureClass] = msgspec.field(default_factory=InfrastructureClass)
@@ -80,14 +94,20 @@ class ClusterClassSpec(Model):
 
 
 class ClusterClassV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
 
 
 class ClusterClassDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: ClusterClassV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterClassV1Beta1DeprecatedStatus)
 
 
 class ClusterClassStatus(Model):
+    """What is known about a class: its variables and conditions."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -98,5 +118,7 @@ class ClusterClassStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "ClusterClass", "clusterclasses")
 class ClusterClass(Object):
+    """A blueprint: Clusters that name it are made from its templates."""
+
     spec: Required[ClusterClassSpec] = msgspec.field(default_factory=ClusterClassSpec)
     status: ClusterClassStatus = msgspec.field(default_factory=ClusterClassStatus)

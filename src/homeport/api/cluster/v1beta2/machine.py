@@ -1,4 +1,4 @@
-"""Types."""
+"""Machine: one host of a cluster."""
 
 from __future__ import annotations
 
@@ -14,16 +14,22 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachineReadinessGate(Model):
+    """A condition of the Machine that counts towards its being ready."""
+
     condition_type: Required[ConditionType] = ""
     polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class Bootstrap(Model):
+    """Where a host gets its first data from: a config that makes it, or a Secret that holds it already."""
+
     config_ref: ContractRef | None = None
     data_secret_name: Annotated[str, Size(0, 253)] | None = None
 
 
 class MachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -32,6 +38,8 @@ class MachineDeletionSpec(Model):
 
 
 class MachineSpec(Model):
+    """What a Machine shall be."""
+
     bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     deletion: MachineDeletionSpec = msgspec.field(default_factory=MachineDeletionSpec)
@@ -45,11 +53,15 @@ class MachineSpec(Model):
 
 
 class MachineTemplateSpec(Model):
+    """What Machines are made by."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
 
 
 class MachineDeletionStatus(Model):
+    """When the steps of a deletion began."""
+
     node_drain_start_time: Time | None = None
     wait_for_node_volume_detach_start_time: Time | None = None
     wait_for_pre_drain_hook_start_time: Time | None = None
@@ -57,16 +69,22 @@ class MachineDeletionStatus(Model):
 
 
 class MachineV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
     failure_reason: str | None = None
 
 
 class MachineDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: MachineV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineV1Beta1DeprecatedStatus)
 
 
 class MachineInitializationStatus(Model):
+    """What was there once: bootstrap data and infrastructure."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_data_secret_created: bool | None = None
@@ -74,10 +92,14 @@ class MachineInitializationStatus(Model):
 
 
 class MachineNodeReference(Model):
+    """The Node of a Machine."""
+
     name: Required[Name] = ""
 
 
 class MachineStatus(Model):
+    """What a Machine is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     addresses: Annotated[list[MachineAddress], Size(None, 256), ListType("atomic")] = []
@@ -111,5 +133,7 @@ class MachineStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines")
 class Machine(Object):
+    """One host of a cluster: infrastructure, bootstrap data and, in the end, a Node."""
+
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)

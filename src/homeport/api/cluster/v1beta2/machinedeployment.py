@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineDeployment: MachineSets that are rolled over when their template changes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachineDeploymentDeletionSpec(Model):
+    """Which Machines go first when there are too many."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
 class MachineDeploymentRemediationSpec(Model):
+    """How many unhealthy Machines are replaced at a time."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
 
 
 class MachineDeploymentRolloutStrategyRollingUpdate(Model):
+    """How many Machines may be missing or surplus meanwhile."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
@@ -33,6 +39,8 @@ class MachineDeploymentRolloutStrategyRollingUpdate(Model):
 
 
 class MachineDeploymentRolloutStrategy(Model):
+    """How Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentRolloutStrategyRollingUpdate = msgspec.field(
@@ -42,6 +50,8 @@ class MachineDeploymentRolloutStrategy(Model):
 
 
 class MachineDeploymentRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
@@ -49,6 +59,8 @@ class MachineDeploymentRolloutSpec(Model):
 
 
 class MachineDeploymentSpec(Model):
+    """What a MachineDeployment shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     deletion: MachineDeploymentDeletionSpec = msgspec.field(default_factory=MachineDeploymentDeletionSpec)
     machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
@@ -61,6 +73,8 @@ class MachineDeploymentSpec(Model):
 
 
 class MachineDeploymentV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     available_replicas: int = 0
     conditions: list[OldCondition] = []
     ready_replicas: int = 0
@@ -69,12 +83,16 @@ class MachineDeploymentV1Beta1DeprecatedStatus(Model):
 
 
 class MachineDeploymentDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: MachineDeploymentV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=MachineDeploymentV1Beta1DeprecatedStatus
     )
 
 
 class MachineDeploymentStatus(Model):
+    """What a MachineDeployment is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
@@ -91,5 +109,7 @@ class MachineDeploymentStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachineDeployment", "machinedeployments")
 class MachineDeployment(Object):
+    """Machines that are replaced by and by when their template changes."""
+
     spec: Required[MachineDeploymentSpec] = msgspec.field(default_factory=MachineDeploymentSpec)
     status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineHealthCheck: when a Machine counts as unhealthy, and what happens then."""
 
 from __future__ import annotations
 
@@ -22,18 +22,24 @@ from homeport.api.schema import Format, ListType, Mark, Pattern, Range, Required
 
 
 class UnhealthyMachineCondition(Model):
+    """A condition of the Machine that, kept for a time, makes it unhealthy."""
+
     status: Required[Truth] = ""
     timeout_seconds: Required[Count | None] = None
     type: Required[MachineConditionType] = ""
 
 
 class UnhealthyNodeCondition(Model):
+    """A condition of the Node that, kept for a time, makes a Machine unhealthy."""
+
     status: Required[Annotated[str, Size(1)]] = ""
     timeout_seconds: Required[Count | None] = None
     type: Required[Annotated[str, Size(1)]] = ""
 
 
 class MachineHealthCheckRemediationTemplateReference(Model):
+    """A template for the object that asks somebody else to heal the Machine."""
+
     api_version: Required[
         Annotated[
             str,
@@ -46,6 +52,8 @@ class MachineHealthCheckRemediationTemplateReference(Model):
 
 
 class MachineHealthCheckChecks(Model):
+    """What makes a Machine unhealthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
@@ -54,6 +62,8 @@ class MachineHealthCheckChecks(Model):
 
 
 class MachineHealthCheckRemediationTriggerIf(Model):
+    """Between which numbers of unhealthy Machines any are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
@@ -61,6 +71,8 @@ class MachineHealthCheckRemediationTriggerIf(Model):
 
 
 class MachineHealthCheckRemediation(Model):
+    """When and how unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
@@ -70,6 +82,8 @@ class MachineHealthCheckRemediation(Model):
 
 
 class MachineHealthCheckSpec(Model):
+    """Which Machines are watched, and by what."""
+
     checks: MachineHealthCheckChecks = msgspec.field(default_factory=MachineHealthCheckChecks)
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     remediation: MachineHealthCheckRemediation = msgspec.field(default_factory=MachineHealthCheckRemediation)
@@ -77,16 +91,22 @@ class MachineHealthCheckSpec(Model):
 
 
 class MachineHealthCheckV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
 
 
 class MachineHealthCheckDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: MachineHealthCheckV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=MachineHealthCheckV1Beta1DeprecatedStatus
     )
 
 
 class MachineHealthCheckStatus(Model):
+    """How many Machines are watched and healthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
@@ -100,5 +120,7 @@ class MachineHealthCheckStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachineHealthCheck", "machinehealthchecks")
 class MachineHealthCheck(Object):
+    """Tells unhealthy Machines, and has them replaced."""
+
     spec: Required[MachineHealthCheckSpec] = msgspec.field(default_factory=MachineHealthCheckSpec)
     status: MachineHealthCheckStatus = msgspec.field(default_factory=MachineHealthCheckStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""MachinePool: hosts that the infrastructure itself keeps in number."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachinePoolSpec(Model):
+    """What a MachinePool shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
     provider_id_list: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 10000), ListType("atomic")] = []
@@ -23,6 +25,8 @@ class MachinePoolSpec(Model):
 
 
 class MachinePoolV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     available_replicas: int = 0
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
@@ -32,10 +36,14 @@ class MachinePoolV1Beta1DeprecatedStatus(Model):
 
 
 class MachinePoolDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: MachinePoolV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachinePoolV1Beta1DeprecatedStatus)
 
 
 class MachinePoolInitializationStatus(Model):
+    """What was there once: bootstrap data and infrastructure."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_data_secret_created: bool | None = None
@@ -43,6 +51,8 @@ class MachinePoolInitializationStatus(Model):
 
 
 class MachinePoolStatus(Model):
+    """What a MachinePool is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
@@ -76,5 +86,7 @@ class MachinePoolStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachinePool", "machinepools")
 class MachinePool(Object):
+    """Hosts that the infrastructure keeps in number."""
+
     spec: Required[MachinePoolSpec] = msgspec.field(default_factory=MachinePoolSpec)
     status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)

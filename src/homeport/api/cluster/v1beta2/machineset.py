@@ -1,4 +1,4 @@
-"""Types."""
+"""MachineSet: a number of equal Machines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachineSetDeletionSpec(Model):
+    """Which Machines go first when there are too many."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
 class MachineSetSpec(Model):
+    """What a MachineSet shall be."""
+
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     deletion: MachineSetDeletionSpec = msgspec.field(default_factory=MachineSetDeletionSpec)
     machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
@@ -29,6 +33,8 @@ class MachineSetSpec(Model):
 
 
 class MachineSetV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     available_replicas: int = 0
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
@@ -38,10 +44,14 @@ class MachineSetV1Beta1DeprecatedStatus(Model):
 
 
 class MachineSetDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: MachineSetV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineSetV1Beta1DeprecatedStatus)
 
 
 class MachineSetStatus(Model):
+    """What a MachineSet is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
@@ -57,5 +67,7 @@ class MachineSetStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachineSet", "machinesets")
 class MachineSet(Object):
+    """Keeps a number of equal Machines."""
+
     spec: Required[MachineSetSpec] = msgspec.field(default_factory=MachineSetSpec)
     status: MachineSetStatus = msgspec.field(default_factory=MachineSetStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""Patches of a ClusterClass: how variables change templates."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
 
 
 class JSONPatchValue(Model):
+    """A value that comes from a variable or a template."""
+
     template: Annotated[str, Size(1, 10240)] = ""
     variable: Annotated[str, Size(1, 256)] = ""
 
 
 class JSONPatch(Model):
+    """One operation of a JSON patch."""
+
     op: Required[Annotated[str, Enum(("add", "replace", "remove"))]] = ""
     path: Required[Annotated[str, Size(1, 512)]] = ""
     value: Raw = None
@@ -24,14 +28,20 @@ class JSONPatch(Model):
 
 
 class PatchSelectorMatchMachineDeploymentClass(Model):
+    """Classes of workers, by name."""
+
     names: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
 
 
 class PatchSelectorMatchMachinePoolClass(Model):
+    """Classes of pools, by name."""
+
     names: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
 
 
 class PatchSelectorMatch(Model):
+    """In which part of the class the template is used."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane: bool | None = None
@@ -41,6 +51,8 @@ class PatchSelectorMatch(Model):
 
 
 class PatchSelector(Model):
+    """Which templates are patched."""
+
     api_version: Required[
         Annotated[
             str,
@@ -53,11 +65,15 @@ class PatchSelector(Model):
 
 
 class PatchDefinition(Model):
+    """JSON patches for the templates that a selector matches."""
+
     json_patches: Required[Annotated[list[JSONPatch], Size(1, 100), ListType("atomic")]] = []
     selector: Required[PatchSelector] = msgspec.field(default_factory=PatchSelector)
 
 
 class ExternalPatchDefinition(Model):
+    """Extensions that make or check patches."""
+
     discover_variables_extension: Annotated[str, Size(1, 512)] = ""
     generate_patches_extension: Annotated[str, Size(1, 512)] = ""
     settings: dict[str, str] = {}
@@ -65,6 +81,8 @@ class ExternalPatchDefinition(Model):
 
 
 class ClusterClassPatch(Model):
+    """A change that is made to the templates of a class for each Cluster."""
+
     definitions: Annotated[list[PatchDefinition], Size(None, 100), ListType("atomic")] = []
     description: Annotated[str, Size(1, 1024)] = ""
     enabled_if: Annotated[str, Size(1, 256)] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""Parts that many kinds share: references, template metadata, gates and taints."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from homeport.api.schema import Enum, Mark, Pattern, Range, Required, Size
 
 
 class TemplateMeta(Model):
+    """Labels and annotations that objects get when they are made."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
@@ -17,6 +19,8 @@ class TemplateMeta(Model):
 
 
 class MachineTaint(Model):
+    """A taint that is kept on the Node, or set once when it joins."""
+
     effect: Required[Annotated[str, Enum(("NoSchedule", "PreferNoSchedule", "NoExecute"))]] = ""
     key: Required[
         Annotated[
@@ -32,26 +36,36 @@ class MachineTaint(Model):
 
 
 class ContractRef(Model):
+    """An object in the same namespace. Which version is read follows from the contract its kind keeps."""
+
     api_group: Required[Name] = ""
     kind: Required[Kind] = ""
     name: Required[Name] = ""
 
 
 class StatusUpgradePlanVersion(Model):
+    """A version on the way of an upgrade."""
+
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class StatusVersion(Model):
+    """How many replicas run a version."""
+
     replicas: Annotated[int, Range(1)] = 0
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class MachineNamingSpec(Model):
+    """How Machines are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 256)] = ""
 
 
 class MachineAddress(Model):
+    """An address of the host."""
+
     address: Required[Annotated[str, Size(1, 256)]] = ""
     type: Required[Annotated[str, Enum(("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"))]] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""Classes of Machines in a ClusterClass."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
 
 
 class ControlPlaneClassMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -27,6 +29,8 @@ class ControlPlaneClassMachineDeletionSpec(Model):
 
 
 class ControlPlaneClassHealthCheckChecks(Model):
+    """What makes a Machine unhealthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
@@ -35,6 +39,8 @@ class ControlPlaneClassHealthCheckChecks(Model):
 
 
 class ControlPlaneClassHealthCheckRemediationTriggerIf(Model):
+    """Between which numbers of unhealthy Machines any are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
@@ -42,6 +48,8 @@ class ControlPlaneClassHealthCheckRemediationTriggerIf(Model):
 
 
 class ControlPlaneClassHealthCheckRemediation(Model):
+    """When and how unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
@@ -51,6 +59,8 @@ class ControlPlaneClassHealthCheckRemediation(Model):
 
 
 class ControlPlaneClassHealthCheck(Model):
+    """When Machines count as unhealthy, and what happens then."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: ControlPlaneClassHealthCheckChecks = msgspec.field(default_factory=ControlPlaneClassHealthCheckChecks)
@@ -60,6 +70,8 @@ class ControlPlaneClassHealthCheck(Model):
 
 
 class ClusterClassTemplateReference(Model):
+    """A template of any group, in the namespace of the class."""
+
     api_version: Required[
         Annotated[
             str,
@@ -72,20 +84,28 @@ class ClusterClassTemplateReference(Model):
 
 
 class ControlPlaneClassMachineInfrastructureTemplate(Model):
+    """The template of infrastructure."""
+
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class ControlPlaneClassNamingSpec(Model):
+    """How objects are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
 
 class MachineDeploymentClassBootstrapTemplate(Model):
+    """The template of bootstrap configs."""
+
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class MachineDeploymentClassMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -95,6 +115,8 @@ class MachineDeploymentClassMachineDeletionSpec(Model):
 
 
 class MachineDeploymentClassHealthCheckChecks(Model):
+    """What makes a Machine unhealthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
@@ -103,6 +125,8 @@ class MachineDeploymentClassHealthCheckChecks(Model):
 
 
 class MachineDeploymentClassHealthCheckRemediationTriggerIf(Model):
+    """Between which numbers of unhealthy Machines any are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
@@ -110,6 +134,8 @@ class MachineDeploymentClassHealthCheckRemediationTriggerIf(Model):
 
 
 class MachineDeploymentClassHealthCheckRemediation(Model):
+    """When and how unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
@@ -120,6 +146,8 @@ class MachineDeploymentClassHealthCheckRemediation(Model):
 
 
 class MachineDeploymentClassHealthCheck(Model):
+    """When Machines count as unhealthy, and what happens then."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: MachineDeploymentClassHealthCheckChecks = msgspec.field(
@@ -131,16 +159,22 @@ class MachineDeploymentClassHealthCheck(Model):
 
 
 class MachineDeploymentClassInfrastructureTemplate(Model):
+    """The template of infrastructure."""
+
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class MachineDeploymentClassNamingSpec(Model):
+    """How objects are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
 
 class MachineDeploymentClassRolloutStrategyRollingUpdate(Model):
+    """How many Machines may be missing or surplus meanwhile."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
@@ -148,6 +182,8 @@ class MachineDeploymentClassRolloutStrategyRollingUpdate(Model):
 
 
 class MachineDeploymentClassRolloutStrategy(Model):
+    """How Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentClassRolloutStrategyRollingUpdate = msgspec.field(
@@ -157,6 +193,8 @@ class MachineDeploymentClassRolloutStrategy(Model):
 
 
 class MachineDeploymentClassRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     strategy: MachineDeploymentClassRolloutStrategy = msgspec.field(
@@ -165,6 +203,8 @@ class MachineDeploymentClassRolloutSpec(Model):
 
 
 class MachineDeploymentClass(Model):
+    """A class of worker Machines."""
+
     bootstrap: Required[MachineDeploymentClassBootstrapTemplate] = msgspec.field(
         default_factory=MachineDeploymentClassBootstrapTemplate
     )
@@ -186,10 +226,14 @@ class MachineDeploymentClass(Model):
 
 
 class MachinePoolClassBootstrapTemplate(Model):
+    """The template of bootstrap configs."""
+
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class MachinePoolClassMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -198,16 +242,22 @@ class MachinePoolClassMachineDeletionSpec(Model):
 
 
 class MachinePoolClassInfrastructureTemplate(Model):
+    """The template of infrastructure."""
+
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
 class MachinePoolClassNamingSpec(Model):
+    """How objects are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
 
 class MachinePoolClass(Model):
+    """A class of worker pools."""
+
     bootstrap: Required[MachinePoolClassBootstrapTemplate] = msgspec.field(
         default_factory=MachinePoolClassBootstrapTemplate
     )

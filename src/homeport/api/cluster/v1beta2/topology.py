@@ -1,4 +1,4 @@
-"""Types."""
+"""What a Cluster made from a ClusterClass asks for."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
 
 
 class ClusterClassRef(Model):
+    """The ClusterClass that a Cluster is made by."""
+
     name: Required[Name] = ""
     namespace: Namespace = ""
 
 
 class ControlPlaneTopologyMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -32,6 +36,8 @@ class ControlPlaneTopologyMachineDeletionSpec(Model):
 
 
 class ControlPlaneTopologyHealthCheckChecks(Model):
+    """What makes a Machine unhealthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
@@ -40,6 +46,8 @@ class ControlPlaneTopologyHealthCheckChecks(Model):
 
 
 class ControlPlaneTopologyHealthCheckRemediationTriggerIf(Model):
+    """Between which numbers of unhealthy Machines any are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
@@ -47,6 +55,8 @@ class ControlPlaneTopologyHealthCheckRemediationTriggerIf(Model):
 
 
 class ControlPlaneTopologyHealthCheckRemediation(Model):
+    """When and how unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
@@ -56,6 +66,8 @@ class ControlPlaneTopologyHealthCheckRemediation(Model):
 
 
 class ControlPlaneTopologyHealthCheck(Model):
+    """When Machines count as unhealthy, and what happens then."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: ControlPlaneTopologyHealthCheckChecks = msgspec.field(default_factory=ControlPlaneTopologyHealthCheckChecks)
@@ -66,23 +78,31 @@ class ControlPlaneTopologyHealthCheck(Model):
 
 
 class ControlPlaneTopologyRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
 
 
 class ClusterVariable(Model):
+    """The value of a variable."""
+
     name: Required[Annotated[str, Size(1, 256)]] = ""
     value: Required[Raw] = None
 
 
 class ControlPlaneVariables(Model):
+    """Values of variables for the control plane alone."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
 class ControlPlaneTopology(Model):
+    """The control plane that a Cluster asks for."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     deletion: ControlPlaneTopologyMachineDeletionSpec = msgspec.field(
@@ -98,6 +118,8 @@ class ControlPlaneTopology(Model):
 
 
 class MachineDeploymentTopologyMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -107,6 +129,8 @@ class MachineDeploymentTopologyMachineDeletionSpec(Model):
 
 
 class MachineDeploymentTopologyHealthCheckChecks(Model):
+    """What makes a Machine unhealthy."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
@@ -115,6 +139,8 @@ class MachineDeploymentTopologyHealthCheckChecks(Model):
 
 
 class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(Model):
+    """Between which numbers of unhealthy Machines any are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
@@ -122,6 +148,8 @@ class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(Model):
 
 
 class MachineDeploymentTopologyHealthCheckRemediation(Model):
+    """When and how unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
@@ -132,6 +160,8 @@ class MachineDeploymentTopologyHealthCheckRemediation(Model):
 
 
 class MachineDeploymentTopologyHealthCheck(Model):
+    """When Machines count as unhealthy, and what happens then."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: MachineDeploymentTopologyHealthCheckChecks = msgspec.field(
@@ -144,6 +174,8 @@ class MachineDeploymentTopologyHealthCheck(Model):
 
 
 class MachineDeploymentTopologyRolloutStrategyRollingUpdate(Model):
+    """How many Machines may be missing or surplus meanwhile."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
@@ -151,6 +183,8 @@ class MachineDeploymentTopologyRolloutStrategyRollingUpdate(Model):
 
 
 class MachineDeploymentTopologyRolloutStrategy(Model):
+    """How Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentTopologyRolloutStrategyRollingUpdate = msgspec.field(
@@ -160,6 +194,8 @@ class MachineDeploymentTopologyRolloutStrategy(Model):
 
 
 class MachineDeploymentTopologyRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
@@ -169,12 +205,16 @@ class MachineDeploymentTopologyRolloutSpec(Model):
 
 
 class MachineDeploymentVariables(Model):
+    """Values of variables for this group of workers alone."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
 class MachineDeploymentTopology(Model):
+    """A group of workers that a Cluster asks for."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     deletion: MachineDeploymentTopologyMachineDeletionSpec = msgspec.field(
         default_factory=MachineDeploymentTopologyMachineDeletionSpec
@@ -196,6 +236,8 @@ class MachineDeploymentTopology(Model):
 
 
 class MachinePoolTopologyMachineDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -204,12 +246,16 @@ class MachinePoolTopologyMachineDeletionSpec(Model):
 
 
 class MachinePoolVariables(Model):
+    """Values of variables for this pool alone."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
 class MachinePoolTopology(Model):
+    """A pool of workers that a Cluster asks for."""
+
     class_: Required[Annotated[str, Size(1, 256)]] = ""
     deletion: MachinePoolTopologyMachineDeletionSpec = msgspec.field(
         default_factory=MachinePoolTopologyMachineDeletionSpec
@@ -226,6 +272,8 @@ class MachinePoolTopology(Model):
 
 
 class WorkersTopology(Model):
+    """Workers that a Cluster asks for."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     machine_deployments: Annotated[list[MachineDeploymentTopology], Size(1, 2000), ListType("map", ("name",))] = []
@@ -233,6 +281,8 @@ class WorkersTopology(Model):
 
 
 class Topology(Model):
+    """The class of a Cluster, its version, and what it asks of the class."""
+
     class_ref: Required[ClusterClassRef | None] = None
     control_plane: ControlPlaneTopology = msgspec.field(default_factory=ControlPlaneTopology)
     variables: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []

@@ -1,4 +1,4 @@
-"""Types."""
+"""Variables of a ClusterClass and their schemas."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from homeport.api.schema import Default, Enum, ListType, Mark, Required, Size
 
 
 class ClusterClassVariableMetadata(Model):
+    """Labels and annotations of a variable."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
@@ -19,6 +21,8 @@ class ClusterClassVariableMetadata(Model):
 
 
 class ValidationRule(Model):
+    """A CEL rule for a variable."""
+
     field_path: Annotated[str, Size(1, 512)] = ""
     message: Annotated[str, Size(1, 512)] = ""
     message_expression: Annotated[str, Size(1, 1024)] = ""
@@ -31,6 +35,8 @@ class ValidationRule(Model):
 
 
 class VariableSchemaMetadata(Model):
+    """Labels and annotations of a part of a schema."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
@@ -38,6 +44,8 @@ class VariableSchemaMetadata(Model):
 
 
 class JSONSchemaProps(Model):
+    """A schema of a variable, in the manner of OpenAPI v3."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     additional_properties: Raw = None
@@ -77,10 +85,14 @@ class JSONSchemaProps(Model):
 
 
 class VariableSchema(Model):
+    """The schema of a variable."""
+
     open_api_v3_schema: Required[JSONSchemaProps] = msgspec.field(default_factory=JSONSchemaProps)
 
 
 class ClusterClassVariable(Model):
+    """A variable that Clusters of this class may or must set."""
+
     deprecated_v1_beta1_metadata: ClusterClassVariableMetadata = msgspec.field(
         default_factory=ClusterClassVariableMetadata
     )
@@ -90,6 +102,8 @@ class ClusterClassVariable(Model):
 
 
 class ClusterClassStatusVariableDefinition(Model):
+    """What one source says about a variable."""
+
     deprecated_v1_beta1_metadata: ClusterClassVariableMetadata = msgspec.field(
         default_factory=ClusterClassVariableMetadata
     )
@@ -99,6 +113,8 @@ class ClusterClassStatusVariableDefinition(Model):
 
 
 class ClusterClassStatusVariable(Model):
+    """A variable, with each of its definitions."""
+
     definitions: Required[Annotated[list[ClusterClassStatusVariableDefinition], Size(1, 100), ListType("atomic")]] = []
     definitions_conflict: bool | None = None
     name: Required[Annotated[str, Size(1, 256)]] = ""

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmControlPlane: control-plane Machines run by kubeadm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from homeport.api.cluster.v1beta1.reference import MachineTaint, StatusVersion, 
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, IntOrString, Long, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, ListType, Required, Size
+from homeport.api.schema import Default, Enum, ListType, Required, Size
 
 
 class MachineNamingStrategy(Model):
+    """How Machines are named."""
+
     template: Annotated[str, Size(1, 256)] = ""
 
 
 class KubeadmControlPlaneMachineTemplate(Model):
+    """What the control plane's Machines are made by."""
+
     infrastructure_ref: Required[ObjectReference | None] = None
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     node_deletion_timeout: str | None = None
@@ -30,25 +34,35 @@ class KubeadmControlPlaneMachineTemplate(Model):
 
 
 class RemediationStrategy(Model):
+    """How often and how fast unhealthy Machines are replaced."""
+
     max_retry: int | None = None
     min_healthy_period: str | None = None
     retry_period: str = ""
 
 
 class RolloutBefore(Model):
+    """What makes Machines be replaced early."""
+
     certificates_expiry_days: int | None = None
 
 
 class RollingUpdate(Model):
+    """How many more Machines there may be while they are replaced."""
+
     max_surge: IntOrString | None = None
 
 
 class RolloutStrategy(Model):
+    """How Machines are replaced."""
+
     rolling_update: RollingUpdate | None = None
     type: Annotated[str, Enum(("RollingUpdate",))] = ""
 
 
 class KubeadmControlPlaneSpec(Model):
+    """What a control plane shall be."""
+
     kubeadm_config_spec: Required[KubeadmConfigSpec] = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming_strategy: MachineNamingStrategy | None = None
     machine_template: Required[KubeadmControlPlaneMachineTemplate] = msgspec.field(
@@ -58,17 +72,23 @@ class KubeadmControlPlaneSpec(Model):
     replicas: int | None = None
     rollout_after: Time | None = None
     rollout_before: RolloutBefore | None = None
-    rollout_strategy: RolloutStrategy | None = None
+    rollout_strategy: (
+        Annotated[RolloutStrategy, Default({"rollingUpdate": {"maxSurge": 1}, "type": "RollingUpdate"})] | None
+    ) = None
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
 class LastRemediationStatus(Model):
+    """The last replacement of an unhealthy Machine."""
+
     machine: Required[Annotated[str, Size(1, 253)]] = ""
     retry_count: Required[int] = 0
     timestamp: Required[Time | None] = None
 
 
 class KubeadmControlPlaneV1Beta2Status(Model):
+    """Status in the manner of v1beta2."""
+
     available_replicas: int | None = None
     conditions: Conditions = []
     ready_replicas: int | None = None
@@ -76,6 +96,8 @@ class KubeadmControlPlaneV1Beta2Status(Model):
 
 
 class KubeadmControlPlaneStatus(Model):
+    """What a control plane is."""
+
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
     failure_reason: str = ""
@@ -95,5 +117,7 @@ class KubeadmControlPlaneStatus(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes")
 class KubeadmControlPlane(Object):
+    """A control plane of Machines that kubeadm set up."""
+
     spec: KubeadmControlPlaneSpec = msgspec.field(default_factory=KubeadmControlPlaneSpec)
     status: KubeadmControlPlaneStatus = msgspec.field(default_factory=KubeadmControlPlaneStatus)

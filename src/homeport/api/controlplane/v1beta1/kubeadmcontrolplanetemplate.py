@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmControlPlaneTemplate: what control planes of a ClusterClass are made by."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from homeport.api.controlplane.v1beta1.kubeadmcontrolplane import (
 )
 from homeport.api.field import Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import ListType, Required, Size
+from homeport.api.schema import Default, ListType, Required, Size
 
 
 class KubeadmControlPlaneTemplateMachineTemplate(Model):
+    """What Machines of such control planes are made by."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     node_deletion_timeout: str | None = None
     node_drain_timeout: str | None = None
@@ -28,16 +30,22 @@ class KubeadmControlPlaneTemplateMachineTemplate(Model):
 
 
 class KubeadmControlPlaneTemplateResourceSpec(Model):
+    """What such a control plane shall be; replicas, version and infrastructure come from the Cluster."""
+
     kubeadm_config_spec: Required[KubeadmConfigSpec] = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming_strategy: MachineNamingStrategy | None = None
     machine_template: KubeadmControlPlaneTemplateMachineTemplate | None = None
     remediation_strategy: RemediationStrategy | None = None
     rollout_after: Time | None = None
     rollout_before: RolloutBefore | None = None
-    rollout_strategy: RolloutStrategy | None = None
+    rollout_strategy: (
+        Annotated[RolloutStrategy, Default({"rollingUpdate": {"maxSurge": 1}, "type": "RollingUpdate"})] | None
+    ) = None
 
 
 class KubeadmControlPlaneTemplateResource(Model):
+    """The control plane to make."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[KubeadmControlPlaneTemplateResourceSpec] = msgspec.field(
         default_factory=KubeadmControlPlaneTemplateResourceSpec
@@ -45,6 +53,8 @@ class KubeadmControlPlaneTemplateResource(Model):
 
 
 class KubeadmControlPlaneTemplateSpec(Model):
+    """Holds the template."""
+
     template: Required[KubeadmControlPlaneTemplateResource] = msgspec.field(
         default_factory=KubeadmControlPlaneTemplateResource
     )
@@ -52,4 +62,6 @@ class KubeadmControlPlaneTemplateSpec(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlaneTemplate", "kubeadmcontrolplanetemplates")
 class KubeadmControlPlaneTemplate(Object):
+    """What control planes of a ClusterClass are made by."""
+
     spec: KubeadmControlPlaneTemplateSpec = msgspec.field(default_factory=KubeadmControlPlaneTemplateSpec)

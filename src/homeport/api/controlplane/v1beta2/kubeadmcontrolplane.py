@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmControlPlane: control-plane Machines run by kubeadm."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachineNamingSpec(Model):
+    """How Machines are named."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 256)] = ""
 
 
 class KubeadmControlPlaneMachineTemplateDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -29,6 +33,8 @@ class KubeadmControlPlaneMachineTemplateDeletionSpec(Model):
 
 
 class KubeadmControlPlaneMachineTemplateSpec(Model):
+    """Infrastructure, gates, taints and deletion of control-plane Machines."""
+
     deletion: KubeadmControlPlaneMachineTemplateDeletionSpec = msgspec.field(
         default_factory=KubeadmControlPlaneMachineTemplateDeletionSpec
     )
@@ -38,6 +44,8 @@ class KubeadmControlPlaneMachineTemplateSpec(Model):
 
 
 class KubeadmControlPlaneMachineTemplate(Model):
+    """What the control plane's Machines are made by."""
+
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[KubeadmControlPlaneMachineTemplateSpec] = msgspec.field(
         default_factory=KubeadmControlPlaneMachineTemplateSpec
@@ -45,6 +53,8 @@ class KubeadmControlPlaneMachineTemplate(Model):
 
 
 class KubeadmControlPlaneRemediationSpec(Model):
+    """How often and how fast unhealthy Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_retry: int | None = None
@@ -53,18 +63,24 @@ class KubeadmControlPlaneRemediationSpec(Model):
 
 
 class KubeadmControlPlaneRolloutBeforeSpec(Model):
+    """What makes Machines be replaced early."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     certificates_expiry_days: Annotated[int, Range(7)] = 0
 
 
 class KubeadmControlPlaneRolloutStrategyRollingUpdate(Model):
+    """How many more Machines there may be while they are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
 
 
 class KubeadmControlPlaneRolloutStrategy(Model):
+    """How Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: KubeadmControlPlaneRolloutStrategyRollingUpdate = msgspec.field(
@@ -74,6 +90,8 @@ class KubeadmControlPlaneRolloutStrategy(Model):
 
 
 class KubeadmControlPlaneRolloutSpec(Model):
+    """When and how Machines are replaced."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
@@ -82,6 +100,8 @@ class KubeadmControlPlaneRolloutSpec(Model):
 
 
 class KubeadmControlPlaneSpec(Model):
+    """What a control plane shall be."""
+
     kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
     machine_template: Required[KubeadmControlPlaneMachineTemplate] = msgspec.field(
@@ -94,6 +114,8 @@ class KubeadmControlPlaneSpec(Model):
 
 
 class KubeadmControlPlaneV1Beta1DeprecatedStatus(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
     conditions: list[OldCondition] = []
     failure_message: Annotated[str, Size(1, 10240)] | None = None
     failure_reason: str = ""
@@ -103,24 +125,32 @@ class KubeadmControlPlaneV1Beta1DeprecatedStatus(Model):
 
 
 class KubeadmControlPlaneDeprecatedStatus(Model):
+    """Status of older versions of the API."""
+
     v1beta1: KubeadmControlPlaneV1Beta1DeprecatedStatus = msgspec.field(
         default_factory=KubeadmControlPlaneV1Beta1DeprecatedStatus
     )
 
 
 class KubeadmControlPlaneInitializationStatus(Model):
+    """Whether the control plane took requests once."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_initialized: bool | None = None
 
 
 class LastRemediationStatus(Model):
+    """The last replacement of an unhealthy Machine."""
+
     machine: Required[Annotated[str, Size(1, 253)]] = ""
     retry_count: Required[Count | None] = None
     time: Required[Time | None] = None
 
 
 class KubeadmControlPlaneStatus(Model):
+    """What a control plane is."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
@@ -141,5 +171,7 @@ class KubeadmControlPlaneStatus(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane", "kubeadmcontrolplanes")
 class KubeadmControlPlane(Object):
+    """A control plane of Machines that kubeadm set up."""
+
     spec: Required[KubeadmControlPlaneSpec] = msgspec.field(default_factory=KubeadmControlPlaneSpec)
     status: KubeadmControlPlaneStatus = msgspec.field(default_factory=KubeadmControlPlaneStatus)

@@ -1,4 +1,4 @@
-"""Types."""
+"""KubeadmControlPlaneTemplate: what control planes of a ClusterClass are made by."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from homeport.api.schema import ListType, Mark, Required, Size
 
 
 class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(Model):
+    """How long the steps of a deletion may take."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
@@ -27,6 +29,8 @@ class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(Model):
 
 
 class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
+    """Deletion and taints of such Machines."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     deletion: KubeadmControlPlaneTemplateMachineTemplateDeletionSpec = msgspec.field(
@@ -36,6 +40,8 @@ class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
 
 
 class KubeadmControlPlaneTemplateMachineTemplate(Model):
+    """What Machines of such control planes are made by."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
@@ -45,6 +51,8 @@ class KubeadmControlPlaneTemplateMachineTemplate(Model):
 
 
 class KubeadmControlPlaneTemplateResourceSpec(Model):
+    """What such a control plane shall be; replicas, version and infrastructure come from the Cluster."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
@@ -57,6 +65,8 @@ class KubeadmControlPlaneTemplateResourceSpec(Model):
 
 
 class KubeadmControlPlaneTemplateResource(Model):
+    """The control plane to make."""
+
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
@@ -66,6 +76,8 @@ class KubeadmControlPlaneTemplateResource(Model):
 
 
 class KubeadmControlPlaneTemplateSpec(Model):
+    """Holds the template."""
+
     template: Required[KubeadmControlPlaneTemplateResource] = msgspec.field(
         default_factory=KubeadmControlPlaneTemplateResource
     )
@@ -73,4 +85,6 @@ class KubeadmControlPlaneTemplateSpec(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlaneTemplate", "kubeadmcontrolplanetemplates")
 class KubeadmControlPlaneTemplate(Object):
+    """What control planes of a ClusterClass are made by."""
+
     spec: KubeadmControlPlaneTemplateSpec = msgspec.field(default_factory=KubeadmControlPlaneTemplateSpec)
