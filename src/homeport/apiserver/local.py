@@ -13,7 +13,7 @@ import orjson
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.apiserver.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from homeport.apiserver.registry import Call, Raw, Registry
+from homeport.apiserver.registry import Call, Forward, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
 from homeport.apiserver.resource import Served, Version
 from homeport.client.errors import BadRequest, MethodNotAllowed, invalid
@@ -174,7 +174,7 @@ class LocalClient:
         if connector is not None:
             call = Call(ctx, served, at, namespace, key.name if key else "", "POST", body, {})
             answer = await connector(call)
-            if isinstance(answer, Raw):
+            if isinstance(answer, Raw | Forward):
                 raise BadRequest(f"{served.plural}/{subresource} does not answer with an object")
             self._done(ctx)
             return Unstructured(answer)

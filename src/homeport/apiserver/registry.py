@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -40,6 +41,17 @@ class Raw:
     content_type: str = "text/plain"
 
 
+Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An answer that takes the connection over and carries bytes to ports. `dial` raises OSError."""
+
+    subject: str  # whose ports they are, for messages
+    dial: Dial
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """What a connector is asked."""
@@ -54,7 +66,7 @@ class Call:
     query: Mapping[str, str]
 
 
-Connector = Callable[[Call], Awaitable[Json | Raw]]
+Connector = Callable[[Call], Awaitable[Json | Raw | Forward]]
 
 
 class Registry:

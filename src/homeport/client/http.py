@@ -1,15 +1,15 @@
-"""HttpClient: any Kubernetes API server, over the wire. The only module of the clients that knows aiohttp."""
+"""HttpClient: any Kubernetes API server, over the wire. It, its failures and its WebSockets alone know aiohttp."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import ipaddress
-import os
 import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,18 +24,20 @@ from homeport.client.address import DEFAULT_MANAGER
 from homeport.client.config import USER_AGENT_NAME, Config
 from homeport.client.credential import Certificate
 from homeport.client.errors import ApiError, Timeout, Unavailable
-from homeport.client.protocol import Warnings
+from homeport.client.failure import BROKEN, UNREACHED, reason_of, tls_reason
+from homeport.client.portforward import Stream, forward_path
+from homeport.client.protocol import Key, Warnings
 from homeport.client.rest import JSON, Answer, RestClient
 from homeport.client.retry import REFUSED, Retry, retry_after
 from homeport.client.warning import parse_warnings
+from homeport.client.websocket import Refused, Socket, refusal
+from homeport.machinery.portforward import CHANNEL
 
 CONNECTIONS = 100  # for requests; every watch and log has a connection of its own besides
 LARGE_BYTES = 512 * 1024
 _READS = frozenset({"GET", "HEAD"})
-_BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
-_UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ConnectionTimeoutError)
 
-R = TypeVar("R", bound="Answer | Body")
+R = TypeVar("R", bound="Answer | Body | Socket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ class Body:
         try:
             async for chunk in self._response.content.iter_any():
                 yield chunk
-        except _BROKEN as error:
-            raise Unavailable(f"{self._what}: the connection was lost: {_reason(error)}") from error
+        except BROKEN as error:
+            raise Unavailable(f"{self._what}: the connection was lost: {reason_of(error)}") from error
 
     def close(self) -> None:
         self._response.close()
@@ -90,13 +92,14 @@ class HttpTransport:
         self._proxy = config.proxy or _system_proxy(config.server)
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
+        self._sockets: aiohttp.ClientSession | None = None
         self._tls: ssl.SSLContext | bool | None = None
         self._tls_for: Certificate | None = None
         self._closed = False
 
     async def close(self) -> None:
         self._closed = True
-        for session in (self._requests, self._streams):
+        for session in (self._requests, self._streams, self._sockets):
             if session is not None:
                 await session.close()
 
@@ -141,6 +144,35 @@ class HttpTransport:
             raise answer.error(what)
         return answer
 
+    async def connect(self, path: str, protocol: str) -> Socket:
+        """A WebSocket that speaks `protocol`. Raises ApiError."""
+        if self._sockets is None:
+            self._sockets = self._session(0, refusal)
+        session = self._sockets
+        what = f"GET {path.partition('?')[0]} on {self._host}"
+
+        async def once() -> Answer | Socket:
+            headers = await self._authorized({})
+            try:
+                with self._troubles():
+                    async with asyncio.timeout(self.timeouts.request):
+                        inner = await session.ws_connect(
+                            URL(self.config.server + path, encoded=True),
+                            protocols=(protocol,),
+                            headers=headers,
+                            ssl=self._context(),
+                            server_hostname=self.config.server_name or None,
+                            proxy=self._proxy or None,
+                        )
+            except Refused as refused:
+                return refused.answer
+            return Socket(inner, what)
+
+        answer = await self._persist("GET", path, once)
+        if isinstance(answer, Answer):
+            raise answer.error(what)
+        return answer
+
     async def _persist(self, method: str, path: str, once: Callable[[], Awaitable[R]]) -> R:
         attempt, waited, renewed = 1, 0.0, False
         while True:
@@ -178,10 +210,8 @@ class HttpTransport:
         **more: Any,
     ) -> aiohttp.ClientResponse:
         """One attempt, up to the answer's headers."""
-        authorization = await self.config.credential.header()
-        if authorization:
-            headers["Authorization"] = authorization
-        try:
+        headers = await self._authorized(headers)
+        with self._troubles():
             return await session.request(
                 method,
                 URL(self.config.server + path, encoded=True),
@@ -194,18 +224,30 @@ class HttpTransport:
                 allow_redirects=False,  # the credential is for this server alone
                 **more,
             )
+
+    async def _authorized(self, headers: dict[str, str]) -> dict[str, str]:
+        authorization = await self.config.credential.header()
+        if authorization:
+            headers["Authorization"] = authorization
+        return headers
+
+    @contextmanager
+    def _troubles(self) -> Iterator[None]:
+        """Tells apart what may be repeated and what may not."""
+        try:
+            yield
         except aiohttp.ClientSSLError as error:
-            raise Unavailable(f"TLS with {self._address()} failed: {_tls_reason(error)}") from error
-        except _UNREACHED as error:
-            raise _NotSent(_reason(error)) from error
-        except _BROKEN as error:
-            raise _Lost(_reason(error)) from error
+            raise Unavailable(f"TLS with {self._address()} failed: {tls_reason(error)}") from error
+        except UNREACHED as error:
+            raise _NotSent(reason_of(error)) from error
+        except BROKEN as error:
+            raise _Lost(reason_of(error)) from error
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
         try:
             content = await response.read()
-        except _BROKEN as error:
-            raise _Lost(_reason(error)) from error
+        except BROKEN as error:
+            raise _Lost(reason_of(error)) from error
         finally:
             response.release()
         self._note(response)
@@ -216,7 +258,7 @@ class HttpTransport:
             for text in parse_warnings(response.headers.getall("Warning")):
                 self.warnings.add(text)
 
-    def _session(self, limit: int) -> aiohttp.ClientSession:
+    def _session(self, limit: int, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
         if self._closed:
             raise Unavailable(f"the client for {self._address()} is closed")
         headers = CIMultiDict({"User-Agent": f"{USER_AGENT_NAME}/{__version__}", "Accept-Encoding": "identity"})
@@ -226,6 +268,7 @@ class HttpTransport:
             connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60.0, socket_factory=_keepalive_socket),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
+            middlewares=middlewares,
             timeout=aiohttp.ClientTimeout(total=self.timeouts.request, sock_connect=self.timeouts.connect),
         )
 
@@ -259,8 +302,14 @@ class HttpClient(RestClient):
         retry: Retry = DEFAULT_RETRY,
         field_manager: str = DEFAULT_MANAGER,
     ) -> None:
-        super().__init__(HttpTransport(config, timeouts, retry), field_manager=field_manager)
+        self._http = HttpTransport(config, timeouts, retry)
+        super().__init__(self._http, field_manager=field_manager)
         self.config = config
+
+    async def port_forward(self, key: Key, port: int) -> Stream:
+        """A connection to a port of the Pod; each call makes a new one. Raises ApiError or ForwardError."""
+        what = f"port {port} of pod {key.namespace}/{key.name}"
+        return await Stream.open(await self._http.connect(forward_path(key, port), CHANNEL), port, what)
 
 
 def _keepalive_socket(info: Any) -> socket.socket:
@@ -285,23 +334,3 @@ def _system_proxy(server: str) -> str:
     if loopback or urllib.request.proxy_bypass(host):
         return ""
     return urllib.request.getproxies().get(parts.scheme, "")
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the server closed the connection"
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return "connecting took too long"
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the host name can't be resolved: {error.os_error.strerror or error.os_error}"
-    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
-        return os.strerror(inner.errno).lower()
-    return str(error) or type(error).__name__
-
-
-def _tls_reason(error: aiohttp.ClientSSLError) -> str:
-    inner = getattr(error, "certificate_error", None) or error.os_error
-    return getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or str(inner)

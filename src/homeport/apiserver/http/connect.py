@@ -1,4 +1,4 @@
-"""Resources that store nothing: reviews, tokens, evictions, logs. Components answer for them."""
+"""Resources that store nothing: reviews, tokens, evictions, logs, ports. Components answer for them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, Exchange
 from homeport.apiserver.http.negotiate import accepted, patch_form
 from homeport.apiserver.http.query import write_options
 from homeport.apiserver.http.respond import reply, reply_object
+from homeport.apiserver.http.stream.upgrade import Upgrades
 from homeport.apiserver.http.watch import begin_stream
 from homeport.apiserver.metrics import Metrics
-from homeport.apiserver.registry import Call, Connector, Raw
+from homeport.apiserver.registry import Call, Connector, Forward, Raw
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Served, Version
 
@@ -31,8 +32,10 @@ class Connectors:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._open: set[Connection] = set()
+        self._upgrades = Upgrades(metrics)
 
     def close(self) -> None:
+        self._upgrades.close()
         for connection in list(self._open):
             if connection.on_lost is not None:
                 connection.on_lost()
@@ -49,6 +52,8 @@ class Connectors:
         answer = await connector(call)
         if isinstance(answer, Raw):
             return await self._raw(exchange, answer)
+        if isinstance(answer, Forward):
+            return await self._upgrades.serve(exchange, answer)
         exchange.form = accepted(exchange.header(ACCEPT))._replace(kind="")
         return reply_object(exchange, orjson.dumps(answer), 201 if method == "POST" else 200)
 

@@ -69,6 +69,7 @@ class Verbs:
             ctx.warn(at.deprecation)
         connector = self._registry.connectors.get((served.group, served.plural, info.subresource))
         if connector is not None:
+            ctx.may_create = lambda: self._may_create(exchange)
             return await self._connectors.serve(exchange, ctx, served, at, connector)
         verb = self._verbs.get(info.verb)
         if verb is None or exchange.request.method == "HEAD":

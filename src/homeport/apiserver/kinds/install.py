@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from homeport.apiserver.kinds import admit, eviction
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.log import LogSources
+from homeport.apiserver.kinds.portforward import PodPorts
 from homeport.apiserver.kinds.service import Service
 from homeport.apiserver.kinds.storage import PersistentVolume
 from homeport.apiserver.registry import Registry
@@ -15,9 +16,11 @@ from homeport.apiserver.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """`logs` is where whoever runs containers registers what they write; `stop` ends the following of the store."""
+    """`logs` is where whoever runs containers registers what they write, `ports` where he says how their ports are
+    reached; `stop` ends the following of the store."""
 
     logs: LogSources
+    ports: PodPorts
     allocator: Allocator
     stop: Callable[[], None]
 
@@ -36,4 +39,6 @@ def install(registry: Registry, *, service_network: str = "10.96.0.0/16") -> Ins
     eviction.install(registry)
     logs = LogSources()
     logs.install(registry)
-    return Installed(logs, allocator, stop)
+    ports = PodPorts()
+    ports.install(registry)
+    return Installed(logs, ports, allocator, stop)

@@ -25,6 +25,7 @@ from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import SERVICE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
 from homeport.sim.network import Balancer, Loopback, Network
 
@@ -93,6 +94,7 @@ class WorkloadCluster:
         server = await EmbeddedServer.open(None, pki, clock=clock.now)
         await _use_service_network(server, facts)
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
+        server.builtin.ports.dial = PodDialer(made).dial
         url = await server.serve()
         made.service = ApiService("127.0.0.1", int(url.rpartition(":")[2]), made)
         return made

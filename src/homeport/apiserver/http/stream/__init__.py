@@ -1,0 +1,1 @@
+"""Connections that have become streams of bytes: WebSocket channels, SPDY, and SPDY inside a WebSocket."""

@@ -1,0 +1,165 @@
+"""A request that turns its connection into streams: which protocol, its handshake, its life and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from aiohttp import WSCloseCode
+from aiohttp.web import BaseRequest, HTTPException, StreamResponse, WebSocketResponse
+from multidict import istr
+
+from homeport.apiserver.http.connection import Connection
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.stream.channel import ChannelSession
+from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.registry import Forward
+from homeport.client.errors import BadRequest, MethodNotAllowed, TooManyRequests
+from homeport.machinery.portforward import CHANNEL, CHANNEL_BASE64, MAX_PORTS, TUNNEL, parse_port
+
+MAX_CONNECTIONS = 1000
+IDLE_SECONDS = 4 * 3600.0  # as long as a kubelet bears it
+_UPGRADE = istr("Upgrade")
+_PROTOCOL = istr("Sec-WebSocket-Protocol")
+_CHANNELS = (CHANNEL, CHANNEL_BASE64)
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+
+
+class Session(Protocol):
+    async def run(self) -> None: ...
+
+
+class Upgrades:
+    """All connections of a server that have become streams. Each ends when its client goes, when nothing has moved on
+    it for hours, or with `close`."""
+
+    def __init__(self, metrics: Metrics, *, limit: int = MAX_CONNECTIONS, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._metrics = metrics
+        self._limit = limit
+        self._idle_seconds = idle_seconds
+        self._open: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def close(self) -> None:
+        for task in list(self._open):
+            task.cancel()
+
+    async def serve(self, exchange: Exchange, answer: Forward) -> StreamResponse:
+        wanted = exchange.header(_UPGRADE).lower()
+        if wanted != "websocket":
+            raise BadRequest(
+                f"ports of {answer.subject} are forwarded over an upgraded connection: "
+                f"send Upgrade: websocket with Sec-WebSocket-Protocol: {TUNNEL} or {CHANNEL}"
+            )
+        if len(self._open) >= self._limit:
+            raise TooManyRequests(f"{self._limit} connections are forwarded already", retry_after=5)
+        return await self._websocket(exchange, answer)
+
+    async def _websocket(self, exchange: Exchange, answer: Forward) -> StreamResponse:
+        if exchange.request.method != "GET":
+            raise MethodNotAllowed("a WebSocket is opened with GET")
+        offered = [each.strip() for each in exchange.header(_PROTOCOL).split(",") if each.strip()]
+        chosen = next((each for each in offered if each in _CHANNELS), "")
+        if offered and not chosen:
+            raise BadRequest(f"none of the protocols {', '.join(offered)} is served here: use {' or '.join(_CHANNELS)}")
+        ports = ports_of(exchange)
+        response = WebSocketResponse(protocols=[chosen] if chosen else (), compress=False, timeout=2.0)
+        response.headers["Audit-Id"] = exchange.audit_id
+        response.headers["Server"] = "homeport"
+        try:
+            await response.prepare(exchange.request)
+        except HTTPException as error:
+            raise BadRequest(f"the WebSocket's handshake: {error.text}") from error
+        await self._live(exchange, lambda touch: ChannelSession(response, ports, answer, touch))
+        with contextlib.suppress(ConnectionError):
+            await response.close(code=WSCloseCode.OK)
+        return response
+
+    async def _live(self, exchange: Exchange, make: Callable[[Callable[[], None]], Session]) -> None:
+        connection = exchange.request.protocol
+        assert isinstance(connection, Connection)
+        _watch_peer(exchange.request)
+        idle = _Idle(self._idle_seconds)
+        task = asyncio.create_task(make(idle.touch).run(), name=f"streams of {exchange.info.path}")
+        idle.start(partial(_cancel, task))
+        connection.on_lost = partial(_cancel, task)
+        self._open.add(task)
+        self._metrics.started(exchange.labels)
+        try:
+            if connection.transport is None:
+                task.cancel()
+            await asyncio.wait([task])
+        finally:
+            idle.stop()
+            connection.on_lost = None
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._open.discard(task)
+            self._metrics.ended(exchange.labels, 101)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            raise error
+
+
+class _Idle:
+    """Calls back when nothing was touched for so long. Touching costs nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._expire: Callable[[], None] = lambda: None
+
+    def touch(self) -> None:
+        self._last = self._loop.time()
+
+    def start(self, expire: Callable[[], None]) -> None:
+        self._expire = expire
+        self._arm()
+
+    def _arm(self) -> None:
+        left = self._last + self._seconds - self._loop.time()
+        if left <= 0:
+            self._expire()
+        else:
+            self._timer = self._loop.call_later(left, self._arm)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def ports_of(exchange: Exchange) -> list[int]:
+    """`ports=1,2&ports=3`. Only the channel protocol names them here; SPDY names one with each stream."""
+    texts = [text for each in exchange.query.all("ports") for text in each.split(",")]
+    if not texts:
+        raise BadRequest("the query parameter ports is missing: it names the ports to forward, as in ?ports=2379")
+    if len(texts) > MAX_PORTS:
+        raise BadRequest(f"{len(texts)} ports are too many for one connection: at most {MAX_PORTS} are forwarded")
+    try:
+        return [parse_port(text) for text in texts]
+    except ValueError as error:
+        raise BadRequest(f"ports: {error}") from error
+
+
+def _watch_peer(request: BaseRequest) -> None:
+    """A peer that vanished without a word is noticed after about a minute, however silent the streams are."""
+    transport = request.transport
+    raw = transport.get_extra_info("socket") if transport is not None else None
+    if raw is None or raw.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,30 @@
+"""What can go wrong with a connection, and how to say it."""
+
+from __future__ import annotations
+
+import os
+
+import aiohttp
+
+BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
+UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ConnectionTimeoutError)
+
+
+def reason_of(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return "connecting took too long"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"the host name can't be resolved: {error.os_error.strerror or error.os_error}"
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
+        return os.strerror(inner.errno).lower()
+    return str(error) or type(error).__name__
+
+
+def tls_reason(error: aiohttp.ClientSSLError) -> str:
+    inner = getattr(error, "certificate_error", None) or error.os_error
+    return getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or str(inner)
