@@ -1,0 +1,258 @@
+"""Kinds of the Nutanix provider, as their users know them. One version, which serves both contracts of Cluster API.
+
+References (`image`, `cluster`, `subnet`, `project`, ...) are `{type: name|uuid, name|uuid}`; a plain string in their
+place and the other spellings that are about are turned into that form when an object is admitted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from homeport.api.cluster.v1beta2 import MachineAddress
+from homeport.api.field import Raw
+from homeport.api.meta import Model, Object, resource
+from homeport.api.schema import Default, Enum, ListType, Needed, Pattern, Preserve, Range, Required, Size
+
+GROUP = "infrastructure.cluster.x-k8s.io"
+
+Quantity = Annotated[str | int, Needed()]
+# Conditions of either layout: with a severity, as older clients wrote them, or as metav1 has them.
+AnyConditions = Annotated[list[dict[str, Any]], Preserve()]
+DomainName = Annotated[str, Size(1, 64), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+
+
+class Identifier(Model):
+    """Something in Prism Central, by name or by UUID."""
+
+    type: Annotated[str, Enum(("uuid", "name"))] = ""
+    uuid: str | None = None
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return repr(self.name) if self.type == "name" else str(self.uuid)
+
+
+LooseIdentifier = Annotated[Identifier | None, Preserve()]
+LooseIdentifiers = Annotated[list[Identifier], Preserve()]
+
+
+class Category(Model):
+    key: str = ""
+    value: str = ""
+
+
+class Gpu(Model):
+    type: Annotated[str, Needed(), Enum(("deviceID", "name"))] = ""
+    device_id: int | None = None
+    name: str | None = None
+
+
+class DeviceProperties(Model):
+    device_type: Annotated[str, Enum(("Disk", "CDRom")), Default("Disk")] = "Disk"
+    adapter_type: Annotated[str, Enum(("SCSI", "IDE", "PCI", "SATA", "SPAPR"))] = ""
+    device_index: Annotated[int, Range(0)] = 0
+
+
+class StorageConfig(Model):
+    disk_mode: Annotated[str, Enum(("Standard", "Flash")), Default("Standard")] = "Standard"
+    storage_container: LooseIdentifier = None
+
+
+class DataDisk(Model):
+    disk_size: Quantity = ""
+    device_properties: DeviceProperties | None = None
+    storage_config: StorageConfig | None = None
+    data_source: LooseIdentifier = None
+
+
+class ImageLookup(Model):
+    format: str | None = None
+    base_os: Annotated[str, Needed(), Size(1)] = msgspec.field(default="", name="baseOS")
+
+
+class ObjectReference(Model):
+    """A Secret with user data, or an Image to boot from."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class MachineSpec(Model):
+    provider_id: str = ""
+    vcpus_per_socket: Annotated[int, Needed(), Range(1)] = 1
+    vcpu_sockets: Annotated[int, Needed(), Range(1)] = 1
+    memory_size: Quantity = ""
+    system_disk_size: Quantity = ""
+    image: LooseIdentifier = None
+    image_lookup: ImageLookup | None = None
+    cluster: LooseIdentifier = None
+    subnet: LooseIdentifiers = []
+    subnets: LooseIdentifiers = []
+    additional_categories: list[Category] = []
+    categories: list[Category] = []
+    project: LooseIdentifier = None
+    boot_type: Annotated[str, Enum(("legacy", "uefi"))] = ""
+    data_disks: list[DataDisk] = []
+    bootstrap_ref: ObjectReference | None = None
+    gpus: list[Gpu] = []
+
+
+class ContractStatus(Model):
+    conditions: AnyConditions = []
+
+
+class Initialization(Model):
+    provisioned: bool | None = None
+
+
+class MachineStatus(Model):
+    ready: bool = False
+    initialization: Initialization = msgspec.field(default_factory=Initialization)
+    addresses: list[MachineAddress] = []
+    vm_uuid: str = msgspec.field(default="", name="vmUUID")
+    node_ref: Raw = None
+    conditions: AnyConditions = []
+    failure_reason: str | None = None
+    failure_message: str | None = None
+    failure_domain: str | None = None
+    v1beta2: ContractStatus = msgspec.field(default_factory=ContractStatus)
+
+
+@resource(GROUP, "v1beta1", "NutanixMachine", "nutanixmachines")
+class NutanixMachine(Object):
+    """A virtual machine on Nutanix AHV that is a Kubernetes node."""
+
+    spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
+    status: MachineStatus = msgspec.field(default_factory=MachineStatus)
+
+
+class TemplateMeta(Model):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class MachineTemplateResource(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
+
+
+class MachineTemplateSpec(Model):
+    template: Required[MachineTemplateResource] = msgspec.field(default_factory=MachineTemplateResource)
+
+
+class MachineTemplateStatus(Model):
+    capacity: Annotated[dict[str, Any], Preserve()] = {}
+    conditions: AnyConditions = []
+
+
+@resource(GROUP, "v1beta1", "NutanixMachineTemplate", "nutanixmachinetemplates")
+class NutanixMachineTemplate(Object):
+    """What machines of a MachineDeployment or of a control plane are made from."""
+
+    spec: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
+    status: MachineTemplateStatus = msgspec.field(default_factory=MachineTemplateStatus)
+
+
+class Endpoint(Model):
+    host: Annotated[str, Size(None, 512)] = ""
+    port: int = 0
+
+
+class CredentialRef(Model):
+    kind: Annotated[str, Enum(("Secret",)), Default("Secret")] = "Secret"
+    name: Annotated[str, Needed(), Size(1)] = ""
+    namespace: str = ""
+
+
+class TrustBundle(Model):
+    kind: Annotated[str, Needed(), Enum(("String", "ConfigMap"))] = ""
+    data: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class PrismCentral(Model):
+    address: Annotated[str, Needed(), Size(1, 256)] = ""
+    port: Annotated[int, Range(1, 65535), Default(9440)] = 9440
+    insecure: bool = False
+    credential_ref: CredentialRef | None = None
+    additional_trust_bundle: TrustBundle | None = None
+
+
+class InlineFailureDomain(Model):
+    """Spelled out on the cluster itself; upstream calls this form deprecated."""
+
+    name: Annotated[DomainName, Needed()] = ""
+    cluster: LooseIdentifier = None
+    subnets: LooseIdentifiers = []
+    control_plane: Annotated[bool, Default(True)] = True
+
+
+class LocalRef(Model):
+    name: Annotated[str, Needed(), Size(1)] = ""
+
+
+class ClusterSpec(Model):
+    control_plane_endpoint: Endpoint = msgspec.field(default_factory=Endpoint)
+    prism_central: PrismCentral | None = None
+    failure_domains: Annotated[list[InlineFailureDomain], ListType("map", ("name",))] = []
+    control_plane_failure_domains: Annotated[list[LocalRef], ListType("map", ("name",))] = []
+
+
+class ClusterStatus(Model):
+    ready: bool = False
+    initialization: Initialization = msgspec.field(default_factory=Initialization)
+    failure_domains: Annotated[dict[str, Any], Preserve()] = {}
+    conditions: AnyConditions = []
+    failure_reason: str | None = None
+    failure_message: str | None = None
+    v1beta2: ContractStatus = msgspec.field(default_factory=ContractStatus)
+
+
+@resource(GROUP, "v1beta1", "NutanixCluster", "nutanixclusters")
+class NutanixCluster(Object):
+    """Where the machines of a cluster run: Prism Central, credentials, failure domains, control plane address."""
+
+    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
+    status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
+
+
+class ClusterTemplateResource(Model):
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+    spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
+
+
+class ClusterTemplateSpec(Model):
+    template: Required[ClusterTemplateResource] = msgspec.field(default_factory=ClusterTemplateResource)
+
+
+@resource(GROUP, "v1beta1", "NutanixClusterTemplate", "nutanixclustertemplates")
+class NutanixClusterTemplate(Object):
+    """What a NutanixCluster of a ClusterClass is made from."""
+
+    spec: ClusterTemplateSpec = msgspec.field(default_factory=ClusterTemplateSpec)
+
+
+class FailureDomainSpec(Model):
+    prism_element_cluster: LooseIdentifier = None
+    subnets: LooseIdentifiers = []
+
+
+class FailureDomainStatus(Model):
+    conditions: AnyConditions = []
+    v1beta2: ContractStatus = msgspec.field(default_factory=ContractStatus)
+
+
+@resource(GROUP, "v1beta1", "NutanixFailureDomain", "nutanixfailuredomains")
+class NutanixFailureDomain(Object):
+    """A Prism Element and subnets on it: machines of one domain may fail together."""
+
+    spec: FailureDomainSpec = msgspec.field(default_factory=FailureDomainSpec)
+    status: FailureDomainStatus = msgspec.field(default_factory=FailureDomainStatus)
