@@ -1,0 +1,66 @@
+"""Writes config/crds/: the CustomResourceDefinitions of our kinds, one file each, made from the types.
+
+With --check nothing is written; the exit code says whether the files are what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from homeport.capi.definition import definitions
+
+FOLDER = Path(__file__).resolve().parent.parent / "config/crds"
+
+
+class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
+    """Anchors would spare lines and confuse readers."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def render() -> dict[str, str]:
+    """File name > content."""
+    files = {}
+    for crd in definitions():
+        name = f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
+        files[name] = "---\n" + yaml.dump(crd, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+    return files
+
+
+def stale(files: dict[str, str], folder: Path = FOLDER) -> list[str]:
+    """Names of files that differ, are missing, or should not be there."""
+    there = {path.name: path.read_text() for path in folder.glob("*.yaml")}
+    return sorted(name for name in files.keys() | there.keys() if files.get(name) != there.get(name))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args().check
+    files = render()
+    names = stale(files)
+    if check:
+        print(
+            f"config/crds differs from the types: {', '.join(names)}: run make gen"
+            if names
+            else "config/crds is up to date"
+        )
+        return 1 if names else 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if name in files:
+            (FOLDER / name).write_text(files[name])
+        else:
+            (FOLDER / name).unlink()
+    print(f"wrote {len(names)} of {len(files)} files of config/crds")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
