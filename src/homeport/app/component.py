@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from homeport import __version__
@@ -39,9 +39,12 @@ class Components:
         self._removers: list[Callable[[], None]] = []
 
     def note(self, manager: Manager) -> Manager:
-        self._names.update(controller.name for controller in manager.controllers)
-        self._changed.set()
+        self.add(controller.name for controller in manager.controllers)
         return manager
+
+    def add(self, names: Iterable[str]) -> None:
+        self._names.update(names)
+        self._changed.set()
 
     async def run(self) -> None:
         """Until cancelled: publishes again whenever there are new controllers."""

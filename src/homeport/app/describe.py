@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from homeport.app.description import ControllerState, Description, PartState, Unfinished
+from homeport.app.description import ControllerState, Description, PartState, SimulatorState, Unfinished
 from homeport.app.part import Part
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
@@ -19,6 +19,7 @@ def describe(
     objects: dict[str, int],
     revision: int = 0,
     requests: int = 0,
+    simulators: Iterable[SimulatorState] = (),
 ) -> Description:
     managers = list(managers)
     return Description(
@@ -28,6 +29,7 @@ def describe(
         [describe_part(part) for part in parts],
         [_controller(controller) for manager in managers for controller in manager.controllers],
         {kind: why for manager in managers for kind, why in manager.health().items()},
+        list(simulators),
     )
 
 

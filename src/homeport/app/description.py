@@ -32,6 +32,23 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     unfinished: list[Unfinished]
 
 
+class SimulatorState(msgspec.Struct, frozen=True, rename="camel"):
+    """A simulated infrastructure, and how to get at it."""
+
+    name: str
+    url: str
+    port: int  # whatever host is dialled at this port by the proxy, it answers
+    authority: str  # file of the certificate that clients have to trust
+    user: str
+    password: str
+    admin: str
+    proxy: str
+    requests: int
+    machines: int
+    running: int
+    clusters: int
+
+
 class Description(msgspec.Struct, frozen=True, rename="camel"):
     revision: int  # of the store; 0 on a cluster of others
     objects: dict[str, int]
@@ -39,3 +56,4 @@ class Description(msgspec.Struct, frozen=True, rename="camel"):
     parts: list[PartState]
     controllers: list[ControllerState]
     blind: dict[str, str]  # kinds that can't be followed, and why
+    simulators: list[SimulatorState] = []

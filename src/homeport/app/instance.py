@@ -24,6 +24,7 @@ class Instance(msgspec.Struct, frozen=True):
     url: str
     version: str
     started: float
+    told: tuple[str, ...] = ()  # what whoever started it wants to know
 
     def running(self, data: Path) -> bool:
         """Alive, and still the one that holds this data: process numbers are used again."""

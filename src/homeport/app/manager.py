@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import structlog
 from homeport.api.meta import Resource
 from homeport.app.describe import cached, describe
 from homeport.app.description import Description
+from homeport.app.environment import Environment
 from homeport.app.health import HealthServer
 from homeport.app.permission import explain, missing, needs_of, user_name
-from homeport.app.plugins import Install, install
+from homeport.app.plugins import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.client import kubeconfig
@@ -47,14 +47,15 @@ class Cluster:
     timing: LeaseTiming | None = None
 
 
-async def run(cluster: Cluster, show: Show, installs: Sequence[Install] = ()) -> None:
+async def run(cluster: Cluster, show: Show, platform: Platform | None = None) -> None:
     """Until SIGTERM or SIGINT; the Lease is given back then. Raises ConfigError, StartError and OSError."""
     config = kubeconfig.load(cluster.kubeconfig, context=cluster.context)
     stopping = stop_event()
-    if not installs:
+    platform = platform or Platform()
+    if not platform.controllers:
         show.say("no controllers are registered: nothing to do but to hold the Lease (see --plugin)")
     async with HttpClient(config) as client:
-        replica = Replica(client, cluster, config.namespace, show, installs)
+        replica = Replica(client, cluster, config.namespace, show, platform)
         working = asyncio.create_task(replica.run())
         ended = asyncio.create_task(stopping.wait())
         await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,14 +70,12 @@ async def run(cluster: Cluster, show: Show, installs: Sequence[Install] = ()) ->
 
 
 class Replica:
-    def __init__(
-        self, client: HttpClient, cluster: Cluster, namespace: str, show: Show, installs: Sequence[Install]
-    ) -> None:
+    def __init__(self, client: HttpClient, cluster: Cluster, namespace: str, show: Show, platform: Platform) -> None:
         self._client = client
         self._cluster = cluster
         self._namespace = cluster.namespace or namespace
         self._show = show
-        self._installs = installs
+        self._platform = platform
         self._unready = "not connected yet"
         self._parts = Supervisor(changed=show.changed)
         self._parts.add_manager("controllers", self._make)
@@ -121,7 +120,8 @@ class Replica:
         return kind(self._namespace, LEASE_NAME, self._cluster.timing)
 
     def _make(self) -> Manager:
-        return install(Manager(self._client, mode=self._mode(), name="homeport"), self._installs)
+        manager = Manager(self._client, mode=self._mode(), name="homeport")
+        return self._platform.manage(manager, Environment(self._client))
 
     async def _serve_health(self) -> HealthServer | None:
         if self._cluster.health is None:

@@ -13,6 +13,33 @@ class SettingsError(ValueError):
     """A setting that cannot work; the text names it and the cure."""
 
 
+SIMULATORS = ("prism",)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulators:
+    """Which simulators run beside the plane, and how."""
+
+    names: tuple[str, ...] = SIMULATORS
+    speed: str = "instant"
+    world: Path | None = None
+    faults: Path | None = None
+    listen: tuple[str, int] | None = None  # None: the usual port, or a free one if that is taken
+    reset: bool = False
+
+    @classmethod
+    def named(cls, text: str) -> tuple[str, ...]:
+        """`all`, or names with commas between them."""
+        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+        if names == ("all",):
+            return SIMULATORS
+        for name in names:
+            if name not in SIMULATORS:
+                known = ", ".join(SIMULATORS)
+                raise SettingsError(f"--sim {text!r}: there is no simulator {name!r}; there are: {known}")
+        return names
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     data: Path
@@ -20,6 +47,7 @@ class Settings:
     port: int = 6443
     audit: bool = False
     workloads: bool = True
+    simulators: Simulators | None = None
 
     @classmethod
     def make(
@@ -29,9 +57,10 @@ class Settings:
         *,
         audit: bool = False,
         workloads: bool = True,
+        simulators: Simulators | None = None,
     ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads)
+        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators)
 
     @property
     def database(self) -> Path:
@@ -48,6 +77,11 @@ class Settings:
     @property
     def log(self) -> Path:
         return self.data / "homeport.log"
+
+    @property
+    def simulated(self) -> Path:
+        """Where simulators keep what they simulate."""
+        return self.data / "sim"
 
     @property
     def audit_log(self) -> Path:

@@ -8,9 +8,10 @@ import gc
 import os
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -20,21 +21,29 @@ from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
 from homeport.app.component import Components
+from homeport.app.definition import DefinitionError, install_definitions
 from homeport.app.describe import describe
 from homeport.app.description import Description
+from homeport.app.environment import Environment
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
+from homeport.app.keeping import simulated_before
 from homeport.app.part import Part
-from homeport.app.plugins import Install, install
+from homeport.app.plugins import Platform
 from homeport.app.port import holder
 from homeport.app.settings import Settings
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
 from homeport.builtin.workload.runner import Runners
+from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.manager import Manager
 from homeport.runtime.metric import METRICS
 from homeport.runtime.stream import LogStreams
+from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.store import AesGcm, Store
+
+if TYPE_CHECKING:
+    from homeport.app.simulation import Simulation
 
 log = structlog.get_logger(__name__)
 
@@ -46,44 +55,125 @@ class StartError(Exception):
 
 
 async def run(
-    settings: Settings, show: Show, installs: Sequence[Install] = (), streams: LogStreams | None = None
+    settings: Settings, show: Show, platform: Platform | None = None, streams: LogStreams | None = None
 ) -> None:
     """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed.
 
     `streams` are the lines of the controllers, which Pods then serve.
     """
     stopping = stop_event()
+    streams = streams or LogStreams()
     make_private_dir(settings.data)
     claim = Claim(settings.data)
     try:
-        server = await start(settings)
-        try:
-            components = Components(server, streams or LogStreams())
-            parts = _parts(server, settings, show.changed, installs, components)
-            await _work(server, settings, show, parts, stopping)
-        finally:
-            remove_instance(settings.data)
-            await server.close()
+        async with _simulated(settings, show, streams) as simulation:
+            plane = Plane(settings, platform or Platform(), simulation, streams)
+            await plane.run(show, stopping)
     finally:
         claim.release()
 
 
-async def _work(
-    server: EmbeddedServer, settings: Settings, show: Show, parts: Supervisor, stopping: asyncio.Event
-) -> None:
-    assert server.http is not None
-    server.http.root.act(STATUS_PATH, lambda: _answer(server, parts))
-    write_instance(settings.data, Instance(os.getpid(), server.url, __version__, time.time()))
-    show.ready(server.url)
-    _tune_garbage_collection()
-    working = [asyncio.create_task(parts.run()), asyncio.create_task(show.follow(lambda: _describe(server, parts)))]
+@asynccontextmanager
+async def _simulated(settings: Settings, show: Show, streams: LogStreams) -> AsyncIterator[Simulation | None]:
+    """The simulators, if there are to be any: before everything that dials and after it."""
+    if settings.simulators is None:
+        if simulated_before(settings.simulated):
+            show.say(f"{settings.data} was used with --sim: without it, addresses in its objects are dialled for real")
+        yield None
+        return
+    from homeport.app.simulation import Simulation, SimulationError  # not for planes that simulate nothing
+
     try:
-        await stopping.wait()
-        log.info("stopping")
-    finally:
-        for task in working:
-            task.cancel()
-        await asyncio.gather(*working, return_exceptions=True)
+        simulation = Simulation(settings.simulated, settings.simulators, streams)
+        try:
+            await simulation.start()
+            yield simulation
+        finally:
+            await simulation.close()
+    except SimulationError as error:
+        raise StartError(str(error)) from error
+
+
+class Plane:
+    """What runs in one process, and what it tells about itself."""
+
+    def __init__(
+        self, settings: Settings, platform: Platform, simulation: Simulation | None, streams: LogStreams
+    ) -> None:
+        self._settings = settings
+        self._platform = platform
+        self._simulation = simulation
+        self._streams = streams
+
+    async def run(self, show: Show, stopping: asyncio.Event) -> None:
+        reach = self._simulation.reach if self._simulation is not None else DIRECT
+        server = await start(self._settings, self._platform, reach)
+        try:
+            environment = Environment(server.client(), reach, server)
+            parts = self._parts(server, environment, show.changed)
+            await self._work(server, show, parts, stopping)
+        finally:
+            remove_instance(self._settings.data)
+            await server.close()
+
+    async def _work(self, server: EmbeddedServer, show: Show, parts: Supervisor, stopping: asyncio.Event) -> None:
+        assert server.http is not None
+        server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
+        told = self._simulation.told() if self._simulation is not None else ()
+        write_instance(self._settings.data, Instance(os.getpid(), server.url, __version__, time.time(), told))
+        show.ready(server.url)
+        for line in told:
+            show.say(line)
+        _tune_garbage_collection()
+        follow = show.follow(lambda: self._describe(server, parts))
+        working = [asyncio.create_task(parts.run()), asyncio.create_task(follow)]
+        try:
+            await stopping.wait()
+            log.info("stopping")
+        finally:
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
+
+    def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
+        settings, components = self._settings, Components(server, self._streams)
+        runners = Runners() if settings.workloads else None
+
+        def loops() -> Manager:
+            manager = Manager(server.client(), name="homeport")
+            install_builtin(server, manager, runners)
+            return components.note(manager)
+
+        def controllers() -> Manager:
+            return components.note(self._platform.manage(Manager(server.client(), name="homeport"), environment))
+
+        supervisor = Supervisor(changed=changed)
+        supervisor.add("certificates", lambda: _renew_certificates(server, settings))
+        supervisor.add("cluster roles", server.aggregator.run)
+        supervisor.add_manager("loops", loops)
+        if self._platform.controllers:
+            # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
+            supervisor.add_manager("controllers", controllers)
+        if self._simulation is not None:
+            supervisor.add("simulators", self._simulation.run)
+            components.add(self._simulation.logs)
+        supervisor.add("logs", components.run)
+        return supervisor
+
+    async def _answer(self, server: EmbeddedServer, parts: Supervisor) -> Any:
+        return msgspec.to_builtins(self._describe(server, parts))
+
+    def _describe(self, server: EmbeddedServer, parts: Supervisor) -> Description:
+        store = server.store
+        buckets = {bucket: store.count(bucket) for bucket in sorted(store.buckets())}
+        return describe(
+            parts.parts,
+            parts.managers,
+            objects={bucket: count for bucket, count in buckets.items() if count},
+            revision=store.revision,
+            requests=server.http.metrics.total if server.http is not None else 0,
+            simulators=self._simulation.describe() if self._simulation is not None else (),
+        )
 
 
 def _tune_garbage_collection() -> None:
@@ -93,20 +183,34 @@ def _tune_garbage_collection() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def start(settings: Settings) -> EmbeddedServer:
+async def start(settings: Settings, platform: Platform, reach: Reach = DIRECT) -> EmbeddedServer:
     pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
     audit = settings.audit_log if settings.audit else None
     server = await EmbeddedServer.open(settings.database, pki, audit=audit)
     try:
+        await _prepare(server, platform, reach)
         url = await server.serve(settings.host, settings.port)
     except OSError as error:
         await server.close()
         raise _listen_error(settings, error) from error
+    except BaseException:
+        await server.close()
+        raise
     assert server.http is not None
     server.http.root.act(BACKUP_PATH, lambda: _copy_database(server, settings))
     server.http.metrics.registry.register(METRICS)
     pki.write_kubeconfig(settings.kubeconfig, url)
     return server
+
+
+async def _prepare(server: EmbeddedServer, platform: Platform, reach: Reach) -> None:
+    """The kinds of the platform and what guards them, before anybody can ask for one."""
+    client = server.client()
+    install_hooks(platform.register(Environment(client, reach, server)), server)
+    try:
+        await install_definitions(client, platform.define())
+    except DefinitionError as error:
+        raise StartError(str(error)) from error
 
 
 async def _copy_database(server: EmbeddedServer, settings: Settings) -> dict[str, str]:
@@ -128,22 +232,6 @@ async def copy_closed(settings: Settings) -> Path:
         await store.close()
 
 
-async def _answer(server: EmbeddedServer, parts: Supervisor) -> Any:
-    return msgspec.to_builtins(_describe(server, parts))
-
-
-def _describe(server: EmbeddedServer, parts: Supervisor) -> Description:
-    store = server.store
-    buckets = {bucket: store.count(bucket) for bucket in sorted(store.buckets())}
-    return describe(
-        parts.parts,
-        parts.managers,
-        objects={bucket: count for bucket, count in buckets.items() if count},
-        revision=store.revision,
-        requests=server.http.metrics.total if server.http is not None else 0,
-    )
-
-
 def _listen_error(settings: Settings, error: OSError) -> StartError:
     address = f"{settings.host}:{settings.port}"
     if error.errno != errno.EADDRINUSE:
@@ -151,34 +239,6 @@ def _listen_error(settings: Settings, error: OSError) -> StartError:
     who = holder(settings.port)
     by = f" by {who}" if who else ""
     return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")
-
-
-def _parts(
-    server: EmbeddedServer,
-    settings: Settings,
-    changed: Callable[[Part], None],
-    installs: Sequence[Install],
-    components: Components,
-) -> Supervisor:
-    runners = Runners() if settings.workloads else None
-
-    def loops() -> Manager:
-        manager = Manager(server.client(), name="homeport")
-        install_builtin(server, manager, runners)
-        return components.note(manager)
-
-    def controllers() -> Manager:
-        return components.note(install(Manager(server.client(), name="homeport"), installs))
-
-    supervisor = Supervisor(changed=changed)
-    supervisor.add("certificates", lambda: _renew_certificates(server, settings))
-    supervisor.add("cluster roles", server.aggregator.run)
-    supervisor.add_manager("loops", loops)
-    if installs:
-        # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
-        supervisor.add_manager("controllers", controllers)
-    supervisor.add("logs", components.run)
-    return supervisor
 
 
 async def _renew_certificates(server: EmbeddedServer, settings: Settings) -> None:

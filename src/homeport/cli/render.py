@@ -53,6 +53,9 @@ def picture(before: Description, now: Description, seconds: float, head: str) ->
     rows = Table.grid(padding=(0, 2))
     rows.add_row("parts", _parts(now.parts))
     rows.add_row("objects", Text(_objects(before, now, seconds)))
+    for each in now.simulators:
+        machines = f"{each.running} of {each.machines} machines running, {each.clusters} clusters"
+        rows.add_row("sim", Text(f"{each.name} {each.url}, {machines}"))
     if now.revision:
         rows.add_row("requests", Text(f"{(now.requests - before.requests) / seconds:,.1f}/s"))
     found: list[Any] = [Text(""), Text(head, style="bold"), rows]

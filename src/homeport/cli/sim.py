@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.cli.option import data as data_option
+from homeport.cli.simulation import SPEEDS
 
 if TYPE_CHECKING:
     from homeport.sim.prism.serve import Running
@@ -24,7 +25,14 @@ def command() -> None:
 
 @command.command()
 @data_option
-@click.option("--listen", metavar="HOST:PORT", default="127.0.0.1:9440", show_default=True, help="where to serve it")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:9440",
+    show_default=True,
+    envvar="HOMEPORT_SIM_LISTEN",
+    help="where to serve it",
+)
 @click.option("--admin-port", metavar="PORT", type=click.IntRange(0, 65535), default=0, help="of the admin endpoint")
 @click.option("--world", metavar="FILE", type=_FILE, help="start with this world; default: the built-in one")
 @click.option("--faults", metavar="FILE", type=_FILE, help="what goes wrong, as YAML")
@@ -33,7 +41,7 @@ def command() -> None:
     "--speed",
     default="instant",
     show_default=True,
-    help="instant, real, x10 (ten times faster than real), 2s, 2s~30% (with jitter), reads:3, never",
+    help=SPEEDS,
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="the same seed gives the same ids and chances")
 @click.option(

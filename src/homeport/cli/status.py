@@ -44,7 +44,7 @@ def command(data: Path) -> None:
         found = msgspec.convert(ask(settings.kubeconfig, STATUS_PATH), Description)
     except ApiError as error:
         raise click.ClickException(f"it does not answer: {error}. Look at {settings.log}") from error
-    for line in (*_objects(found), *_parts(found), *_controllers(found)):
+    for line in (*_objects(found), *_simulators(found), *_parts(found), *_controllers(found)):
         click.echo(line)
 
 
@@ -52,6 +52,17 @@ def _objects(found: Description) -> Iterator[str]:
     yield f"objects   {sum(found.objects.values())} at revision {found.revision}"
     for bucket, count in sorted(found.objects.items(), key=lambda item: -item[1])[:_SHOWN]:
         yield f"          {count:>6} {bucket}"
+
+
+def _simulators(found: Description) -> Iterator[str]:
+    for each in found.simulators:
+        yield f"sim       {each.name}: {each.url}, and port {each.port} of any host by the proxy"
+        yield f"          requests  {each.requests}"
+        yield f"          user      {each.user}, password {each.password}"
+        yield f"          authority {each.authority}"
+        yield f"          admin     {each.admin} (world, faults, journal, consoles)"
+        yield f"          proxy     {each.proxy} (HTTPS_PROXY for curl, proxy-url of kubeconfigs)"
+        yield f"          machines  {each.running} of {each.machines} running, {each.clusters} workload clusters"
 
 
 def _parts(found: Description) -> Iterator[str]:

@@ -17,13 +17,16 @@ from click.core import ParameterSource
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli.option import data as data_option
+from homeport.cli.simulation import options as simulation
+from homeport.cli.simulation import read_simulation, write_simulation
 
 if TYPE_CHECKING:
     from homeport.runtime.stream import LogStreams
 
 _START_SECONDS = 60.0
 _LOG_TAIL = 15
-_EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads")
+_SIM_ONLY = ("speed", "sim_world", "sim_faults", "sim_listen", "sim_reset")
+_EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads", "sim", *_SIM_ONLY)
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
 
@@ -45,6 +48,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     help="look after Deployments, StatefulSets, Jobs and Pods, as far as there are runners for their images",
     show_default=True,
 )
+@simulation
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -66,9 +70,11 @@ def command(
 ) -> None:
     """Start the management plane: a Kubernetes API on SQLite, nothing else needed.
 
+    With --sim, simulated infrastructures run beside it, and whatever a manifest names is served by them.
     With --kubeconfig the controllers run on that cluster; start several for availability.
     """
     tracing = more.pop("tracing")
+    simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
     if tracing:
         _trace()
     if more["kubeconfig"] is not None:
@@ -76,8 +82,11 @@ def command(
         _run_on_cluster(**more)
         return
     _refuse(ctx, _CLUSTER_ONLY, "needs --kubeconfig FILE")
+    if simulated["sim"] is None:
+        _refuse(ctx, _SIM_ONLY, "needs --sim")
     try:
-        settings = Settings.make(data, listen, audit=audit, workloads=workloads)
+        simulators = read_simulation(**simulated)
+        settings = Settings.make(data, listen, audit=audit, workloads=workloads, simulators=simulators)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     running = read_instance(settings.data)
@@ -96,7 +105,7 @@ def command(
 def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
     for name in names:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} {why}")
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
 
 
 def _trace() -> None:
@@ -194,6 +203,7 @@ def _detach(settings: Settings, log_level: str, plugins: Sequence[str], *, traci
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
     arguments += [] if settings.workloads else ["--no-workloads"]
     arguments += ["--tracing"] if tracing else []
+    arguments += write_simulation(settings.simulators)
     arguments += [f"--plugin={name}" for name in plugins]
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size
@@ -219,6 +229,8 @@ def _await_ready(settings: Settings, child: subprocess.Popen[bytes], log_start: 
     click.echo(f"Homeport is ready at {instance.url} (process {instance.pid}, log {settings.log})")
     click.echo(f"kubeconfig: {settings.kubeconfig}")
     click.echo(_next_step(settings))
+    for line in instance.told:
+        click.echo(line)
 
 
 def _tail(log: Path, start: int) -> str:

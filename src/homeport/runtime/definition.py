@@ -41,14 +41,14 @@ async def establish(client: Client, *definitions: Mapping[str, Any], timeout: fl
     for body in definitions:
         made = await client.create(body, kind=CRD)
         query = Query(fields=f"metadata.name={made.name}", resource_version=made.resource_version)
-        if _established(made):
+        if established(made):
             continue
         async with asyncio.timeout(timeout), client.watch(CRD, query) as events:
             async for event in events:
-                if _established(event.object):
+                if established(event.object):
                     break
 
 
-def _established(obj: Mapping[str, Any]) -> bool:
+def established(obj: Mapping[str, Any]) -> bool:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import uuid
 from collections.abc import Callable
@@ -54,11 +55,18 @@ class Core:
 
     def __post_init__(self) -> None:
         self.faults = Injector(self.clock, seed=self.seed)
-        self.rng = random.Random(self.seed)  # noqa: S311  (the same seed must give the same world)
+        self.rng = self._chance()
         self.usage = Usage(self.world.vms, self.world.volume_groups)
+
+    def _chance(self) -> random.Random:
+        """The same seed gives the same future to the same world; one that has a past must not get its ids again."""
+        ids = sorted(record.ext_id for table in self.world.tables() for record in table)
+        past = hashlib.sha256("".join(ids).encode()).hexdigest()
+        return random.Random(f"{self.seed}/{past}")  # noqa: S311  (repeatable, not secret)
 
     def restore(self, file: WorldFile) -> None:
         self.world.restore(file)
+        self.rng = self._chance()
         self.usage = Usage(self.world.vms, self.world.volume_groups)
 
     def now(self) -> float:

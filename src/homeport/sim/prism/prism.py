@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import replace as with_changes
 from typing import Final
@@ -27,6 +27,7 @@ from homeport.sim.prism.v4.envelope import refused as refused_v4
 from homeport.sim.prism.world import World, WorldFile, default_world
 
 REPLAYS_KEPT: Final = 10_000
+CONSOLE_KEPT: Final = 1_000  # lines of a machine
 _PRODUCT: Final = {"Server": "envoy", "X-Ntnx-Env": "pc", "X-Ntnx-Product": "pc.2024.3.1"}
 _GROUPS: Final = {
     401: "UNAUTHENTICATED",
@@ -72,7 +73,7 @@ class Prism:
         self.sessions = Sessions(self.core.clock, self.core.rng, session_seconds)
         self.journal = Journal(journal_size)
         self.gate = Gate(self, self.core.faults, self.journal, self.core.clock, seed=seed)
-        self.console: dict[str, list[str]] = {}
+        self.console: dict[str, deque[str]] = {}
         self._site = Site(self.core, self.power, self.machines, self.core.world)
         self._replays: OrderedDict[tuple[str, str, str], Answer] = OrderedDict()
         routes = Routes()
@@ -112,7 +113,12 @@ class Prism:
 
     def write_console(self, vm: str, line: str) -> None:
         """For guests: what a machine says on its console."""
-        self.console.setdefault(vm, []).append(line)
+        self.console.setdefault(vm, deque(maxlen=CONSOLE_KEPT)).append(line)
+
+    def read_console(self, vm: str) -> list[str]:
+        """By id or by name."""
+        named = next((each.ext_id for each in self.world.vms if each.name == vm), vm)
+        return list(self.console.get(vm) or self.console.get(named) or ())
 
     # Behind the gate.
 

@@ -19,7 +19,7 @@ from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import default_world, load_world
 
 # The names and addresses that guides call a Prism Central by, so that their certificates verify.
-_NAMES = ("localhost", "127.0.0.1", "::1", "prism-central.example.com", "10.1.1.100")
+NAMES = ("localhost", "127.0.0.1", "::1", "prism-central.example.com", "10.1.1.100")
 _OPEN = ("0.0.0.0", "::")  # noqa: S104  (recognised, never a default)
 
 
@@ -80,7 +80,8 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
     prism = make_prism(options)
     clock = SystemClock()
     authority = Authority.ensure(options.data / "sim" / "prism", clock)
-    hosts = _NAMES if options.host in (*_NAMES, *_OPEN) else (*_NAMES, options.host)
+    hosts = NAMES if options.host in (*NAMES, *_OPEN) else (*NAMES, options.host)
+    called = authority.called("server", hosts, clock)
     wire = Wire(prism)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -88,13 +89,13 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
         loop.add_signal_handler(number, stop.set)
     try:
         try:
-            port = await wire.start(options.host, options.port, tls=authority.context("server", hosts, clock))
+            port = await wire.start(options.host, options.port, tls=called.context)
             admin = await wire.start_admin(options.admin_port)
         except OSError as error:
             raise StartError(f"can't listen: {error}; choose another port with --listen or --admin-port") from error
-        host = "127.0.0.1" if options.host in _OPEN else options.host
+        host = reachable(options.host)
         host = f"[{host}]" if ":" in host else host
-        user, password = _credentials(prism)
+        user, password = credentials(prism)
         ready(Running(f"https://{host}:{port}", f"http://127.0.0.1:{admin}", authority.path, user, password))
         await stop.wait()
     finally:
@@ -103,7 +104,13 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
         write_private(options.save, prism.world.save().encode())
 
 
-def _credentials(prism: Prism) -> tuple[str, str]:
+def reachable(host: str) -> str:
+    """An address of this machine at which a listener on `host` answers."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (looked up, not bound)
+
+
+def credentials(prism: Prism) -> tuple[str, str]:
+    """Name and password of the first user who has one."""
     for user in prism.world.users:
         if user.passwords:
             return user.name, user.passwords[0]

@@ -153,7 +153,7 @@ class _Admin:
                 prism.core.on_change()
                 return Response(status=204 if found else 404)
             case "GET", ["console", vm]:
-                return Response(text="".join(f"{line}\n" for line in prism.console.get(vm, [])))
+                return Response(text="".join(f"{line}\n" for line in prism.read_console(vm)))
             case "POST", ["sessions", "expire"]:
                 prism.sessions.end_all()
                 return Response(status=204)

@@ -1,0 +1,90 @@
+"""The CustomResourceDefinitions of the platform, brought up to date at every start."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+import structlog
+
+from homeport.client.errors import Invalid, NotFound
+from homeport.client.protocol import Client, Key, Query, Write
+from homeport.runtime.definition import CRD, WAIT_SECONDS, established
+
+log = structlog.get_logger(__name__)
+
+# What was installed, so that a start with nothing new writes nothing.
+DIGEST = "homeport.dev/definition"
+_WRITE = Write(field_manager="homeport")
+
+
+class DefinitionError(Exception):
+    """A definition can't be installed; the text names it and says what to do."""
+
+
+async def install_definitions(client: Client, bodies: Iterable[Mapping[str, Any]]) -> None:
+    """Creates what is missing, changes what is not as this version has it, and returns when all kinds are served."""
+    fresh = [made for body in bodies if (made := await _put(client, body)) is not None]
+    for name in fresh:
+        await _await_served(client, name)
+
+
+async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
+    """The name of what was written; None where nothing had to be."""
+    name = str(body["metadata"]["name"])
+    digest = hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    try:
+        found: Mapping[str, Any] = await client.get(CRD, Key("", name))
+    except NotFound:
+        found = {}
+    meta = found.get("metadata") or {}
+    if (meta.get("annotations") or {}).get(DIGEST) == digest and established(found):
+        return None
+    _keep_stored_versions(name, found, body)
+    own = body["metadata"]
+    annotations = {**(own.get("annotations") or {}), DIGEST: digest}
+    wanted = {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.kind,
+        "metadata": {"name": name, "labels": own.get("labels") or {}, "annotations": annotations},
+        "spec": body["spec"],
+    }
+    try:
+        await client.apply(wanted, _WRITE, kind=CRD, force=True)
+    except Invalid as error:
+        raise DefinitionError(f"{name} can't be brought up to date: {error}") from error
+    log.info("definition installed" if not found else "definition brought up to date", name=name)
+    return name
+
+
+def _keep_stored_versions(name: str, found: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+    stored = (found.get("status") or {}).get("storedVersions") or ()
+    lost = sorted(set(stored) - {version["name"] for version in body["spec"]["versions"]})
+    if lost:
+        raise DefinitionError(
+            f"{name}: there may be objects of {', '.join(lost)}, which this version of Homeport does not know: "
+            "use the version that wrote them, or delete these objects and their CustomResourceDefinition with it"
+        )
+
+
+async def _await_served(client: Client, name: str) -> None:
+    found = await client.get(CRD, Key("", name))
+    if established(found):
+        return
+    query = Query(fields=f"metadata.name={name}", resource_version=found.resource_version)
+    try:
+        async with asyncio.timeout(WAIT_SECONDS), client.watch(CRD, query) as events:
+            async for event in events:
+                if established(event.object):
+                    return
+    except TimeoutError:
+        raise DefinitionError(f"{name} was not served within {WAIT_SECONDS:.0f} s: {_why(found)}") from None
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    told = [f"{each['type']} {each.get('message', '')}" for each in conditions if each.get("status") != "True"]
+    return "; ".join(told) or "the server says nothing about it"

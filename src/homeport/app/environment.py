@@ -1,0 +1,21 @@
+"""Where an installed part runs: what it may need besides its manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.client.protocol import Client
+from homeport.client.reach import DIRECT, Reach
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """`server` is None where the controllers run on a cluster of others.
+
+    `reach` is how addresses of manifests are dialled: hand it to every client of a hypervisor or workload cluster.
+    """
+
+    client: Client
+    reach: Reach = DIRECT
+    server: EmbeddedServer | None = None
