@@ -1,0 +1,1 @@
+"""Infrastructure providers, one folder each, blind to each other."""

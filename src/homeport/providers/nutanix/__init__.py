@@ -1,0 +1,1 @@
+"""Nutanix AHV through Prism Central."""

@@ -1,0 +1,187 @@
+"""What Prism Central holds, in our words. Both versions of its API are read into these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from homeport.infra.protocol import Power
+
+TaskStatus = Literal["queued", "running", "succeeded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A Prism Element cluster: where machines run. `is_central` marks Prism Central's own entry among them."""
+
+    id: str
+    name: str
+    is_central: bool = False
+    free_memory_bytes: int | None = None  # None: not known
+    free_cpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    id: str
+    name: str
+    kind: str  # VLAN or OVERLAY
+    cluster_ids: tuple[str, ...] = ()
+    cidr: str = ""
+    pools: tuple[tuple[str, str], ...] = ()  # first and last address that Prism gives out
+    free_addresses: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    id: str
+    name: str
+    kind: Literal["disk", "iso"]
+    created: str = ""
+    size_bytes: int = 0
+    cluster_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    id: str  # v3 has none: `key/value`
+    key: str
+    value: str
+    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    id: str
+    name: str
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProfile:
+    name: str
+    device_id: int
+    vendor: str
+    mode: str
+    virtual: bool
+    free: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vm:
+    id: str
+    name: str
+    cluster_id: str
+    power: Power
+    addresses: tuple[str, ...] = ()
+    category_ids: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()  # custom attributes; with v3 what our description says
+    volume_group_ids: tuple[str, ...] = ()
+    host_id: str = ""
+    project_id: str = ""
+    created: str = ""
+    etag: str = ""
+    raw: Any = None
+
+    def mark(self, key: str) -> str:
+        """The value of a mark `key:value`; '' if there is none."""
+        return next((each.partition(":")[2] for each in self.marks if each.partition(":")[0] == key), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One to be made with a machine. `bus_index` None: the next free one."""
+
+    size_bytes: int
+    image_id: str = ""
+    bus: str = "SCSI"
+    bus_index: int | None = None
+    container_id: str = ""
+    flash: bool = False
+    cdrom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    name: str
+    device_id: int
+    vendor: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewVm:
+    """A machine to be made. `marks` say whose it is; they are there from its first moment."""
+
+    name: str
+    cluster_id: str
+    sockets: int
+    cores_per_socket: int
+    memory_bytes: int
+    disks: Sequence[Disk]
+    subnet_ids: Sequence[str]
+    categories: Sequence[Category]
+    user_data: bytes = b""
+    meta_data: bytes = b""
+    project_id: str = ""
+    boot: Literal["", "legacy", "uefi"] = ""
+    gpus: Sequence[Gpu] = ()
+    marks: Sequence[str] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    id: str
+    status: TaskStatus
+    progress: int = 0
+    entity_ids: tuple[str, ...] = ()
+    error: str = ""  # what the vendor says, codes included
+    codes: tuple[str, ...] = field(default=())
+
+
+class Prism(Protocol):
+    """The verbs. All raise ProviderError; `task` ids go to `task` until it is over.
+
+    Lists are whole (all pages). Writes that take `request_id` are idempotent by it where the API can do that (v4).
+    """
+
+    address: str
+    version: str  # "v4.2", "v3"
+
+    async def check(self) -> None:
+        """Raises Denied for wrong credentials, Unreachable, Misconfigured (TLS)."""
+
+    async def elements(self) -> list[Element]: ...
+    async def subnets(self) -> list[Subnet]: ...
+    async def images(self) -> list[Image]: ...
+    async def projects(self) -> list[Project]: ...
+    async def containers(self) -> list[Container]: ...
+    async def gpus(self, cluster_id: str) -> list[GpuProfile]: ...
+    async def find_category(self, key: str, value: str) -> Category | None: ...
+    async def create_category(self, key: str, value: str, description: str) -> Category: ...
+    async def delete_category(self, category: Category) -> None:
+        """Raises Taken while something still carries it."""
+
+    async def vm(self, vm_id: str) -> Vm | None: ...
+    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]: ...
+    async def create_vm(self, vm: NewVm, request_id: str) -> str: ...
+    async def power_on(self, vm: Vm) -> str: ...
+    async def power_off(self, vm: Vm) -> str: ...
+    async def mark(self, vm: Vm, marks: Sequence[str]) -> str: ...
+    async def detach(self, vm: Vm, volume_group_id: str) -> str: ...
+    async def delete_vm(self, vm: Vm) -> str: ...
+    async def tasks(self, ids: Sequence[str]) -> list[Task]:
+        """Many in one call where the API can. One that is not known any more is left out."""
+
+    async def busy(self, vm_id: str) -> list[Task]:
+        """Unfinished tasks that concern the machine."""
+
+    async def close(self) -> None: ...
