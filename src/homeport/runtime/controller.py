@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,13 @@ log = structlog.get_logger(__name__)
 
 Predicate = Callable[[Any, Any], bool]  # (old, new): worth a look?
 Mapper = Callable[[Any], Iterable[Key]]
+
+_in_work: ContextVar[Key | None] = ContextVar("key in work", default=None)
+
+
+def key_in_work() -> Key | None:
+    """The key that the reconcile we are called in is about; None outside of one."""
+    return _in_work.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ class Controller:
         self._expected: dict[Key, list[Expectation]] = {}
         self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
         self._informers: list[Informer[Any]] = []
+        self._shared: Informers | None = None
         self._gate: Gate | None = None
         self._group: asyncio.TaskGroup | None = None
         self._busy: dict[Key, asyncio.Event] = {}  # keys in work, and their end
@@ -92,8 +101,29 @@ class Controller:
         self._watches.append(_Watch(kind, keys, predicate, query))
         return self
 
+    def watch(
+        self, kind: Any, keys: Mapper, *, predicate: Predicate | None = None, query: Query | None = None
+    ) -> Informer[Any]:
+        """As `map`, also while running: for kinds that objects name. Work goes on while the new cache fills."""
+        if self._shared is None:
+            raise RuntimeError(f"controller {self.name} belongs to no manager yet: use map()")
+        informer = self._shared.get(kind, query)
+        informer.on_change(self._handler(_Watch(kind, keys, predicate, query)))
+        return informer
+
+    def wake(self, key: Key, *, priority: Priority = Priority.NORMAL) -> None:
+        """Something outside the API happened that this key should know of."""
+        if self.mine(key):
+            self.queue.add(key, priority=priority)
+
+    def wake_all(self) -> None:
+        """Something happened that any key may be waiting for."""
+        for key in self._informers[0].cache.known_keys() if self._informers else ():
+            self.wake(key)
+
     def connect(self, informers: Informers) -> None:
         """Attaches to the shared informers. Called once, by the manager."""
+        self._shared = informers
         self._gate = Gate(informers)
         for watch in self._watches:
             informer = informers.get(watch.kind, watch.query)
@@ -109,8 +139,7 @@ class Controller:
             if old is not None:
                 keys |= dict.fromkeys(watch.keys(old))  # an object may have changed hands
             for key in keys:
-                if self.mine(key):
-                    self.queue.add(key, priority=priority)
+                self.wake(key, priority=priority)
 
         return changed
 
@@ -146,9 +175,13 @@ class Controller:
 
     async def _attempt(self, key: Key) -> None:
         with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
-            started = self._clock.monotonic()
-            outcome = await self._reconcile(key)
-            self.metrics.reconciled(outcome, self._clock.monotonic() - started)
+            token = _in_work.set(key)
+            try:
+                started = self._clock.monotonic()
+                outcome = await self._reconcile(key)
+                self.metrics.reconciled(outcome, self._clock.monotonic() - started)
+            finally:
+                _in_work.reset(token)
 
     def _caught_up(self, key: Key) -> bool:
         """False: the key comes back by itself, when the caches show what it wrote. No worker waits for that."""
@@ -249,9 +282,7 @@ class Controller:
 
     def take_over(self) -> None:
         """Keys may have become ours: look at all of them."""
-        for key in self._informers[0].cache.known_keys() if self._informers else ():
-            if self.mine(key):
-                self.queue.add(key)
+        self.wake_all()
 
     async def let_go(self) -> None:
         """Keys may have become somebody else's: forget them, and wait for those in work to be finished."""

@@ -40,8 +40,19 @@ def metadata_only(resource: Resource) -> type[Object]:
 class Informer(Generic[T]):
     """Feeds a Cache and tells handlers of every change. `run` returns only by cancellation."""
 
-    def __init__(self, client: Client, kind: type[T] | Resource, query: Query | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        kind: type[T] | Resource,
+        query: Query | None = None,
+        *,
+        slim: Callable[[Any], Any] | None = None,
+        measured: bool = True,
+    ) -> None:
+        """`slim` takes from an object what nobody asks the cache for, before it is kept. Informers of other clusters
+        are not `measured`: the figures are by kind, and tell about this one."""
         self._client = client
+        self._slim = _slim if slim is None else lambda obj: slim(_slim(obj))
         self.kind: Any = kind
         self.query = query or Query()
         self.cache: Cache[T] = Cache()
@@ -54,7 +65,7 @@ class Informer(Generic[T]):
         self._streaming = True
         self._revision = ""  # where to resume; "" is a fresh start
         self._progress = 0  # grows with everything the server tells us
-        self._metrics = informer_metrics(self.resource.qualified)
+        self._metrics = informer_metrics(self.resource.qualified) if measured else None
 
     @property
     def resource(self) -> Resource:
@@ -66,6 +77,13 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
         for obj in self.cache:
             self._call(handler, None, obj, True)
+
+    def use(self, client: Client) -> None:
+        """The next `run` asks this one, and begins with a list: handlers are told what differs from what they know."""
+        self._client = client
+        self._streaming = True
+        self.error = ""
+        self.reset()
 
     def reset(self) -> None:
         """The next `run` begins with a list; until that is complete it counts as not synced."""
@@ -97,7 +115,8 @@ class Informer(Generic[T]):
         except Expired:
             self._revision = ""
             self.restarts += 1
-            self._metrics.restarted()
+            if self._metrics is not None:
+                self._metrics.restarted()
         except ApiError as error:
             if _start_over(error):
                 self._revision = ""
@@ -144,7 +163,7 @@ class Informer(Generic[T]):
                 if event.type == "DELETED":
                     seen.pop(key_of(event.object), None)
                 elif event.type != "BOOKMARK":
-                    seen[key_of(event.object)] = _slim(event.object)
+                    seen[key_of(event.object)] = self._slim(event.object)
 
     async def _page_list(self) -> None:
         seen: dict[Key, T] = {}
@@ -152,7 +171,7 @@ class Informer(Generic[T]):
         while True:
             page = await self._client.list(self.kind, query)
             for obj in page.items:
-                seen[key_of(obj)] = _slim(obj)
+                seen[key_of(obj)] = self._slim(obj)
             if not page.continue_:
                 break
             query = replace(query, continue_=page.continue_)
@@ -185,13 +204,14 @@ class Informer(Generic[T]):
     def _advance(self, revision: str) -> None:
         self._revision = revision or self._revision
         self._progress += 1
-        self._metrics.holds(len(self.cache))
+        if self._metrics is not None:
+            self._metrics.holds(len(self.cache))
 
     def _take(self, event: Event[T]) -> None:
         if event.type == "BOOKMARK":
             self.cache.reach(int(event.resource_version or 0))
             return
-        obj = _slim(event.object)
+        obj = self._slim(event.object)
         key = key_of(obj)
         if event.type == "DELETED":
             if self.cache.drop(key, int(event.resource_version or 0)) is not None:
@@ -242,6 +262,7 @@ class Informers:
         self._client = client
         self._informers: dict[tuple[Any, Query], Informer[Any]] = {}
         self._spawn: Callable[[Informer[Any]], object] | None = None
+        self._tasks: dict[tuple[Any, Query], asyncio.Task[None]] = {}
 
     def get(self, kind: Any, query: Query | None = None) -> Informer[Any]:
         """The one for this kind and selection. May be asked for at any time; `kind` as in `Client`."""
@@ -257,7 +278,9 @@ class Informers:
 
         def spawn(informer: Informer[Any]) -> None:
             run: Coroutine[Any, Any, None] = informer.run()
-            create_task(run, name=f"informer {informer.resource.qualified}")
+            task = create_task(run, name=f"informer {informer.resource.qualified}")
+            if isinstance(task, asyncio.Task):
+                self._tasks[informer.kind, informer.query] = task
 
         self._spawn = spawn
         for informer in self:
@@ -265,6 +288,13 @@ class Informers:
 
     def stop(self) -> None:
         self._spawn = None
+        self._tasks.clear()
+
+    def drop(self, kind: Any, query: Query | None = None) -> None:
+        """Nobody needs this one any more: a version of a foreign kind that is no longer the one to use."""
+        key = (kind, query or Query())
+        if self._informers.pop(key, None) is not None and key in self._tasks:
+            self._tasks.pop(key).cancel()
 
     def of(self, resource: Resource) -> list[Informer[Any]]:
         """All that follow this kind, whatever the version."""

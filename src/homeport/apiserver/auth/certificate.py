@@ -69,8 +69,10 @@ def same_key(key: PrivateKey, certificate: x509.Certificate) -> bool:
     return key.public_key() == certificate.public_key()
 
 
-def sign_ca(key: EcKey, now: datetime.datetime, *, days: int = CA_DAYS) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "homeport-ca")])
+def sign_ca(
+    key: PrivateKey, now: datetime.datetime, *, days: int = CA_DAYS, common_name: str = "homeport-ca"
+) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     public = key.public_key()
     return (
         _builder(name, name, public, now, days)
@@ -140,7 +142,11 @@ def host_names(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime.datetime, days: int
+    subject: x509.Name,
+    issuer: x509.Name,
+    public: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
+    now: datetime.datetime,
+    days: int,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
