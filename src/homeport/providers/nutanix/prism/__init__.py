@@ -1,1 +1,1 @@
-"""Prism Central as this provider uses it: one set of records and verbs, spoken as API v4 or, where that is absent, v3."""
+"""Prism Central as we use it: one set of records and verbs, spoken as API v4 or, where that is absent, as v3."""

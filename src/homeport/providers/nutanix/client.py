@@ -1,0 +1,273 @@
+"""HTTP to Prism Central: sessions, retries, and every failure in the words of infra/error.py."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+
+from homeport.client.reach import Reach
+from homeport.infra.endpoint import Endpoint
+from homeport.infra.error import (
+    Denied,
+    Exhausted,
+    Misconfigured,
+    Missing,
+    ProviderError,
+    Rejected,
+    Stale,
+    Throttled,
+    Unreachable,
+)
+
+_TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)
+# Codes that mean "not here, not now" rather than "not like this".
+_CAPACITY = ("VMM-34418", "VMM-31800", "VMM-31802")
+_CAPACITY_WORDS = re.compile(r"insufficient|not enough|no host|quota|exhaust|full", re.IGNORECASE)
+_SAFE_METHODS = ("GET", "OPTIONS", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Either a user and password or an API key. Never shown."""
+
+    username: str = ""
+    password: str = ""
+    api_key: str = ""
+    origin: str = ""  # where they come from, for messages
+
+    def __repr__(self) -> str:
+        return f"Credentials(from {self.origin})"
+
+    def headers(self) -> dict[str, str]:
+        if self.api_key:
+            return {"X-ntnx-api-key": self.api_key}
+        return {"Authorization": aiohttp.BasicAuth(self.username, self.password, "utf-8").encode()}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: Any
+    etag: str = ""
+
+
+class Client:
+    """One Prism Central and one user. Cookies carry the session; credentials are sent when there is none."""
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        credentials: Credentials,
+        endpoint: Endpoint,
+        *,
+        reach: Reach,
+        bundle: bytes | None = None,
+        insecure: bool = False,
+    ) -> None:
+        host = f"[{address}]" if ":" in address and not address.startswith("[") else address
+        self.address = f"{host}:{port}"
+        self._root = f"https://{self.address}"
+        self._credentials = credentials
+        self._endpoint = endpoint
+        self._proxy = reach.proxy or None
+        self._tls = _insecure_tls() if insecure else _tls(reach, bundle)
+        self._session: aiohttp.ClientSession | None = None
+        self._logged_in = False
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        etag: str = "",
+        request_id: str = "",
+        what: str = "",
+    ) -> Reply:
+        """The answer to a request, decoded. `what` names its object for messages. Raises ProviderError."""
+        async with self._endpoint.turn():
+            headers = {"NTNX-Request-Id": request_id or str(uuid.uuid4()), "Accept": "application/json"}
+            if etag:
+                headers["If-Match"] = etag
+            payload = None if body is None else orjson.dumps(body)
+            if payload is not None:
+                headers["Content-Type"] = "application/json"
+            reply = await self._send(method, path, query, payload, headers)
+            if reply.status == 401 and self._logged_in:
+                self._forget_session()
+                reply = await self._send(method, path, query, payload, headers)
+            if reply.status >= 400:
+                raise self._error(reply, what)
+            return reply
+
+    async def _send(
+        self, method: str, path: str, query: Mapping[str, str] | None, payload: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        """A kept-alive connection may have died without our knowing: what is safe to repeat is sent once more."""
+        repeatable = method in _SAFE_METHODS
+        try:
+            return await self._once(method, path, query, payload, headers)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as lost:
+            if not repeatable or isinstance(lost, aiohttp.ClientConnectorError):
+                raise self._no_answer(lost) from lost
+        except (aiohttp.ClientError, TimeoutError, OSError) as failed:
+            raise self._no_answer(failed) from failed
+        try:
+            return await self._once(method, path, query, payload, headers)
+        except (aiohttp.ClientError, TimeoutError, OSError) as failed:
+            raise self._no_answer(failed) from failed
+
+    async def _once(
+        self, method: str, path: str, query: Mapping[str, str] | None, payload: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        session = self._opened()
+        sent = headers if self._logged_in else headers | self._credentials.headers()
+        async with session.request(
+            method, self._root + path, params=query, data=payload, headers=sent, proxy=self._proxy
+        ) as answer:
+            data = await answer.read()
+            if answer.cookies and answer.status < 400:
+                self._logged_in = True
+            after = {"Retry-After": answer.headers.get("Retry-After", "")}
+            etag = answer.headers.get("ETag") or answer.headers.get("X-Ntnx-Etag") or ""
+            return Reply(answer.status, _decoded(data, answer.status, after), etag)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # Servers are named by bare addresses as often as not: their cookies count all the same.
+            jar = aiohttp.CookieJar(unsafe=True)
+            connector = aiohttp.TCPConnector(ssl=self._tls, limit=32, keepalive_timeout=60.0)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=jar, timeout=_TIMEOUT, trust_env=False
+            )
+        return self._session
+
+    def _forget_session(self) -> None:
+        self._logged_in = False
+        if self._session is not None:
+            self._session.cookie_jar.clear()
+
+    # -- failures ----------------------------------------------------------------------------------------------
+
+    def _no_answer(self, error: Exception) -> ProviderError:
+        certificate = _certificate_error(error)
+        if certificate:
+            return Misconfigured(
+                f"Prism Central {self.address}: its certificate is not trusted ({certificate}); "
+                "name its authority in spec.prismCentral.additionalTrustBundle, or check the address"
+            )
+        if isinstance(error, asyncio.TimeoutError):
+            return Unreachable(f"Prism Central {self.address} does not answer within {_TIMEOUT.total:.0f} s")
+        return Unreachable(f"Prism Central {self.address} can't be reached: {error or type(error).__name__}")
+
+    def _error(self, reply: Reply, what: str) -> ProviderError:
+        text, codes = read_error(reply.body)
+        code = codes[0] if codes else ""
+        about = f"Prism Central {self.address}" + (f": {what}" if what else "")
+        said = f"{about}: {text or f'HTTP {reply.status}'}" + (f" ({code})" if code and code not in text else "")
+        match reply.status:
+            case 401:
+                return Denied(
+                    f"Prism Central {self.address} refuses the credentials of {self._credentials.origin}: "
+                    "correct user name, password or API key there",
+                    code=code,
+                )
+            case 403:
+                return Denied(f"{said}; grant the role to the user of {self._credentials.origin}", code=code)
+            case 404:
+                return Missing(said, code=code)
+            case 409 | 412 | 428:
+                return Stale(said, code=code)
+            case 429:
+                return Throttled(f"{about} is throttling", after=_after(reply.body), code=code)
+            case 408 | 500 | 501 | 502 | 503 | 504:
+                return Unreachable(said, code=code)
+        if set(codes) & set(_CAPACITY):
+            return Exhausted(said, code=code)
+        return Rejected(said, code=code)
+
+
+def failed_task(text: str, codes: Sequence[str], what: str) -> ProviderError:
+    """What a task that ended badly means for whoever asked for it."""
+    said = f"{what}: {text or 'failed without saying why'}"
+    if set(codes) & set(_CAPACITY) or _CAPACITY_WORDS.search(text):
+        return Exhausted(said, code=codes[0] if codes else "")
+    return Rejected(said, code=codes[0] if codes else "")
+
+
+def read_error(body: Any) -> tuple[str, list[str]]:
+    """The sentences and codes of an error body, v4's or v3's."""
+    if not isinstance(body, dict):
+        return (str(body)[:300] if body else "", [])
+    error = (body.get("data") or {}).get("error") if isinstance(body.get("data"), dict) else None
+    if isinstance(error, list):
+        texts = [str(each.get("message", "")) for each in error if isinstance(each, dict)]
+        return "; ".join(filter(None, texts)), [str(e["code"]) for e in error if isinstance(e, dict) and e.get("code")]
+    if isinstance(error, dict):
+        found = error.get("validationErrorMessages") or ()
+        texts = [f"{each.get('attributePath', '')} {each.get('message', '')}".strip() for each in found]
+        return "; ".join(filter(None, texts)) or str(error.get("error", "")), []
+    listed = body.get("message_list")
+    if isinstance(listed, list):
+        texts = [str(each.get("message", "")) for each in listed if isinstance(each, dict)]
+        return "; ".join(filter(None, texts)), [
+            str(e["reason"]) for e in listed if isinstance(e, dict) and e.get("reason")
+        ]
+    return str(body.get("message") or ""), []
+
+
+def _decoded(data: bytes, status: int, headers: Mapping[str, str]) -> Any:
+    try:
+        found = orjson.loads(data) if data else {}
+    except json.JSONDecodeError:
+        if status < 400:
+            raise Unreachable("the answer is no JSON: is this Prism Central?") from None
+        found = {"message": data[:200].decode("utf-8", errors="replace")}
+    if status == 429 and isinstance(found, dict):
+        found["retryAfter"] = headers["Retry-After"]
+    return found
+
+
+def _after(body: Any) -> float:
+    text = str(body.get("retryAfter", "")) if isinstance(body, dict) else ""
+    return float(text) if text.isdigit() else 5.0
+
+
+def _certificate_error(error: BaseException | None) -> str:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            return str(error.certificate_error)
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _tls(reach: Reach, bundle: bytes | None) -> ssl.SSLContext:
+    try:
+        return reach.tls(bundle)
+    except ValueError as error:
+        raise Misconfigured(f"spec.prismCentral.additionalTrustBundle: {error}") from None
+
+
+def _insecure_tls() -> ssl.SSLContext:
+    made = ssl.create_default_context()
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_NONE
+    return made
