@@ -36,16 +36,24 @@ from homeport.apiserver.webhook.condition import compile_condition
 from homeport.apiserver.webhook.conversion import ConversionCaller
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
 from homeport.client.errors import AlreadyExists
-from homeport.store import AesGcm, Store
+from homeport.store import AesGcm, History, Store
 
 # What holds credentials is encrypted on disk.
 SEALED = frozenset({"secrets"})
+SERVICE_NETWORK = "10.96.0.0/16"
 
 
 class EmbeddedServer:
     """Open one, use `client()`, `serve()` if others are to reach it, `close()` in the end."""
 
-    def __init__(self, store: Store, pki: PKI, clock: Callable[[], float], audit: AuditLog | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pki: PKI,
+        clock: Callable[[], float],
+        audit: AuditLog | None = None,
+        service_network: str = SERVICE_NETWORK,
+    ) -> None:
         self.store = store
         self._audit = audit
         self.pki = pki
@@ -60,7 +68,7 @@ class EmbeddedServer:
         self.admission = Admission()
         lifecycle.install(self.admission, store, self.rbac)
         self.registry = Registry(store, self.catalog, self.admission, clock=clock)
-        self.builtin = install_builtin(self.registry)
+        self.builtin = install_builtin(self.registry, service_network=service_network)
         self.accounts = ServiceAccounts(pki.signing_key, store, clock)
         static = load_tokens(pki.tokens_path) if pki.tokens_path.exists() else {}
         self.authenticator = Authenticator(store, self.accounts, static, now=clock)
@@ -86,10 +94,19 @@ class EmbeddedServer:
         *,
         clock: Callable[[], float] = time.time,
         audit: Path | None = None,
+        service_network: str = SERVICE_NETWORK,
+        history: History | None = None,
+        copy_of: Path | None = None,
     ) -> EmbeddedServer:
-        """`database` None keeps everything in memory; `audit` names the file of the audit log."""
-        store = await Store.open(database, cipher=AesGcm(pki.secrets_key), sealed=SEALED)
-        server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None)
+        """`database` None keeps everything in memory, beginning with the backup `copy_of` if there is one.
+
+        `audit` names the file of the audit log, `service_network` is where Services get their addresses from, and
+        `history` says how much of the past watches may resume from.
+        """
+        cipher = AesGcm(pki.secrets_key)
+        kept = history or History()
+        store = await Store.open(database, cipher=cipher, sealed=SEALED, history=kept, clock=clock, copy_of=copy_of)
+        server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None, service_network)
         await server._prepare()
         return server
 
@@ -99,7 +116,7 @@ class EmbeddedServer:
         self.aggregator.follow(self.store)
         self.custom.start()
         client = self.client()
-        for obj, kind in seed_objects():
+        for obj, kind in seed_objects(service_address=self.builtin.allocator.first_address):
             if self.store.get(kind.qualified, _name(obj)) is None:
                 with contextlib.suppress(AlreadyExists):
                     await client.create(obj, kind=kind)

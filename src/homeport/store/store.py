@@ -81,8 +81,10 @@ class Store:
         history: History = History(),  # noqa: B008 - frozen
         lag_limit: int = 20_000,
         clock: Callable[[], float] = time.time,
+        copy_of: Path | None = None,
     ) -> Self:
-        """Open or make the database at `path`; None keeps everything in memory, with the same semantics.
+        """Open or make the database at `path`; None keeps everything in memory, with the same semantics, and begins
+        with what is in the file `copy_of`, which a `backup` made.
 
         `sealed` names the buckets whose values are encrypted with `cipher`. `lag_limit` is how many live
         changes a watcher may leave unread.
@@ -90,7 +92,10 @@ class Store:
         if path is None:
             if sealed and cipher is None:
                 raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
-            return cls(Loaded({}, [], 0, 0), history, lag_limit, clock, cipher, sealed)
+            found = Loaded({}, [], 0, 0)
+            if copy_of is not None:
+                found = await asyncio.to_thread(_read_copy, copy_of, cipher, sealed)
+            return cls(found, history, lag_limit, clock, cipher, sealed)
         lock = Lock.take(path)
         loaded: list[Loaded] = []
         committer = Committer(
@@ -331,6 +336,12 @@ class Store:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed")
+
+
+def _read_copy(path: Path, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:
+    found: list[Loaded] = []
+    Database.open(path, cipher, sealed, "NORMAL", found.append).close()
+    return found[0]
 
 
 def _check_apart(target: Path, database: Path | None) -> None:

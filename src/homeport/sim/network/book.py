@@ -10,16 +10,21 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import random
 import socket
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from homeport.sim.network.address import is_address, normal
 from homeport.sim.network.service import Delayed, Service, pair
 
 # Whoever is not a host of the network: the management plane, users with kubectl.
 OUTSIDE = "outside"
+# 127.64.0.0/10: half of what Linux has is plenty, and nothing else is configured there.
+_FIRST_LOOPBACK = IPv4Address("127.64.0.1")
+_LOOPBACKS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,7 @@ class Network:
         self._latency: dict[frozenset[str], float] = {}
         self._links: set[_Link] = set()
         self._stand_ins: dict[int, tuple[Host, Callable[[str], Service]]] = {}
+        self._next_loopback = random.randrange(_LOOPBACKS)  # noqa: S311 - several networks keep out of each other's way
         self._followers: list[Callable[[frozenset[str] | None], None]] = []
 
     def follow(self, follower: Callable[[frozenset[str] | None], None]) -> None:
@@ -157,6 +163,11 @@ class Network:
         `service` is told what was dialled, so that it can show a certificate for it.
         """
         self._stand_ins[port] = (host, service)
+
+    def loopback(self) -> str:
+        """A loopback address for a server to listen on by itself; a network gives each one once."""
+        self._next_loopback = (self._next_loopback + 1) % _LOOPBACKS
+        return str(_FIRST_LOOPBACK + self._next_loopback)
 
     # -- addresses ---------------------------------------------------------------------------------------------
 

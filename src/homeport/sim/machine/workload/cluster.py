@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from pathlib import Path
 
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.apiserver.kinds import seed_objects
 from homeport.apiserver.local import LocalClient
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch
@@ -23,15 +22,16 @@ from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.guest import Guest
-from homeport.sim.machine.workload.kind import SERVICE, Json
+from homeport.sim.machine.workload.kind import Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
 from homeport.sim.network import Balancer, Loopback, Network
+from homeport.store import History
 
 _BOOTSTRAP_MANAGER = "kubeadm"
-_PAST_SECONDS = 300.0
-_MARK_SECONDS = 60.0
+# As much of the past as etcd keeps: heartbeats would pile up for hours otherwise.
+_HISTORY = History(seconds=300.0)
 
 
 class ApiService(Loopback):
@@ -73,7 +73,7 @@ class WorkloadCluster:
     closed: bool = False
     service: ApiService | None = None
     _vips: dict[str, Vip] = field(default_factory=dict)
-    _marks: deque[tuple[float, int]] = field(default_factory=deque)  # revisions of some moments past
+    beats: int = 0  # revisions that are heartbeats, which nobody misses
     etcd: Etcd = field(init=False)
     controllers: Controllers = field(init=False)
 
@@ -90,13 +90,16 @@ class WorkloadCluster:
         network: Network,
         clock: Clock,
         rng: random.Random,
+        copy_of: Path | None = None,
     ) -> WorkloadCluster:
-        server = await EmbeddedServer.open(None, pki, clock=clock.now)
-        await _use_service_network(server, facts)
+        """`copy_of`: the database of a cluster that goes on."""
+        services = str(ip_network(facts.service_subnet.split(",")[0].strip(), strict=False))
+        server = await EmbeddedServer.open(
+            None, pki, clock=clock.now, service_network=services, history=_HISTORY, copy_of=copy_of
+        )
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
         server.builtin.ports.dial = PodDialer(made).dial
-        url = await server.serve()
-        made.service = ApiService("127.0.0.1", int(url.rpartition(":")[2]), made)
+        made.service = ApiService(*await _serve(server, pki, network), made)
         return made
 
     async def close(self) -> None:
@@ -124,18 +127,6 @@ class WorkloadCluster:
             except AlreadyExists:
                 meta = obj["metadata"]
                 await client.patch(kind, Key(meta.get("namespace", ""), meta["name"]), MergePatch(obj))
-
-    async def compact(self, now: float) -> None:
-        """Forgets the past as etcd does, some minutes of it kept: heartbeats would pile up for hours otherwise."""
-        if self._marks and now - self._marks[-1][0] < _MARK_SECONDS:
-            return
-        store = self.server.store
-        self._marks.append((now, store.revision))
-        while len(self._marks) > 1 and now - self._marks[1][0] >= _PAST_SECONDS:
-            self._marks.popleft()
-        at, revision = self._marks[0]
-        if now - at >= _PAST_SECONDS and revision > store.compacted:
-            await store.compact(revision)
 
     # -- control planes ----------------------------------------------------------------------------------------
 
@@ -235,14 +226,18 @@ class WorkloadCluster:
         return kubelet is not None and kubelet.guest.running and self.reachable(kubelet.guest)
 
 
-async def _use_service_network(server: EmbeddedServer, facts: Facts) -> None:
-    """Services get addresses of the cluster's own range, the API's own Service first."""
-    server.builtin.allocator.network = ip_network(facts.service_subnet.split(",")[0].strip(), strict=False)
-    client = server.client(field_manager="kube-apiserver")
-    await client.delete(SERVICE, Key("default", "kubernetes"))
-    for obj, kind in seed_objects(service_address=server.builtin.allocator.first_address):
-        if kind.plural == "services":
-            await client.create(obj, kind=kind)
+async def _serve(server: EmbeddedServer, pki: ClusterPki, network: Network) -> tuple[str, int]:
+    """On a loopback address of its own, as far as the system has more than one."""
+    own = network.loopback()
+    pki.add_hosts([own])
+    for host, port in ((own, 6443), (own, 0)):
+        with contextlib.suppress(OSError):
+            return host, _port(await server.serve(host, port))
+    return "127.0.0.1", _port(await server.serve())
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def cluster_at(network: Network, source: str, host: str, port: int) -> WorkloadCluster | None:

@@ -97,7 +97,6 @@ class Kubelet:
                 await self._retire()
             elif self.guest.running and cluster.reachable(self.guest):
                 await self._renew(now)
-                await cluster.compact(now)
             elif not self.missed and now - self.seen > GRACE_SECONDS:
                 await self._give_up(now)
         except (NotFound, StoreUnavailable):
@@ -124,6 +123,7 @@ class Kubelet:
             lease = orjson.loads(record.value)
             lease["spec"]["renewTime"] = rfc3339_micro(now)
             await store.put("leases.coordination.k8s.io", name, encoder(lease), expect=None)
+            self.cluster.beats += 1
         if self.missed or now - self.reported >= STATUS_SECONDS:
             await self._report(now)
 
