@@ -1,0 +1,186 @@
+"""Asks the members of a workload cluster's etcd how they are, and changes them. Each through its own Pod."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import structlog
+
+from homeport.capi.pki import KeyPair, client_certificate
+from homeport.client.errors import ApiError
+from homeport.client.protocol import Key
+from homeport.controlplane.kubeadm.etcd.client import PORT, EtcdClient, Member, MemberAlarm, Status
+from homeport.controlplane.kubeadm.etcd.grpc import Channel, GrpcError
+from homeport.controlplane.kubeadm.etcd.tunnel import Stream, Tunnel, context_of
+from homeport.controlplane.kubeadm.health import EtcdView
+from homeport.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_NAMESPACE = "kube-system"
+_USER = "homeport"
+_CERTIFICATE_SECONDS = 86_400.0
+_CERTIFICATE_DAYS = 30
+_SECONDS = 10.0  # for everything that one member is asked
+_TROUBLE = (OSError, ssl.SSLError, GrpcError, ApiError, TimeoutError)
+
+
+class Forwarder(Protocol):
+    """A connection to a workload cluster."""
+
+    async def port_forward(self, namespace: str, pod: str, port: int) -> Stream: ...
+
+
+class EtcdError(Exception):
+    """Members could not be changed; says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: Status
+    members: tuple[Member, ...] | None = None
+    alarms: tuple[MemberAlarm, ...] = ()
+
+
+class Inspector:
+    """Client certificates are kept for a day: to make one costs more than to use it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._identities: dict[Key, tuple[float, bytes, KeyPair]] = {}
+
+    def forget(self, cluster: Key) -> None:
+        self._identities.pop(cluster, None)
+
+    async def look(self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str]) -> EtcdView:
+        """What the members on `nodes` say of themselves and of each other. Never raises: trouble is part of it."""
+        if not nodes:
+            return EtcdView(error="there is no Node yet whose etcd could be asked")
+        context = self._context(cluster, authority)
+        found = await asyncio.gather(*(self._ask(remote, context, node) for node in nodes))
+        answers = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, _Answer)}
+        problems = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, str)}
+        return combine(answers, problems)
+
+    async def remove_member(
+        self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str], member: int
+    ) -> None:
+        """Through any of `nodes` that answers. A member that is gone already is fine."""
+
+        async def remove(client: EtcdClient) -> None:
+            try:
+                await client.remove_member(member)
+            except GrpcError as refused:
+                if "member not found" not in str(refused):
+                    raise
+
+        await self._any(cluster, remote, authority, nodes, remove, f"etcd member {member:x} can't be removed")
+
+    async def move_leader(
+        self, cluster: Key, remote: Forwarder, authority: KeyPair, leader: str, candidates: Sequence[Member]
+    ) -> None:
+        """From `leader`, which alone can do it, to the first candidate that takes it."""
+        problem = "there is no other member"
+        for candidate in candidates:
+            try:
+                await self._any(
+                    cluster,
+                    remote,
+                    authority,
+                    [leader],
+                    lambda client, to=candidate: client.move_leader(to.id),  # type: ignore[misc]
+                    f"etcd's leadership can't be moved from {leader} to {candidate.name}",
+                )
+            except EtcdError as refused:
+                problem = str(refused)
+            else:
+                return
+        raise EtcdError(problem)
+
+    async def _any(
+        self,
+        cluster: Key,
+        remote: Forwarder,
+        authority: KeyPair,
+        nodes: Sequence[str],
+        work: Callable[[EtcdClient], Awaitable[T]],
+        failed: str,
+    ) -> T:
+        context = self._context(cluster, authority)
+        problem = "there is no Node whose etcd could be asked"
+        for node in nodes:
+            try:
+                async with asyncio.timeout(_SECONDS), _client(remote, context, node) as client:
+                    return await work(client)
+            except _TROUBLE as trouble:
+                problem = _said(trouble)
+                log.info("etcd refused", cluster=str(cluster), node=node, error=problem)
+        raise EtcdError(f"{failed}: {problem}")
+
+    async def _ask(self, remote: Forwarder, context: ssl.SSLContext, node: str) -> _Answer | str:
+        try:
+            async with asyncio.timeout(_SECONDS), _client(remote, context, node) as client:
+                status = await client.status()
+                if not status.leader:
+                    return _Answer(status)
+                return _Answer(status, tuple(await client.members()), tuple(await client.alarms()))
+        except _TROUBLE as trouble:
+            return _said(trouble)
+
+    def _context(self, cluster: Key, authority: KeyPair) -> ssl.SSLContext:
+        pair = self._identity(cluster, authority)
+        # OpenSSL reads certificates from files alone; this one is gone again at once.
+        with tempfile.NamedTemporaryFile(prefix="homeport-etcd-") as file:
+            file.write(pair.certificate + pair.key)
+            file.flush()
+            return context_of(authority.certificate, file.name)
+
+    def _identity(self, cluster: Key, authority: KeyPair) -> KeyPair:
+        now = self._clock.now()
+        known = self._identities.get(cluster)
+        if known is not None and now - known[0] < _CERTIFICATE_SECONDS and known[1] == authority.certificate:
+            return known[2]
+        pair = client_certificate(authority, _USER, now=now, days=_CERTIFICATE_DAYS)
+        self._identities[cluster] = (now, authority.certificate, pair)
+        return pair
+
+
+@asynccontextmanager
+async def _client(remote: Forwarder, context: ssl.SSLContext, node: str) -> AsyncIterator[EtcdClient]:
+    stream = await remote.port_forward(_NAMESPACE, f"etcd-{node}", PORT)
+    try:
+        tunnel = Tunnel(stream, context, node)
+        await tunnel.open()
+        yield EtcdClient(Channel(tunnel, node))
+    finally:
+        await stream.close()
+
+
+def combine(answers: Mapping[str, _Answer], problems: Mapping[str, str]) -> EtcdView:
+    """One view of all answers. The members are those that one with a leader lists."""
+    wrong = {node: f"it does not answer: {problem}" for node, problem in problems.items()}
+    for node, answer in answers.items():
+        if not answer.status.leader:
+            wrong[node] = "it has no leader"
+    known = next((each for each in answers.values() if each.members is not None), None)
+    if known is None:
+        said = "; ".join(f"{node}: {problem}" for node, problem in sorted(wrong.items()))
+        return EtcdView(problems=wrong, error=f"no etcd member has a leader ({said})")
+    alarms: dict[int, str] = {}
+    for alarm in known.alarms:
+        alarms[alarm.member] = f"{alarms[alarm.member]}, {alarm.alarm}" if alarm.member in alarms else alarm.alarm
+    return EtcdView(known.members, known.status.leader, alarms, wrong)
+
+
+def _said(trouble: BaseException) -> str:
+    if isinstance(trouble, TimeoutError) and not str(trouble):
+        return f"no answer within {_SECONDS:g} s"
+    return str(trouble) or type(trouble).__name__
