@@ -1,0 +1,27 @@
+"""What Cluster API controllers share, made once per manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homeport.capi.contract import Contracts
+from homeport.capi.external import Externals
+from homeport.capi.remote import Connect, Remotes
+from homeport.runtime.clock import Clock
+from homeport.runtime.manager import Manager
+
+
+@dataclass(frozen=True, slots=True)
+class Capi:
+    manager: Manager
+    contracts: Contracts
+    externals: Externals
+    remotes: Remotes
+    clock: Clock
+
+    @classmethod
+    def make(cls, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> Capi:
+        """`connect` and `proxy`: how workload clusters are reached."""
+        contracts = Contracts(manager.informers)
+        externals = Externals(manager, contracts)
+        return cls(manager, contracts, externals, Remotes(manager, connect=connect, proxy=proxy), manager.clock)
