@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from aiohttp import WSMsgType
 from aiohttp.web import WebSocketResponse
 
+from homeport.apiserver.http.stream.inbox import Inbox
+from homeport.apiserver.http.stream.outbox import Outbox
 from homeport.apiserver.http.stream.pump import forward
 from homeport.apiserver.registry import Forward
 from homeport.machinery.portforward import CHANNEL_BASE64
-
-_WAITING = 16  # messages that are taken in before the client has to wait
 
 
 class _Pair:
@@ -22,10 +22,9 @@ class _Pair:
 
     def __init__(self, session: ChannelSession, number: int, port: int) -> None:
         self.port = port
-        self.ended = False
+        self.inbox = Inbox()  # never ended: this protocol has no word for the end of what a client sends
         self._session = session
         self._data = 2 * number
-        self._inbox: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
 
     async def run(self, answer: Forward) -> None:
         try:
@@ -33,16 +32,10 @@ class _Pair:
             if text:
                 await self._session.send(self._data + 1, text.encode())
         finally:
-            self.ended = True
-            while not self._inbox.empty():  # whoever waits for room goes on
-                self._inbox.get_nowait()
-
-    async def take(self, data: bytes) -> None:
-        if data and not self.ended:
-            await self._inbox.put(data)
+            self.inbox.close()
 
     async def read(self) -> bytes:
-        return await self._inbox.get()  # this protocol has no word for the end of what a client sends
+        return await self.inbox.read()
 
     async def write(self, data: bytes) -> None:
         await self._session.send(self._data, data)
@@ -60,12 +53,11 @@ class ChannelSession:
         self._text = socket.ws_protocol == CHANNEL_BASE64
         self._answer = answer
         self._touch = touch
+        self._outbox = Outbox(self._write)
         self._pairs = [_Pair(self, number, port) for number, port in enumerate(ports)]
 
     async def run(self) -> None:
         """Until every connection has ended, or the client is gone."""
-        for pair in self._pairs:
-            await pair.announce()
         receiving = asyncio.create_task(self._receive())
         working = asyncio.create_task(self._work())
         try:
@@ -74,8 +66,11 @@ class ChannelSession:
             for task in (receiving, working):
                 task.cancel()
             await asyncio.gather(receiving, working, return_exceptions=True)
+            await self._outbox.finish()
 
     async def _work(self) -> None:
+        for pair in self._pairs:
+            await pair.announce()
         async with asyncio.TaskGroup() as group:
             for pair in self._pairs:
                 group.create_task(pair.run(self._answer))
@@ -91,7 +86,7 @@ class ChannelSession:
             channel, data = self._split(raw)
             # Channels of errors are for us to write alone; what comes on them, or on others, is nothing.
             if channel % 2 == 0 and 0 <= channel // 2 < len(self._pairs):
-                await self._pairs[channel // 2].take(data)
+                await self._pairs[channel // 2].inbox.put(data)
 
     def _split(self, raw: bytes) -> tuple[int, bytes]:
         if not self._text:
@@ -104,6 +99,12 @@ class ChannelSession:
     async def send(self, channel: int, data: bytes) -> None:
         self._touch()
         if self._text:
-            await self._socket.send_str(chr(48 + channel) + base64.b64encode(data).decode())
+            await self._outbox.put(bytes((48 + channel,)) + base64.b64encode(data))
         else:
-            await self._socket.send_bytes(bytes((channel,)) + data)
+            await self._outbox.put(bytes((channel,)) + data)
+
+    async def _write(self, message: bytes) -> None:
+        if self._text:
+            await self._socket.send_str(message.decode())
+        else:
+            await self._socket.send_bytes(message)

@@ -19,7 +19,7 @@ class Channel(Protocol):
         """b"" once the client has sent everything."""
 
     async def write(self, data: bytes) -> None:
-        """Waits while the client is slow. Raises ConnectionError when it is gone."""
+        """Waits while the client is slow. What is written when it is gone goes nowhere."""
 
 
 async def forward(channel: Channel, port: int, answer: Forward) -> str:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+import structlog
 from aiohttp import WSCloseCode
 from aiohttp.web import BaseRequest, HTTPException, StreamResponse, WebSocketResponse
 from multidict import istr
 
 from homeport.apiserver.http.connection import Connection
 from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.stream.carrier import Messages, Switched, Takeover
 from homeport.apiserver.http.stream.channel import ChannelSession
+from homeport.apiserver.http.stream.spdy import SpdySession
 from homeport.apiserver.metrics import Metrics
 from homeport.apiserver.registry import Forward
 from homeport.client.errors import BadRequest, MethodNotAllowed, TooManyRequests
-from homeport.machinery.portforward import CHANNEL, CHANNEL_BASE64, MAX_PORTS, TUNNEL, parse_port
+from homeport.machinery.portforward import CHANNEL, CHANNEL_BASE64, FORWARD, MAX_PORTS, SPDY, TUNNEL, parse_port
+
+log = structlog.get_logger(__name__)
 
 MAX_CONNECTIONS = 1000
 IDLE_SECONDS = 4 * 3600.0  # as long as a kubelet bears it
 _UPGRADE = istr("Upgrade")
 _PROTOCOL = istr("Sec-WebSocket-Protocol")
-_CHANNELS = (CHANNEL, CHANNEL_BASE64)
+_CONNECTION = istr("Connection")
+_VERSION = istr("X-Stream-Protocol-Version")
+_SPOKEN = (TUNNEL, CHANNEL, CHANNEL_BASE64)
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
@@ -52,23 +60,25 @@ class Upgrades:
 
     async def serve(self, exchange: Exchange, answer: Forward) -> StreamResponse:
         wanted = exchange.header(_UPGRADE).lower()
-        if wanted != "websocket":
+        if wanted not in ("websocket", SPDY.lower()) or "upgrade" not in exchange.header(_CONNECTION).lower():
             raise BadRequest(
-                f"ports of {answer.subject} are forwarded over an upgraded connection: "
-                f"send Upgrade: websocket with Sec-WebSocket-Protocol: {TUNNEL} or {CHANNEL}"
+                f"ports of {answer.subject} are forwarded over an upgraded connection: send Upgrade: websocket with "
+                f"Sec-WebSocket-Protocol: {TUNNEL} or {CHANNEL}, or Upgrade: {SPDY}"
             )
         if len(self._open) >= self._limit:
             raise TooManyRequests(f"{self._limit} connections are forwarded already", retry_after=5)
-        return await self._websocket(exchange, answer)
+        if wanted == "websocket":
+            return await self._websocket(exchange, answer)
+        return await self._spdy(exchange, answer)
 
     async def _websocket(self, exchange: Exchange, answer: Forward) -> StreamResponse:
         if exchange.request.method != "GET":
             raise MethodNotAllowed("a WebSocket is opened with GET")
-        offered = [each.strip() for each in exchange.header(_PROTOCOL).split(",") if each.strip()]
-        chosen = next((each for each in offered if each in _CHANNELS), "")
+        offered = listed(exchange.header(_PROTOCOL))
+        chosen = next((each for each in offered if each in _SPOKEN), "")
         if offered and not chosen:
-            raise BadRequest(f"none of the protocols {', '.join(offered)} is served here: use {' or '.join(_CHANNELS)}")
-        ports = ports_of(exchange)
+            raise BadRequest(f"none of the protocols {', '.join(offered)} is served here: use {' or '.join(_SPOKEN)}")
+        ports = [] if chosen == TUNNEL else ports_of(exchange)
         response = WebSocketResponse(protocols=[chosen] if chosen else (), compress=False, timeout=2.0)
         response.headers["Audit-Id"] = exchange.audit_id
         response.headers["Server"] = "homeport"
@@ -76,10 +86,33 @@ class Upgrades:
             await response.prepare(exchange.request)
         except HTTPException as error:
             raise BadRequest(f"the WebSocket's handshake: {error.text}") from error
-        await self._live(exchange, lambda touch: ChannelSession(response, ports, answer, touch))
+
+        def begin(touch: Callable[[], None]) -> Session:
+            if chosen == TUNNEL:
+                return SpdySession(Messages(response), answer, touch)
+            return ChannelSession(response, ports, answer, touch)
+
+        await self._live(exchange, begin)
         with contextlib.suppress(ConnectionError):
             await response.close(code=WSCloseCode.OK)
         return response
+
+    async def _spdy(self, exchange: Exchange, answer: Forward) -> StreamResponse:
+        offered = listed(exchange.header(_VERSION))
+        if FORWARD not in offered:
+            raise BadRequest(
+                f"X-Stream-Protocol-Version: {', '.join(offered) or 'nothing'} is not served here: use {FORWARD}"
+            )
+        connection = exchange.request.protocol
+        assert isinstance(connection, Connection)
+        carrier = Takeover(connection)
+        head = (
+            f"HTTP/1.1 101 Switching Protocols\r\nAudit-Id: {exchange.audit_id}\r\nConnection: Upgrade\r\n"
+            f"Upgrade: {SPDY}\r\nX-Stream-Protocol-Version: {FORWARD}\r\n\r\n"
+        )
+        await carrier.write(head.encode())
+        await self._live(exchange, lambda touch: SpdySession(carrier, answer, touch))
+        return Switched()
 
     async def _live(self, exchange: Exchange, make: Callable[[Callable[[], None]], Session]) -> None:
         connection = exchange.request.protocol
@@ -104,7 +137,9 @@ class Upgrades:
             self._metrics.ended(exchange.labels, 101)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ConnectionError):
-            raise error
+            # Not raised: what would be answered would be no part of the protocol that is spoken now.
+            text = "".join(traceback.format_exception(error))
+            log.error("streams failed", traceback=text, audit_id=exchange.audit_id, path=exchange.info.path)
 
 
 class _Idle:
@@ -138,6 +173,10 @@ class _Idle:
 
 def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
+
+
+def listed(header: str) -> list[str]:
+    return [each.strip() for each in header.split(",") if each.strip()]
 
 
 def ports_of(exchange: Exchange) -> list[int]:

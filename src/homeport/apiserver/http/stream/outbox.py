@@ -1,0 +1,44 @@
+"""What is to be sent on one connection, by whoever has something to send."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from homeport.apiserver.http.stream.inbox import Inbox
+
+FLUSH_SECONDS = 5.0
+
+
+class Outbox:
+    """One task writes for all: waiting for a slow client is nothing that several could do at once, nor give up singly.
+
+    `write` raises ConnectionError when the client is gone; what is put then goes nowhere.
+    """
+
+    def __init__(self, write: Callable[[bytes], Awaitable[None]]) -> None:
+        self._waiting = Inbox()
+        self._write = write
+        self._task = asyncio.create_task(self._run(), name="writing to a stream's client")
+
+    async def put(self, message: bytes) -> None:
+        """Waits while much is under way."""
+        await self._waiting.put(message)
+
+    async def finish(self) -> None:
+        """Sends what is left, if the client takes it soon."""
+        self._waiting.end()
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._task
+        except TimeoutError:
+            pass  # the task was cancelled with it
+        finally:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            while message := await self._waiting.read():
+                await self._write(message)
+        self._waiting.close()
