@@ -18,8 +18,6 @@ class Element:
     id: str
     name: str
     is_central: bool = False
-    free_memory_bytes: int | None = None  # None: not known
-    free_cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +158,9 @@ class Prism(Protocol):
         """Raises Denied for wrong credentials, Unreachable, Misconfigured (TLS)."""
 
     async def elements(self) -> list[Element]: ...
+    async def free(self, cluster_id: str) -> tuple[int, int]:
+        """Bytes of memory and processors of a cluster that no powered-on machine has."""
+
     async def subnets(self) -> list[Subnet]: ...
     async def images(self) -> list[Image]: ...
     async def projects(self) -> list[Project]: ...

@@ -1,0 +1,176 @@
+"""Names of specs turned into what Prism Central knows them by: read in bulk, kept for a moment, shared by everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from homeport.api.nutanix.v1beta1 import Category as WantedCategory
+from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
+from homeport.infra.error import Misconfigured, Missing
+from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet
+from homeport.runtime.clock import Clock
+
+_FRESH_SECONDS = 60.0
+_NEW_SECONDS = 2.0  # a name that is missing is asked for again, unless the list is this new
+_DEFAULT_FORMAT = "capx-{{.BaseOS}}-{{.K8sVersion}}-*"
+
+
+class Named(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+@dataclass(slots=True)
+class _Listing(Generic[T]):
+    """A list of Prism Central and when it was read; several who ask at once share one request."""
+
+    read: Callable[[], Awaitable[list[T]]]
+    clock: Clock
+    items: Sequence[T] = ()
+    at: float = float("-inf")
+    reading: asyncio.Task[Sequence[T]] | None = None
+
+    async def get(self, *, younger_than: float = _FRESH_SECONDS) -> Sequence[T]:
+        if self.clock.monotonic() - self.at < younger_than:
+            return self.items
+        if self.reading is None or self.reading.done():
+            self.reading = asyncio.get_running_loop().create_task(self._refresh())
+        return await asyncio.shield(self.reading)
+
+    async def _refresh(self) -> Sequence[T]:
+        self.items = await self.read()
+        self.at = self.clock.monotonic()
+        return self.items
+
+
+class Lookup:
+    def __init__(self, prism: Prism, clock: Clock) -> None:
+        self._prism = prism
+        self._elements = _Listing(prism.elements, clock)
+        self._subnets = _Listing(prism.subnets, clock)
+        self._images = _Listing(prism.images, clock)
+        self._projects = _Listing(prism.projects, clock)
+        self._containers = _Listing(prism.containers, clock)
+        self._categories: dict[tuple[str, str], Category] = {}
+
+    # -- one thing by name or UUID -----------------------------------------------------------------------------
+
+    async def element(self, wanted: Identifier, field: str) -> Element:
+        def usable(each: Element) -> bool:
+            return not each.is_central
+
+        return await self._one(self._elements, wanted, field, "cluster", usable)
+
+    async def subnet(self, wanted: Identifier, element: Element, field: str) -> Subnet:
+        def usable(each: Subnet) -> bool:
+            return each.kind == "OVERLAY" or not each.cluster_ids or element.id in each.cluster_ids
+
+        return await self._one(self._subnets, wanted, field, f"subnet on cluster {element.name!r}", usable)
+
+    async def image(self, wanted: Identifier, field: str) -> Image:
+        return await self._one(self._images, wanted, field, "image", lambda each: True)
+
+    async def project(self, wanted: Identifier, field: str) -> Project:
+        return await self._one(self._projects, wanted, field, "project", lambda each: True)
+
+    async def container(self, wanted: Identifier, element: Element, field: str) -> Container:
+        def usable(each: Container) -> bool:
+            return each.cluster_id == element.id
+
+        return await self._one(
+            self._containers, wanted, field, f"storage container on cluster {element.name!r}", usable
+        )
+
+    async def newest_image(self, wanted: ImageLookup, version: str) -> Image:
+        """The youngest image whose name fits the pattern of `imageLookup`."""
+        pattern = image_pattern(wanted, version)
+        for younger_than in (_FRESH_SECONDS, _NEW_SECONDS):
+            found = [each for each in await self._images.get(younger_than=younger_than) if pattern.search(each.name)]
+            if found:
+                return max(found, key=lambda each: each.created)
+        names = _near(wanted.base_os, (each.name for each in await self._images.get()))
+        raise Missing(
+            f"spec.imageLookup: no image on Prism Central {self._prism.address} matches {pattern.pattern!r}{names}"
+        )
+
+    async def category(self, wanted: WantedCategory, field: str) -> Category:
+        key = (wanted.key, wanted.value)
+        found = self._categories.get(key) or await self._prism.find_category(*key)
+        if found is None:
+            raise Missing(
+                f"{field}: Prism Central {self._prism.address} has no category {wanted.key}:{wanted.value}; "
+                "create it there, or correct key and value"
+            )
+        self._categories[key] = found
+        return found
+
+    def forget_category(self, key: str, value: str) -> None:
+        self._categories.pop((key, value), None)
+
+    # -- lists, for preflight and discovery --------------------------------------------------------------------
+
+    async def elements(self) -> Sequence[Element]:
+        return [each for each in await self._elements.get() if not each.is_central]
+
+    async def subnets(self) -> Sequence[Subnet]:
+        return await self._subnets.get()
+
+    async def images(self) -> Sequence[Image]:
+        return await self._images.get()
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    async def _one(
+        self, listing: _Listing[T], wanted: Identifier, field: str, what: str, usable: Callable[[T], bool]
+    ) -> T:
+        for younger_than in (_FRESH_SECONDS, _NEW_SECONDS):
+            items = [each for each in await listing.get(younger_than=younger_than) if usable(each)]
+            found = _matching(items, wanted)
+            if len(found) == 1:
+                return found[0]
+            if len(found) > 1:
+                ids = ", ".join(each.id for each in found)
+                raise Misconfigured(
+                    f"{field}: {len(found)} things on Prism Central {self._prism.address} are a {what} named {wanted}; "
+                    f"give its UUID instead: {ids}"
+                )
+        names = _near(wanted.name or wanted.uuid or "", (each.name for each in items))
+        raise Missing(f"{field}: {what} {wanted} not found on Prism Central {self._prism.address}{names}")
+
+
+def image_pattern(wanted: ImageLookup, version: str) -> re.Pattern[str]:
+    text = (wanted.format or _DEFAULT_FORMAT).replace("{{.BaseOS}}", wanted.base_os)
+    text = text.replace("{{.K8sVersion}}", version.removeprefix("v"))
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise Misconfigured(f"spec.imageLookup.format: {text!r} is no regular expression: {error}") from None
+
+
+def _matching(items: Iterable[T], wanted: Identifier) -> list[T]:
+    if wanted.type == "uuid":
+        return [each for each in items if each.id.lower() == (wanted.uuid or "").lower()]
+    same = [each for each in items if each.name == wanted.name]
+    return same or [each for each in items if each.name.lower() == (wanted.name or "").lower()]
+
+
+def _near(wanted: str, names: Iterable[str]) -> str:
+    """What the user may have meant, to be put behind an error."""
+    known = sorted(set(filter(None, names)))
+    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
+    if close:
+        return f"; did you mean {' or '.join(map(repr, close))}?"
+    if not known:
+        return "; there is none at all"
+    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
+    return f"; there are: {', '.join(map(repr, known[:5]))}{more}"

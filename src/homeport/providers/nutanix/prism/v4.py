@@ -1,0 +1,330 @@
+"""Prism Central's API v4."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from homeport.infra.error import Misconfigured, Missing, Rejected, Taken, Unreachable
+from homeport.providers.nutanix.client import Client, read_error
+from homeport.providers.nutanix.prism import v4_vm as wire
+from homeport.providers.nutanix.prism.record import (
+    Category,
+    Container,
+    Element,
+    GpuProfile,
+    Image,
+    NewVm,
+    Project,
+    Subnet,
+    Task,
+    Vm,
+)
+
+_PAGE = 100
+# Older namespaces than these lack fields that we need.
+_OLDEST = (4, 0)
+_NAMESPACES = ("vmm", "clustermgmt", "networking", "prism", "volumes")
+_TASKS_AT_ONCE = 20
+_STATES: Mapping[str, Any] = {
+    "QUEUED": "queued",
+    "RUNNING": "running",
+    "CANCELING": "running",
+    "SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "CANCELED": "failed",
+    "SUSPENDED": "running",
+}
+
+
+async def probe_v4(client: Client) -> PrismV4 | None:
+    """None: this Prism Central has no API v4 (pc.2023 and older). Raises ProviderError."""
+    try:
+        versions = await asyncio.gather(*(_negotiated(client, each) for each in _NAMESPACES))
+    except Missing:
+        return None
+    found = dict(zip(_NAMESPACES, versions, strict=True))
+    return PrismV4(client, found)
+
+
+async def _negotiated(client: Client, namespace: str) -> str:
+    """`v4.2`: the newest version of a namespace that this server has."""
+    try:
+        reply = await client.call("OPTIONS", f"/api/{namespace}/unversioned/info", what="versions of the API")
+    except Rejected as old:
+        # Servers that are older than the negotiation itself still may serve the first version.
+        raise Missing(old.message) from old
+    text = reply.body.get("data") if isinstance(reply.body, dict) else None
+    text = text.get("version") if isinstance(text, dict) else text
+    parts = str(text or "").removeprefix("v").split(".")
+    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+        raise Unreachable(f"Prism Central {client.address}: {text!r} is no version of {namespace}'s API")
+    if (int(parts[0]), int(parts[1])) < _OLDEST:
+        raise Missing(f"Prism Central {client.address} has no {namespace} API v4")
+    return f"v{parts[0]}.{parts[1]}"
+
+
+class PrismV4:
+    def __init__(self, client: Client, versions: Mapping[str, str]) -> None:
+        self.address = client.address
+        self.version = versions["vmm"]
+        self._client = client
+        self._versions = versions
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def check(self) -> None:
+        await self._client.call("GET", self._path("clustermgmt", "config/clusters"), query={"$limit": "1"})
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    async def elements(self) -> list[Element]:
+        found = await self._list("clustermgmt", "config/clusters")
+        return [Element(each["extId"], each.get("name", ""), "PRISM_CENTRAL" in _functions(each)) for each in found]
+
+    async def free(self, cluster_id: str) -> tuple[int, int]:
+        """Bytes of memory and processors of a cluster that no powered-on machine has."""
+        hosts = await self._list("clustermgmt", f"config/clusters/{cluster_id}/hosts")
+        memory = sum(int(each.get("memorySizeBytes") or 0) for each in hosts)
+        cpus = sum(int(each.get("numberOfCpuThreads") or each.get("numberOfCpuCores") or 0) for each in hosts)
+        fields = "extId,powerState,memorySizeBytes,cluster"
+        for vm in await self._list("vmm", "ahv/config/vms", {"$select": fields}):
+            if vm.get("powerState") == "ON" and (vm.get("cluster") or {}).get("extId") == cluster_id:
+                memory -= int(vm.get("memorySizeBytes") or 0)
+        return memory, cpus
+
+    async def subnets(self) -> list[Subnet]:
+        return [_subnet(each) for each in await self._list("networking", "config/subnets")]
+
+    async def images(self) -> list[Image]:
+        return [
+            Image(
+                each["extId"],
+                each.get("name", ""),
+                "iso" if each.get("type") == "ISO_IMAGE" else "disk",
+                each.get("createTime", ""),
+                int(each.get("sizeBytes") or 0),
+                tuple(each.get("clusterLocationExtIds") or ()),
+            )
+            for each in await self._list("vmm", "content/images")
+        ]
+
+    async def projects(self) -> list[Project]:
+        """v4 has no projects that every release serves: v3's answer counts."""
+        reply = await self._client.call(
+            "POST", "/api/nutanix/v3/projects/list", body={"kind": "project", "length": 500}, what="projects"
+        )
+        return [
+            Project(each["metadata"]["uuid"], (each.get("spec") or each.get("status") or {}).get("name", ""))
+            for each in reply.body.get("entities") or ()
+        ]
+
+    async def containers(self) -> list[Container]:
+        return [
+            Container(each.get("containerExtId") or each["extId"], each.get("name", ""), each.get("clusterExtId", ""))
+            for each in await self._list("clustermgmt", "config/storage-containers")
+        ]
+
+    async def gpus(self, cluster_id: str) -> list[GpuProfile]:
+        root = f"config/clusters/{cluster_id}"
+        physical = await self._list("clustermgmt", f"{root}/physical-gpu-profiles")
+        virtual = await self._list("clustermgmt", f"{root}/virtual-gpu-profiles")
+        return [
+            *(wire.read_gpu(each.get("physicalGpuConfig") or {}, virtual=False) for each in physical),
+            *(wire.read_gpu(each.get("virtualGpuConfig") or {}, virtual=True) for each in virtual),
+        ]
+
+    # -- categories --------------------------------------------------------------------------------------------
+
+    async def find_category(self, key: str, value: str) -> Category | None:
+        query = {"$filter": f"key eq {_literal(key)} and value eq {_literal(value)}"}
+        found = await self._list("prism", "config/categories", query)
+        return next((Category(each["extId"], each["key"], each["value"]) for each in found), None)
+
+    async def create_category(self, key: str, value: str, description: str) -> Category:
+        body = {
+            "$objectType": "prism.v4.config.Category",
+            "key": key,
+            "value": value,
+            "description": description,
+        }
+        reply = await self._client.call(
+            "POST", self._path("prism", "config/categories"), body=body, what=f"category {key}:{value}"
+        )
+        return Category(reply.body["data"]["extId"], key, value, reply.etag)
+
+    async def delete_category(self, category: Category) -> None:
+        path = self._path("prism", f"config/categories/{category.id}")
+        what = f"category {category.key}:{category.value}"
+        try:
+            current = await self._client.call("GET", path, what=what)
+            await self._client.call("DELETE", path, etag=current.etag, what=what)
+        except Missing:
+            return
+        except Rejected as error:
+            raise Taken(error.message, code=error.code) from error
+
+    # -- machines ----------------------------------------------------------------------------------------------
+
+    async def vm(self, vm_id: str) -> Vm | None:
+        try:
+            reply = await self._client.call("GET", self._vm(vm_id), what=f"VM {vm_id}")
+        except Missing:
+            return None
+        return wire.read_vm(reply.body["data"], reply.etag)
+
+    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
+        query = {"$filter": f"name eq {_literal(name)}"} if name else {}
+        found = [wire.read_vm(each) for each in await self._list("vmm", "ahv/config/vms", query)]
+        return [each for each in found if category is None or category.id in each.category_ids]
+
+    async def create_vm(self, vm: NewVm, request_id: str) -> str:
+        path = self._path("vmm", "ahv/config/vms")
+        body = wire.render_vm(vm, new_nics=self._at_least("vmm", 4, 2))
+        reply = await self._client.call("POST", path, body=body, request_id=request_id, what=f"VM {vm.name}")
+        return _task_id(reply.body)
+
+    async def power_on(self, vm: Vm) -> str:
+        return await self._act(vm, "power-on")
+
+    async def power_off(self, vm: Vm) -> str:
+        return await self._act(vm, "power-off")
+
+    async def mark(self, vm: Vm, marks: Sequence[str]) -> str:
+        return await self._act(vm, "add-custom-attributes", {"customAttributes": list(marks)})
+
+    async def detach(self, vm: Vm, volume_group_id: str) -> str:
+        path = self._path("volumes", f"config/volume-groups/{volume_group_id}/$actions/detach-vm")
+        body = {"$objectType": "volumes.v4.config.VmAttachment", "extId": vm.id}
+        reply = await self._client.call("POST", path, body=body, what=f"volume group {volume_group_id}")
+        return _task_id(reply.body)
+
+    async def delete_vm(self, vm: Vm) -> str:
+        reply = await self._client.call("DELETE", self._vm(vm.id), etag=await self._etag(vm), what=f"VM {vm.name}")
+        return _task_id(reply.body)
+
+    async def _act(self, vm: Vm, action: str, body: Any = None) -> str:
+        path = f"{self._vm(vm.id)}/$actions/{action}"
+        etag = await self._etag(vm)
+        reply = await self._client.call("POST", path, body=body, etag=etag, what=f"VM {vm.name}: {action}")
+        return _task_id(reply.body)
+
+    async def _etag(self, vm: Vm) -> str:
+        """Lists give none, so the machine is read once more where it came from one."""
+        if vm.etag:
+            return vm.etag
+        current = await self.vm(vm.id)
+        if current is None:
+            raise Missing(f"Prism Central {self.address}: VM {vm.name} does not exist any more")
+        return current.etag
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def tasks(self, ids: Sequence[str]) -> list[Task]:
+        found: list[Task] = []
+        for start in range(0, len(ids), _TASKS_AT_ONCE):
+            some = ids[start : start + _TASKS_AT_ONCE]
+            if len(some) == 1:
+                found += await self._task(some[0])
+                continue
+            wanted = " or ".join(f"extId eq {_literal(each)}" for each in some)
+            found += [_task(each) for each in await self._list("prism", "config/tasks", {"$filter": wanted})]
+        return found
+
+    async def _task(self, task_id: str) -> list[Task]:
+        try:
+            path = self._path("prism", f"config/tasks/{quote(task_id, safe='')}")
+            return [_task((await self._client.call("GET", path, what=f"task {task_id}")).body["data"])]
+        except Missing:
+            return []
+
+    async def busy(self, vm_id: str) -> list[Task]:
+        unfinished = " or ".join(f"status eq Prism.Config.TaskStatus'{each}'" for each in ("RUNNING", "QUEUED"))
+        query = {"$filter": f"entitiesAffected/any(a:a/extId eq {_literal(vm_id)}) and ({unfinished})"}
+        return [_task(each) for each in await self._list("prism", "config/tasks", query)]
+
+    # -- paths and pages ---------------------------------------------------------------------------------------
+
+    def _path(self, namespace: str, rest: str) -> str:
+        return f"/api/{namespace}/{self._versions[namespace]}/{rest}"
+
+    def _vm(self, vm_id: str) -> str:
+        return self._path("vmm", f"ahv/config/vms/{vm_id}")
+
+    def _at_least(self, namespace: str, major: int, minor: int) -> bool:
+        have = tuple(int(each) for each in self._versions[namespace].removeprefix("v").split("."))
+        return have >= (major, minor)
+
+    async def _list(self, namespace: str, rest: str, query: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        """All pages. What changes between two of them may be missed or seen twice: each is taken once."""
+        path, found = self._path(namespace, rest), {}
+        page = 0
+        while True:
+            asked = {**(query or {}), "$page": str(page), "$limit": str(_PAGE)}
+            reply = await self._client.call("GET", path, query=asked, what=rest.rpartition("/")[2])
+            items = reply.body.get("data") or []
+            if isinstance(items, dict):
+                text, _ = read_error(reply.body)
+                raise Misconfigured(f"Prism Central {self.address}: {rest}: {text or 'a list was expected'}")
+            for number, item in enumerate(items):
+                found[item.get("extId") or f"{page}/{number}"] = item
+            page += 1
+            if len(items) < _PAGE:
+                return list(found.values())
+
+
+def _functions(cluster: Mapping[str, Any]) -> Sequence[str]:
+    functions: Sequence[str] = (cluster.get("config") or {}).get("clusterFunction") or ()
+    return functions
+
+
+def _subnet(each: Mapping[str, Any]) -> Subnet:
+    ipv4: Mapping[str, Any] = next((config["ipv4"] for config in each.get("ipConfig") or () if config.get("ipv4")), {})
+    base = ipv4.get("ipSubnet") or {}
+    address = (base.get("ip") or {}).get("value", "")
+    references = [each.get("clusterReference"), *(each.get("clusterReferenceList") or ())]
+    usage = each.get("ipUsage") or {}
+    return Subnet(
+        each["extId"],
+        each.get("name", ""),
+        each.get("subnetType", "VLAN"),
+        tuple(dict.fromkeys(ref for ref in references if ref)),
+        f"{address}/{base.get('prefixLength')}" if address else "",
+        tuple(
+            ((pool.get("startIp") or {}).get("value", ""), (pool.get("endIp") or {}).get("value", ""))
+            for pool in ipv4.get("poolList") or ()
+        ),
+        usage.get("numFreeIPs"),
+    )
+
+
+def _task(each: Mapping[str, Any]) -> Task:
+    messages = each.get("errorMessages") or ()
+    texts = [str(m.get("message", "")) for m in messages] or [str(each.get("legacyErrorMessage") or "")]
+    error = "; ".join(filter(None, texts))
+    status = str(each.get("status", ""))
+    if status == "CANCELED" and not error:
+        error = "the task was cancelled"
+    return Task(
+        each["extId"],
+        _STATES.get(status, "running"),
+        int(each.get("progressPercentage") or 0),
+        tuple(dict.fromkeys(e["extId"] for e in each.get("entitiesAffected") or () if e.get("extId"))),
+        error,
+        tuple(str(m["code"]) for m in messages if m.get("code")),
+    )
+
+
+def _task_id(body: Any) -> str:
+    found = (body.get("data") or {}).get("extId") if isinstance(body, dict) else None
+    if not found:
+        raise Unreachable("Prism Central accepted a request and named no task for it")
+    return str(found)
+
+
+def _literal(text: str) -> str:
+    """An OData string: quotes in it are doubled."""
+    return "'" + text.replace("'", "''") + "'"
