@@ -26,12 +26,14 @@ from homeport.sim.engine.journal import Entry
 from homeport.sim.engine.tls import Authority
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import pace_of
+from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.network import Loopback, Network, Proxy
 from homeport.sim.prism.pace import Pace, parse_speed
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world, load_world
+from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
 
@@ -70,12 +72,14 @@ class Simulation:
         self._proxy = Proxy(self.network)
         self._wire = Wire(self.prism)
         self._authority = Authority.ensure(folder / "prism", clock)
+        self._machines = Snapshot(folder / "machine")
         self._saved: tuple[object, int] = (None, 0)  # the world that is on disk
         self._url = self._admin = ""
 
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        await self._load_machines()
         called = self._authority.called("server", NAMES, self._clock)
         host, port = await self._listen(called.context)
         self._admin = f"http://127.0.0.1:{await self._wire.start_admin()}"
@@ -88,7 +92,15 @@ class Simulation:
 
         self.network.stand_in(PRISM_PORT, self.network.attach("prism-central"), answer)
         await self._start_proxy()
-        self.save()
+        await self.save()
+
+    async def _load_machines(self) -> None:
+        try:
+            await self._machines.load(self.fleet)
+        except (SnapshotError, StoreError) as error:
+            raise SimulationError(f"{error}; --sim-reset begins anew") from error
+        for ext_id in [ext_id for ext_id in self.fleet.machines if ext_id not in self.prism.world.vms]:
+            self.fleet.removed(ext_id)
 
     async def _listen(self, tls: ssl.SSLContext) -> tuple[str, int]:
         """At the port that was asked for; the usual one gives way to a free one where somebody else has it."""
@@ -118,22 +130,29 @@ class Simulation:
 
     async def run(self) -> None:
         """Until cancelled."""
+        pause = _SAVE_SECONDS
         while True:
-            await asyncio.sleep(_SAVE_SECONDS)
-            self.save()
+            await asyncio.sleep(pause)
+            begun = self._clock.monotonic()
+            await self.save()
+            # Large fleets take a while to write, and have more to do than that.
+            pause = max(_SAVE_SECONDS, 50 * (self._clock.monotonic() - begun))
 
     async def close(self) -> None:
         await self._wire.close()
         if self._url:
-            self.save()
+            await self.save()
         await self._proxy.close()
         await self.fleet.close()
 
-    def save(self) -> None:
+    async def save(self) -> None:
+        await self._machines.save(self.fleet)
         past = self.prism.world.past
         if self._saved != (past, past.total):
-            self._keeping.write(Kept(self.prism.world.snapshot(), self._kept.began))
-            self._saved = (past, past.total)
+            saving = (past, past.total)
+            kept = Kept(self.prism.world.snapshot(), self._kept.began)
+            await asyncio.to_thread(self._keeping.write, kept)
+            self._saved = saving
 
     # -- what others need to know ------------------------------------------------------------------------------
 

@@ -50,6 +50,10 @@ class Disk:
     def entry(self, path: str) -> Entry | None:
         return self._files.get(_normal(path))
 
+    def files(self) -> list[tuple[str, Entry]]:
+        """All of them, by path."""
+        return sorted(self._files.items(), key=lambda item: item[0])
+
     def remove(self, path: str, *, recursive: bool = False) -> bool:
         path = _normal(path)
         gone = [name for name in self._files if name == path or (recursive and name.startswith(path.rstrip("/") + "/"))]

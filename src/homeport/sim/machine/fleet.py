@@ -141,21 +141,25 @@ class Fleet:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _build(self, machine: guest.Machine) -> Machine:
-        name = machine.name if self.network.host(machine.name) is None else f"{machine.name}-{machine.ext_id[:8]}"
+        return self.rebuild(machine.ext_id, machine.name, self._images(machine))
+
+    def rebuild(self, ext_id: str, called: str, image: Image) -> Machine:
+        """A machine that is off, with an empty disk."""
+        name = called if self.network.host(called) is None else f"{called}-{ext_id[:8]}"
         host = self.network.attach(name)
         host.set_up(False)
         built = Machine(
-            id=machine.ext_id,
-            name=machine.name,
-            image=self._images(machine),
+            id=ext_id,
+            name=called,
+            image=image,
             host=host,
             network=self.network,
             clock=self.clock,
             pace=self.pace,
             platform=self._platform,
-            sink=None if self._consoles is None else partial(self._consoles, machine.ext_id),
+            sink=None if self._consoles is None else partial(self._consoles, ext_id),
         )
-        self.machines[machine.ext_id] = self._by_host[name] = built
+        self.machines[ext_id] = self._by_host[name] = built
         return built
 
     def _address(self, machine: Machine, addresses: tuple[str, ...]) -> None:

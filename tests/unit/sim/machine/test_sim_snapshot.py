@@ -1,0 +1,118 @@
+"""What is simulated goes on after a restart, as a site does after a loss of power."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from sim_kit import Sim, join_data, simulation
+
+from homeport.client.protocol import Key
+from homeport.sim.machine.snapshot import Snapshot, SnapshotError
+from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE
+
+
+async def site(sim: Sim) -> None:
+    """One control plane, one worker, and something that somebody wrote into the cluster."""
+    cluster = await sim.cluster_up()
+    await sim.boot("worker-0", join_data(sim.secrets))
+    body = {"metadata": {"name": "mine", "namespace": "default"}, "data": {"k": "v"}}
+    await cluster.client().create(body, kind=CONFIG_MAP)
+
+
+def databases(folder: Path) -> list[Path]:
+    return list(folder.glob("*.db"))
+
+
+async def again(before: Sim, sim: Sim, folder: Path) -> None:
+    await Snapshot(folder).load(sim.fleet)
+    sim._ids.update(before._ids)
+    sim._next = before._next
+    sim.secrets = before.secrets
+
+
+async def test_machines_and_their_cluster_go_on_where_they_were(tmp_path: Path) -> None:
+    async with simulation() as before:
+        await site(before)
+        uids = {name: (await before.node(name))["metadata"]["uid"] for name in ("cp-0", "worker-0")}
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        assert not sim.cluster.serving()
+        console = await sim.boot("cp-0", address="10.0.0.11", again=True)
+        await sim.boot("worker-0", address="10.0.0.12", again=True)
+        assert "kubeadm" not in console  # its user data was carried out before
+        assert sim.cluster.serving()
+        assert {name: (await sim.node(name))["metadata"]["uid"] for name in uids} == uids
+        assert (await sim.cluster.client().get(CONFIG_MAP, Key("default", "mine")))["data"] == {"k": "v"}
+        assert sim.cluster.etcd.elect() == "cp-0"
+        console = await sim.boot("worker-1", join_data(sim.secrets), address="10.0.0.13")
+        assert "Successfully registered node worker-1" in console, console
+
+
+async def test_a_machine_in_the_middle_of_its_first_boot_begins_it_again(tmp_path: Path) -> None:
+    async with simulation() as before:
+        await before.cluster_up()
+        before.power_on("worker-0", join_data(before.secrets))
+        await before.fleet.settled()
+        machine = before.fleet.find("worker-0")
+        assert machine is not None
+        machine.provisioned = False  # as it is until the last command is done
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        assert await sim.node("worker-0") is None
+        await sim.boot("cp-0", address="10.0.0.11", again=True)
+        console = await sim.boot("worker-0", join_data(sim.secrets), address="10.0.0.12", again=True)
+        assert "Successfully registered node worker-0" in console, console
+
+
+async def test_a_node_whose_machine_is_gone_is_given_up(tmp_path: Path) -> None:
+    async with simulation() as before:
+        await site(before)
+        before.remove("worker-0")
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        node = await sim.cluster.client().get(NODE, Key("", "worker-0"))
+        ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+        assert ready["status"] == "Unknown"
+
+
+async def test_databases_are_written_when_something_has_changed_and_go_with_their_cluster(tmp_path: Path) -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        snapshot = Snapshot(tmp_path)
+        await sim.fleet.settled()
+        await snapshot.save(sim.fleet)
+        (database,) = databases(tmp_path)
+        first = os.stat(database).st_ino
+        for kubelet in cluster.kubelets.values():
+            await kubelet.beat()
+        await snapshot.save(sim.fleet)
+        assert os.stat(database).st_ino == first  # a heartbeat is no change
+        await sim.add_token("aaaaaa.0123456789abcdef")
+        await snapshot.save(sim.fleet)
+        assert os.stat(database).st_ino != first
+        sim.remove("cp-0")
+        await sim.fleet.settled()
+        await cluster.close()
+        await snapshot.save(sim.fleet)
+        assert not databases(tmp_path)
+
+
+async def test_files_are_private_because_they_hold_keys(tmp_path: Path) -> None:
+    async with simulation() as sim:
+        await sim.cluster_up()
+        await Snapshot(tmp_path / "machine").save(sim.fleet)
+        paths = [*databases(tmp_path / "machine"), tmp_path / "machine" / "fleet.json"]
+        assert len(paths) == 2
+        assert all(os.stat(path).st_mode & 0o077 == 0 for path in paths), paths
+
+
+async def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "fleet.json").write_text('{"machines": 1}')
+    async with simulation() as sim:
+        with pytest.raises(SnapshotError, match=r"fleet\.json"):
+            await Snapshot(tmp_path).load(sim.fleet)
