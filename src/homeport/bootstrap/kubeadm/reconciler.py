@@ -1,0 +1,367 @@
+"""KubeadmConfigs become Secrets with bootstrap data: for the first control plane machine, then for those that join."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachinePool
+from homeport.bootstrap.kubeadm import certificate, discovery
+from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
+from homeport.bootstrap.kubeadm.configuration import (
+    UnsupportedVersion,
+    cluster_configuration,
+    init_configuration,
+    join_configuration,
+    kubeadm_api,
+)
+from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig
+from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition
+from homeport.bootstrap.kubeadm.lock import CONFIG_MAP, LOCKS, InitLock
+from homeport.bootstrap.kubeadm.owner import owner_of
+from homeport.bootstrap.kubeadm.scope import ConfigScope, Json, wire
+from homeport.bootstrap.kubeadm.secret import refuse_foreign, store_data
+from homeport.bootstrap.kubeadm.source import (
+    BadSource,
+    MissingSource,
+    Sources,
+    has_template,
+    resolve_files,
+    resolve_users,
+)
+from homeport.bootstrap.kubeadm.status import AVAILABLE, unusable
+from homeport.bootstrap.kubeadm.token import SECRET, TTL_SECONDS, BadToken, Token
+from homeport.bootstrap.kubeadm.upkeep import Upkeep
+from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
+from homeport.capi import contract, pki, version
+from homeport.capi.capi import Capi
+from homeport.capi.contract import NotInstalled
+from homeport.capi.name import CLUSTER_NAME_LABEL, UNINITIALIZED_TAINT, Reason
+from homeport.capi.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
+from homeport.capi.paused import is_paused, paused_condition
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Query
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.informer import metadata_only
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.reconciler import Reporting, run_phases
+
+MANAGER = "homeport-kubeadm-bootstrap"
+SECRET_METADATA = metadata_only(SECRET)
+SECRETS = Query(labels=CLUSTER_NAME_LABEL)
+# Secrets that users' files and passwords come from have no label by which they could be watched.
+_SOURCE_SECONDS = 15.0
+
+
+class KubeadmConfigReconciler(Reporting):
+    def __init__(self, manager: Manager, capi: Capi, *, ttl: float = TTL_SECONDS) -> None:
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        informers = manager.informers
+        self._configs = informers.get(KubeadmConfig).cache
+        self._machines = informers.get(Machine).cache
+        self._pools = informers.get(MachinePool).cache
+        self._clusters = informers.get(Cluster).cache
+        self._secrets = informers.get(SECRET_METADATA, SECRETS).cache
+        self._capi = capi
+        self._lock = InitLock(self.client, informers.get(CONFIG_MAP, LOCKS).cache, self._write)
+        self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl)
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        config = self._configs.get(key)
+        if config is None or config.metadata.deletion_timestamp:
+            self._upkeep.forget(key)
+            return None
+        owner = owner_of(config, self._machines, self._pools)
+        cluster = None if owner is None else self._clusters.get(Key(key.namespace, owner.cluster_name))
+        if owner is None or cluster is None:
+            return None  # whoever takes it, or the Cluster when it comes, wakes us
+        scope = ConfigScope(config, owner, cluster)
+        status = scope.object.status
+        status.conditions = paused_condition(
+            status.conditions,
+            cluster,
+            config,
+            now=rfc3339(self.clock.now()),
+            generation=config.metadata.generation,
+        )
+        if is_paused(cluster, config):
+            await self._store(scope)
+            return None
+        phases = [self._await_infrastructure, self._give_lock_back, self._restore, self._make, self._keep_token]
+        return await self.reported(scope, run_phases(scope, phases))
+
+    # -- before anything is made -----------------------------------------------------------------------------------
+
+    async def _await_infrastructure(self, scope: ConfigScope) -> Wait | None:
+        if scope.cluster.status.initialization.infrastructure_provisioned:
+            return None
+        return Wait(
+            Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+            f"waiting for the infrastructure of Cluster {scope.cluster.metadata.name!r}",
+            quiet=True,
+        )
+
+    async def _give_lock_back(self, scope: ConfigScope) -> Wait | None:
+        if not (scope.initialized and scope.owner.control_plane):
+            return None
+        holder = self._lock.holder(scope.cluster_key)
+        if holder is not None and (holder == scope.owner.name or not self._is_machine(scope, holder)):
+            await self._lock.release(scope.cluster_key)
+        return None
+
+    async def _restore(self, scope: ConfigScope) -> Wait | None:
+        """Status is lost when objects are moved or restored; the Secret or the owner knows that there are data."""
+        secret = self._secrets.get(scope.key)
+        try:
+            if secret is not None:
+                refuse_foreign(scope.object, secret)
+            self._find_data(scope, secret)
+            if secret is not None:
+                await self._own(scope, secret)
+        except OwnedElsewhere as error:
+            raise Terminal("SecretNameTaken", str(error)) from error
+        return None
+
+    def _find_data(self, scope: ConfigScope, secret: Any) -> None:
+        named = scope.owner.data_secret_name
+        if scope.created:
+            if secret is None and self._lost(scope):
+                scope.object.status.data_secret_name = ""
+        elif named:
+            scope.finish(named)
+        elif secret is not None and is_controlled_by(secret, scope.object):
+            scope.finish(scope.key.name)  # we were stopped between Secret and status
+
+    def _lost(self, scope: ConfigScope) -> bool:
+        """Our Secret was deleted before anybody could read it: it is made once more."""
+        ours = scope.object.status.data_secret_name == scope.key.name
+        return ours and not scope.owner.provisioned and not scope.owner.joined and not scope.owner.data_secret_name
+
+    async def _own(self, scope: ConfigScope, secret: Any) -> None:
+        """Backups drop owner references; without one the Secret would outlive its config."""
+        if scope.created and not is_controlled_by(secret, scope.object):
+            patch = owner_patch(secret, owner_reference(scope.object, controller=True))
+            await self.client.patch(SECRET, scope.key, MergePatch(patch), self._write)
+
+    async def _keep_token(self, scope: ConfigScope) -> Wait | None:
+        return await self._upkeep.keep(scope, lambda token: self._join(scope, token))
+
+    # -- making the data -------------------------------------------------------------------------------------------
+
+    async def _make(self, scope: ConfigScope) -> Wait | None:
+        if scope.created:
+            return None
+        try:
+            if scope.initialized:
+                return await self._join(scope, None)
+            if scope.owner.control_plane:
+                return await self._init(scope)
+        except (certificate.MissingCertificate, pki.PkiError) as error:
+            scope.certificates = unusable(str(error))
+            return Wait("CertificatesNotAvailable", str(error))
+        except MissingSource as error:
+            return Wait("SourceMissing", str(error), after=_SOURCE_SECONDS)
+        except NotInstalled as error:
+            return Wait("ControlPlaneKindNotInstalled", str(error), after=_SOURCE_SECONDS)
+        except (BadSource, BadContent, BadContainerLinuxConfig, BadToken, UnsupportedVersion) as error:
+            raise Terminal("InvalidConfiguration", str(error)) from error
+        except OwnedElsewhere as error:
+            raise Terminal("SecretNameTaken", str(error)) from error
+        return Wait(
+            Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
+            f"waiting for the control plane of Cluster {scope.cluster.metadata.name!r} to be initialized",
+            quiet=True,
+        )
+
+    async def _init(self, scope: ConfigScope) -> Wait | None:
+        holder = self._lock.holder(scope.cluster_key)
+        if holder is not None and holder != scope.owner.name:
+            if self._is_machine(scope, holder):
+                return _outrun(holder)
+            await self._lock.release(scope.cluster_key)
+            holder = None
+        spec = scope.object.spec
+        api = kubeadm_api(_version(scope))
+        needed = certificate.for_control_plane(spec.cluster_configuration)
+        pairs = await self._init_certificates(scope, [each.purpose for each in needed])
+        scope.certificates = AVAILABLE
+        init = wire(spec.init_configuration)
+        documents = (
+            cluster_configuration(wire(spec.cluster_configuration), init, scope.facts(), api),
+            init_configuration(init, api),
+        )
+        text = await self._render(scope, "init", documents, certificate.as_files(needed, pairs))
+        # All that can fail is behind us: a machine that has the lock also has its data.
+        if holder is None and not await self._lock.take(scope.cluster, scope.owner.name):
+            return _outrun(self._lock.holder(scope.cluster_key) or "another machine")
+        return await self._hand_out(scope, text, None)
+
+    async def _init_certificates(self, scope: ConfigScope, purposes: list[pki.Purpose]) -> Any:
+        """A control plane provider makes them; without one, for control planes of single Machines, we do."""
+        now = self.clock.now()
+        if scope.cluster.spec.control_plane_ref is not None:
+            return await certificate.find(self.client, scope.cluster_key, purposes, now=now)
+        given = scope.object.spec.cluster_configuration
+        asked: dict[str, Any] = {"algorithm": given.encryption_algorithm}
+        if given.ca_certificate_validity_period_days:
+            asked["days"] = given.ca_certificate_validity_period_days
+        return await pki.ensure(
+            self.client,
+            scope.cluster_key,
+            owner=owner_reference(scope.object, controller=True),
+            now=now,
+            options=self._write,
+            external_etcd="apiserver-etcd-client" in purposes,
+            **asked,
+        )
+
+    async def _join(self, scope: ConfigScope, token: Token | None) -> Wait | None:
+        """With a token of ours, or a new one when there is none and one is needed."""
+        api = kubeadm_api(_version(scope))
+        join = scope.join
+        files: tuple[File, ...] = ()
+        if scope.owner.control_plane:
+            needed = certificate.for_control_plane(scope.object.spec.cluster_configuration)
+            pairs = await certificate.find(
+                self.client, scope.cluster_key, [each.purpose for each in needed], now=self.clock.now()
+            )
+            authority = pairs["ca"].certificate
+            files = certificate.as_files(needed, pairs)
+            join["controlPlane"] = join.get("controlPlane") or {}
+        else:
+            _refuse_control_plane(scope, join)
+            authority = await certificate.find_authority(self.client, scope.cluster_key)
+            join = _with_taint(join)
+        scope.certificates = AVAILABLE
+        if not scope.endpoint:
+            return Wait(
+                "WaitingForControlPlaneEndpoint",
+                f"spec.controlPlaneEndpoint of Cluster {scope.cluster.metadata.name!r} is not set yet",
+            )
+        if discovery.by_file(join):
+            file = discovery.discovery_file(join, endpoint=scope.endpoint, authority=authority)
+            text = await self._render(scope, "join", (join_configuration(join, api),), files, (file,) if file else ())
+            return await self._hand_out(scope, text, None)
+        given = discovery.given_token(join)
+        if given:
+            Token.parse(given)
+        # Rendered with the token last: a token is made only for data that will be handed out.
+        sources = await self._sources(scope)
+        if not given and token is None:
+            found = await self._upkeep.make_token(scope)
+            if isinstance(found, Wait):
+                return found
+            token = found
+        filled = discovery.with_token(
+            join,
+            token=given or (token.text if token else ""),
+            endpoint=scope.endpoint,
+            hashes=pki.hashes(authority),
+        )
+        text = self._write_down(scope, "join", (join_configuration(filled, api),), files, sources)
+        return await self._hand_out(scope, text, token)
+
+    async def _hand_out(self, scope: ConfigScope, text: str, token: Token | None) -> Wait | None:
+        await store_data(self.client, scope.object, scope.cluster.metadata.name, text, token, self._write)
+        self._upkeep.made(scope.key, token)
+        scope.finish(scope.key.name)
+        return None
+
+    # -- rendering -------------------------------------------------------------------------------------------------
+
+    async def _render(
+        self,
+        scope: ConfigScope,
+        verb: Verb,
+        documents: tuple[Json, ...],
+        files: tuple[File, ...],
+        more: tuple[File, ...] = (),
+    ) -> str:
+        own, users = await self._sources(scope)
+        return self._write_down(scope, verb, documents, files, ((*own, *more), users))
+
+    async def _sources(self, scope: ConfigScope) -> tuple[tuple[File, ...], tuple[Json, ...]]:
+        spec = scope.object.spec
+        sources = Sources(self.client, scope.key.namespace)
+        values = await self._template_values(scope) if has_template(spec.files) else {}
+        return await resolve_files(spec.files, sources, values), await resolve_users(spec.users, sources)
+
+    async def _template_values(self, scope: ConfigScope) -> Json:
+        """Read live: a template is rendered once per machine, and has to show the version of now."""
+        ref = scope.cluster.spec.control_plane_ref
+        if ref is None:
+            return {}
+        served = self._capi.contracts.resolve(ref)
+        try:
+            found = await self.client.get(served.resource, Key(scope.key.namespace, ref.name))
+        except NotFound:
+            raise MissingSource(f"{ref.kind} {ref.name!r} is not there, and a file's template may need it") from None
+        text = contract.control_plane.version(found)
+        return {"controlPlane": {"version": str(version.parse(text))}} if text else {}
+
+    def _write_down(
+        self,
+        scope: ConfigScope,
+        verb: Verb,
+        documents: tuple[Json, ...],
+        files: tuple[File, ...],
+        sources: tuple[tuple[File, ...], tuple[Json, ...]],
+    ) -> str:
+        spec = scope.object.spec
+        data = UserData(
+            verb=verb,
+            configuration=documents,
+            files=(*files, *sources[0]),
+            boot_commands=tuple(spec.boot_commands),
+            pre_commands=tuple(spec.pre_kubeadm_commands),
+            post_commands=tuple(spec.post_kubeadm_commands),
+            users=sources[1],
+            ntp=wire(spec.ntp),
+            disk_setup=wire(spec.disk_setup),
+            mounts=tuple(tuple(each) for each in spec.mounts),
+            verbosity=spec.verbosity,
+        )
+        if spec.format != "ignition":
+            return render_cloud_config(data)
+        given = spec.ignition.container_linux_config
+        return render_ignition(data, given.additional_config, strict=bool(given.strict))
+
+    def _is_machine(self, scope: ConfigScope, name: str) -> bool:
+        return Key(scope.key.namespace, name) in self._machines
+
+
+def _version(scope: ConfigScope) -> version.Version:
+    """Raises Terminal."""
+    try:
+        return version.parse(scope.owner.version)
+    except ValueError as wrong:
+        owner = f"{scope.owner.kind} {scope.owner.name!r}"
+        text = f"spec.version of {owner} is needed to write kubeadm's configuration: {wrong}"
+        raise Terminal("InvalidVersion", text) from wrong
+
+
+def _outrun(holder: str) -> Wait:
+    return Wait(
+        Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
+        f"Machine {holder!r} initializes the control plane; this one joins when it is up",
+        quiet=True,
+    )
+
+
+def _refuse_control_plane(scope: ConfigScope, join: Json) -> None:
+    if join.get("controlPlane") is not None:
+        raise Terminal(
+            "InvalidConfiguration",
+            f"spec.joinConfiguration.controlPlane is set, but {scope.owner.kind} {scope.owner.name!r} is a worker: "
+            "remove it, or use a control plane",
+        )
+
+
+def _with_taint(join: Json) -> Json:
+    """Nothing is scheduled on a worker before labels and taints of its Machine are on the Node."""
+    registration = dict(join.get("nodeRegistration") or {})
+    taints = list(registration.get("taints") or ())
+    if any(each.get("key") == UNINITIALIZED_TAINT["key"] for each in taints):
+        return join
+    return {**join, "nodeRegistration": {**registration, "taints": [*taints, dict(UNINITIALIZED_TAINT)]}}

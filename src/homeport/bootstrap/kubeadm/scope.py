@@ -1,0 +1,95 @@
+"""One KubeadmConfig in work, with whom it is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.bootstrap.kubeadm.configuration import Facts
+from homeport.bootstrap.kubeadm.owner import Owner
+from homeport.bootstrap.kubeadm.status import AVAILABLE, Finding, missing, put_conditions
+from homeport.capi.contract import Endpoint
+from homeport.client.protocol import Key
+from homeport.machinery import condition
+from homeport.runtime.reconciler import Scope
+
+Json = dict[str, Any]
+
+
+class ConfigScope(Scope[KubeadmConfig]):
+    def __init__(self, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> None:
+        super().__init__(config)
+        self.owner = owner
+        self.cluster = cluster
+        self.certificates: Finding | None = None  # None: not looked at in this loop
+
+    @property
+    def cluster_key(self) -> Key:
+        return Key(self.cluster.metadata.namespace, self.cluster.metadata.name)
+
+    @property
+    def created(self) -> bool:
+        return is_created(self.object)
+
+    @property
+    def initialized(self) -> bool:
+        return bool(self.cluster.status.initialization.control_plane_initialized)
+
+    @property
+    def endpoint(self) -> str:
+        """Of the control plane, '' while it has none."""
+        given = self.cluster.spec.control_plane_endpoint
+        return str(Endpoint(given.host, given.port)) if given.host and given.port else ""
+
+    @property
+    def join(self) -> Json:
+        return wire(self.object.spec.join_configuration)
+
+    def facts(self) -> Facts:
+        network = self.cluster.spec.cluster_network
+        return Facts(
+            cluster_name=self.cluster.metadata.name,
+            kubernetes_version=self.owner.version,
+            endpoint=self.endpoint,
+            pod_cidrs=tuple(network.pods.cidr_blocks),
+            service_cidrs=tuple(network.services.cidr_blocks),
+            dns_domain=network.service_domain,
+        )
+
+    def finish(self, secret_name: str) -> None:
+        """The data are there, in this Secret."""
+        self.certificates = AVAILABLE
+        status = self.object.status
+        status.data_secret_name = secret_name
+        status.initialization.data_secret_created = True
+
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
+        """What the loop ended with, as the conditions of this kind. Once the data are there, a wait is for a timer."""
+        held = self.object.status
+        generation = self.object.metadata.generation
+        before = _said(held.conditions)
+        data = AVAILABLE if self.created else missing(message)
+        certificates = AVAILABLE if self.created else self.certificates
+        held.conditions = put_conditions(
+            held.conditions, data=data, certificates=certificates, now=now, generation=generation
+        )
+        if self.created:
+            held.observed_generation = generation
+        return _said(held.conditions) != before
+
+
+def is_created(config: KubeadmConfig) -> bool:
+    return bool(config.status.initialization.data_secret_created and config.status.data_secret_name)
+
+
+def wire(part: Any) -> Json:
+    """A part of a config as JSON. What is not set is absent or empty."""
+    made: Json = msgspec.to_builtins(part)
+    return made
+
+
+def _said(conditions: list[Json]) -> list[tuple[Any, ...]]:
+    return [(each["type"], each["status"], each["reason"], each["message"]) for each in conditions]

@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+
+class TemplateError(ValueError):
+    """A template that can't be read or carried out; names the line."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
