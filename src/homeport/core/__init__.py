@@ -1,0 +1,7 @@
+"""The core controllers of Cluster API: Cluster, Machine, and what makes Machines in numbers."""
+
+from __future__ import annotations
+
+from homeport.core.install import install, register
+
+__all__ = ["install", "register"]

@@ -1,0 +1,39 @@
+"""A Cluster in work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.core.cluster.observed import Observed
+from homeport.core.cluster.status import report
+from homeport.core.related import Related
+from homeport.runtime.clock import parse_time
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Scope
+
+
+class ClusterScope(Scope[Cluster]):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.seen = Observed(
+            infrastructure=Related(cluster.spec.infrastructure_ref),
+            control_plane=Related(cluster.spec.control_plane_ref),
+        )
+        self.timer: Wait | None = None  # when the status changes by the passing of time alone
+        self.released = False  # nothing is left, not even an object to report on
+
+    def status_patch(self) -> dict[str, Any]:
+        return {} if self.released else super().status_patch()
+
+    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+        """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
+        before = _said(self.object)
+        if reason == "ReconcileError":
+            self.seen.trouble = (reason, message)
+        self.timer = report(self.object, self.seen, parse_time(now))
+        return before != _said(self.object)
+
+
+def _said(cluster: Cluster) -> list[tuple[Any, ...]]:
+    return [(c["type"], c["status"], c["reason"], c["message"]) for c in cluster.status.conditions]

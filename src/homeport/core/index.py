@@ -1,0 +1,28 @@
+"""Indexes of the shared caches. Several controllers use the same ones: whoever comes first adds it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from homeport.client.protocol import Key
+from homeport.runtime.cache import Cache, key_of
+
+CLUSTER = "core.cluster"
+PROVIDER_ID = "core.providerID"
+
+
+def ensure_index(cache: Cache[Any], name: str, index: Callable[[Any], Iterable[str]]) -> None:
+    with contextlib.suppress(ValueError):
+        cache.add_index(name, index)
+
+
+def by_cluster(cache: Cache[Any]) -> Callable[[Key], Sequence[Any]]:
+    """The objects of a Cluster, by their spec.clusterName."""
+    ensure_index(cache, CLUSTER, lambda obj: (f"{obj.metadata.namespace}/{obj.spec.cluster_name}",))
+    return lambda cluster: cache.by(CLUSTER, str(cluster))
+
+
+def keys_of(objects: Iterable[Any]) -> list[Key]:
+    return [key_of(obj) for obj in objects]

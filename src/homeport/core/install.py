@@ -1,0 +1,20 @@
+"""The core controllers of Cluster API, put together."""
+
+from __future__ import annotations
+
+from homeport.capi.capi import Capi
+from homeport.core import cluster, drainrule, machine
+from homeport.runtime.manager import Manager
+from homeport.runtime.webhook.hook import Hooks
+
+
+def install(manager: Manager, capi: Capi) -> None:
+    cluster.install(manager, capi)
+    machine.install(manager, capi)
+
+
+def register(hooks: Hooks) -> None:
+    """Defaulting and validation."""
+    cluster.register(hooks)
+    machine.register(hooks)
+    drainrule.register(hooks)
