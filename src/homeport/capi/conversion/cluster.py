@@ -1,0 +1,29 @@
+"""Cluster between v1beta1 and v1beta2."""
+
+from __future__ import annotations
+
+from homeport.capi.conversion.codec import CONTRACT_REF, DOMAINS
+from homeport.capi.conversion.part import FAILURE, deletion, health_check, rollout, status
+from homeport.capi.conversion.rule import At, Each, Move, Rule
+
+_HEALTH: list[Rule] = [
+    Move("machineHealthCheck.enable", "healthCheck.enabled"),
+    *health_check("machineHealthCheck.", "healthCheck."),
+]
+_TOPOLOGY: list[Rule] = [
+    Move("class", "classRef.name"),
+    Move("classNamespace", "classRef.namespace"),
+    At("controlPlane", [*deletion(), *_HEALTH]),
+    Each("workers.machineDeployments", [*deletion(), *_HEALTH, *rollout("healthCheck.remediation.maxInFlight")]),
+    Each("workers.machinePools", deletion()),
+]
+
+CLUSTER: list[Rule] = [
+    Move("spec.controlPlaneRef", "spec.controlPlaneRef", CONTRACT_REF),
+    Move("spec.infrastructureRef", "spec.infrastructureRef", CONTRACT_REF),
+    At("spec.topology", _TOPOLOGY),
+    *status(retired=FAILURE, promoted=("controlPlane", "workers")),
+    Move("status.infrastructureReady", "status.initialization.infrastructureProvisioned"),
+    Move("status.controlPlaneReady", "status.initialization.controlPlaneInitialized"),
+    Move("status.failureDomains", "status.failureDomains", DOMAINS),
+]

@@ -1,0 +1,49 @@
+"""Machine and what makes Machines, between v1beta1 and v1beta2."""
+
+from __future__ import annotations
+
+from homeport.capi.conversion.codec import NODE_REF, PHASE
+from homeport.capi.conversion.part import FAILURE, MACHINE_SPEC, health_check, rollout, status
+from homeport.capi.conversion.rule import At, Move, Rule
+
+_COUNTERS = ("readyReplicas", "availableReplicas")
+_PROMOTED = (*_COUNTERS, "upToDateReplicas")
+_TEMPLATE: list[Rule] = [
+    At("spec.template.spec", MACHINE_SPEC),
+    Move("spec.minReadySeconds", "spec.template.spec.minReadySeconds"),
+]
+_NAMING = Move("spec.machineNamingStrategy", "spec.machineNaming")
+_INITIALIZATION: list[Rule] = [
+    Move("status.bootstrapReady", "status.initialization.bootstrapDataSecretCreated"),
+    Move("status.infrastructureReady", "status.initialization.infrastructureProvisioned"),
+]
+
+MACHINE: list[Rule] = [
+    At("spec", MACHINE_SPEC),
+    *status(retired=FAILURE),
+    *_INITIALIZATION,
+    Move("status.nodeRef", "status.nodeRef", NODE_REF),
+    Move("status.phase", "status.phase", PHASE),
+]
+
+MACHINE_SET: list[Rule] = [
+    *_TEMPLATE,
+    _NAMING,
+    Move("spec.deletePolicy", "spec.deletion.order"),
+    *status(retired=(*FAILURE, *_COUNTERS, "fullyLabeledReplicas"), promoted=_PROMOTED),
+]
+
+MACHINE_DEPLOYMENT: list[Rule] = [
+    *_TEMPLATE,
+    _NAMING,
+    At("spec", [*rollout("remediation.maxInFlight"), Move("rolloutAfter", "rollout.after")]),
+    *status(retired=(*_COUNTERS, "updatedReplicas", "unavailableReplicas"), promoted=_PROMOTED),
+]
+
+MACHINE_POOL: list[Rule] = [
+    *_TEMPLATE,
+    *status(retired=(*FAILURE, *_COUNTERS, "unavailableReplicas"), promoted=_PROMOTED),
+    *_INITIALIZATION,
+]
+
+MACHINE_HEALTH_CHECK: list[Rule] = [At("spec", health_check()), *status()]

@@ -1,0 +1,51 @@
+"""Rules that several kinds share: status, timeouts of deletions, health checks, rollouts, specs of Machines."""
+
+from __future__ import annotations
+
+from homeport.capi.conversion.codec import CONTRACT_REF, DURATION, TEMPLATE_REF, TIMEOUTS
+from homeport.capi.conversion.rule import Move, Rule
+
+FAILURE = ("failureReason", "failureMessage")
+
+
+def status(*, retired: tuple[str, ...] = (), promoted: tuple[str, ...] = ()) -> list[Rule]:
+    """Conditions and counters of the old kind retire, so that those of the new kind may take their place."""
+    old = [Move(f"status.{name}", f"status.deprecated.v1beta1.{name}") for name in ("conditions", *retired)]
+    new = [Move(f"status.v1beta2.{name}", f"status.{name}") for name in ("conditions", *promoted)]
+    return [*old, *new]
+
+
+def deletion(target: str = "deletion") -> list[Rule]:
+    return [
+        Move(f"node{step}Timeout", f"{target}.node{step}TimeoutSeconds", DURATION)
+        for step in ("Drain", "VolumeDetach", "Deletion")
+    ]
+
+
+def health_check(old: str = "", new: str = "") -> list[Rule]:
+    trigger = f"{new}remediation.triggerIf"
+    return [
+        Move(f"{old}nodeStartupTimeout", f"{new}checks.nodeStartupTimeoutSeconds", DURATION),
+        Move(f"{old}unhealthyConditions", f"{new}checks.unhealthyNodeConditions", TIMEOUTS),
+        Move(f"{old}unhealthyMachineConditions", f"{new}checks.unhealthyMachineConditions", TIMEOUTS),
+        Move(f"{old}maxUnhealthy", f"{trigger}.unhealthyLessThanOrEqualTo"),
+        Move(f"{old}unhealthyRange", f"{trigger}.unhealthyInRange"),
+        Move(f"{old}remediationTemplate", f"{new}remediation.templateRef", TEMPLATE_REF),
+    ]
+
+
+def rollout(max_in_flight: str) -> list[Rule]:
+    """Of MachineDeployments and what stands for them in classes and topologies."""
+    return [
+        Move("strategy.type", "rollout.strategy.type"),
+        Move("strategy.rollingUpdate.deletePolicy", "deletion.order"),
+        Move("strategy.rollingUpdate", "rollout.strategy.rollingUpdate"),
+        Move("strategy.remediation.maxInFlight", max_in_flight),
+    ]
+
+
+MACHINE_SPEC: list[Rule] = [
+    Move("bootstrap.configRef", "bootstrap.configRef", CONTRACT_REF),
+    Move("infrastructureRef", "infrastructureRef", CONTRACT_REF),
+    *deletion(),
+]

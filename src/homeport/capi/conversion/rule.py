@@ -1,0 +1,138 @@
+"""Rules between an older version of a kind and the newest: where each value stands in either.
+
+Rules are applied in order on the way up and in reverse on the way down, on the object itself. What no rule names stays
+where it is; what a version has no field for is taken out afterwards (see `fit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from homeport.capi.conversion.codec import SAME, Codec, Context
+
+Json = dict[str, Any]
+ABSENT: Any = object()
+
+
+class Rule(Protocol):
+    def up(self, obj: Json, context: Context) -> None: ...
+
+    def down(self, obj: Json, context: Context) -> None: ...
+
+
+class Move(NamedTuple):
+    """A value stands at another path, or is written in another way."""
+
+    old: str
+    new: str
+    codec: Codec = SAME
+
+    def up(self, obj: Json, context: Context) -> None:
+        _carry(obj, self.old, self.new, self.codec.up, context)
+
+    def down(self, obj: Json, context: Context) -> None:
+        _carry(obj, self.new, self.old, self.codec.down, context)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Rules for a part of the object."""
+
+    path: str
+    rules: Sequence[Rule]
+
+    def up(self, obj: Json, context: Context) -> None:
+        part = find(obj, self.path)
+        if isinstance(part, dict):
+            apply_up(self.rules, part, context)
+
+    def down(self, obj: Json, context: Context) -> None:
+        part = find(obj, self.path)
+        if isinstance(part, dict):
+            apply_down(self.rules, part, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Rules for each item of a list."""
+
+    path: str
+    rules: Sequence[Rule]
+
+    def up(self, obj: Json, context: Context) -> None:
+        for item in _items(obj, self.path):
+            apply_up(self.rules, item, context)
+
+    def down(self, obj: Json, context: Context) -> None:
+        for item in _items(obj, self.path):
+            apply_down(self.rules, item, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What is no mere move."""
+
+    up: Callable[[Json, Context], None]
+    down: Callable[[Json, Context], None]
+
+
+def apply_up(rules: Iterable[Rule], obj: Json, context: Context) -> None:
+    for rule in rules:
+        rule.up(obj, context)
+
+
+def apply_down(rules: Sequence[Rule], obj: Json, context: Context) -> None:
+    for rule in reversed(rules):
+        rule.down(obj, context)
+
+
+def find(obj: Any, path: str) -> Any:
+    """The value at a path, or ABSENT."""
+    for name in path.split("."):
+        if not isinstance(obj, dict) or name not in obj:
+            return ABSENT
+        obj = obj[name]
+    return obj
+
+
+def take(obj: Json, path: str) -> Any:
+    """Removes the value at a path, and parents that are left empty; ABSENT if there is none."""
+    name, _, rest = path.partition(".")
+    if name not in obj:
+        return ABSENT
+    if not rest:
+        return obj.pop(name)
+    inner = obj[name]
+    if not isinstance(inner, dict):
+        return ABSENT
+    value = take(inner, rest)
+    if value is not ABSENT and not inner:
+        del obj[name]
+    return value
+
+
+def put(obj: Json, path: str, value: Any) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        inner = obj.get(parent)
+        if not isinstance(inner, dict):
+            inner = obj[parent] = {}
+        obj = inner
+    obj[name] = value
+
+
+def _carry(obj: Json, source: str, target: str, change: Callable[[Any, Context], Any], context: Context) -> None:
+    value = take(obj, source)
+    if value is ABSENT or value is None:
+        return
+    try:
+        put(obj, target, change(value, context))
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _items(obj: Json, path: str) -> Iterable[Json]:
+    found = find(obj, path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else ()
