@@ -126,7 +126,10 @@ class ClusterReconciler(Reporting, Generic[C, M, S]):
             await self._drop_finalizer(scope)  # nothing was ever made: no credentials are needed to undo it
             return None
         session = await self._provider.connector.connect(scope.object)
-        made = ClusterScope(cluster or _named(name, scope.key.namespace), scope.object, session)
+        sharing = any(
+            each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
+        )
+        made = ClusterScope(cluster or _named(name, scope.key.namespace), scope.object, session, sharing)
         self._fence()
         wait = await self._provider.cluster_driver.release(made)
         if wait is not None:

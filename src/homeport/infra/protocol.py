@@ -101,7 +101,7 @@ class ClusterScope(Generic[C, S]):
     cluster: Cluster
     infra: C
     session: S
-    machines: int = 0  # InfraMachines of this cluster that still exist
+    sharing: bool = False  # another Cluster of the same name exists, in some other namespace
 
     @property
     def name(self) -> str:

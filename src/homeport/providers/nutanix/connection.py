@@ -1,0 +1,134 @@
+"""Sessions with Prism Central: one for each endpoint and credentials, shared by all clusters that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.api.meta import Resource
+from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Client as ApiClient
+from homeport.client.protocol import Key
+from homeport.client.reach import Reach
+from homeport.infra.endpoint import Endpoint
+from homeport.infra.error import Misconfigured
+from homeport.infra.protocol import Sources
+from homeport.infra.session import Sessions, fingerprint
+from homeport.providers.nutanix.client import Client, Credentials
+from homeport.providers.nutanix.credential import (
+    GLOBAL_ENDPOINT,
+    GLOBAL_SECRET,
+    Target,
+    parse_bundle,
+    parse_credentials,
+    parse_global,
+    sources_of,
+    target_of,
+)
+from homeport.providers.nutanix.lookup import Lookup
+from homeport.providers.nutanix.prism.record import Prism
+from homeport.providers.nutanix.prism.v3 import PrismV3
+from homeport.providers.nutanix.prism.v4 import probe_v4
+from homeport.providers.nutanix.task import Poller
+from homeport.runtime.clock import Clock
+
+_SECRET = Resource("", "v1", "Secret", "secrets")
+_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+
+
+@dataclass(slots=True)
+class PrismSession:
+    prism: Prism
+    lookup: Lookup
+    tasks: Poller
+
+    async def close(self) -> None:
+        await self.tasks.close()
+        await self.prism.close()
+
+
+class Connector:
+    """Reads what a NutanixCluster names and gives the session for it. A changed password is another session."""
+
+    def __init__(self, api: ApiClient, clock: Clock, reach: Reach) -> None:
+        self._api = api
+        self._clock = clock
+        self._reach = reach
+        self._sessions: Sessions[PrismSession] = Sessions(clock)
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def sources(self, infra: NutanixCluster) -> Sources:
+        return sources_of(infra)
+
+    async def connect(self, infra: NutanixCluster) -> PrismSession:
+        target = await self._target(infra)
+        secret = await self._read(_SECRET, target.secret, "spec.prismCentral.credentialRef")
+        credentials = parse_credentials(secret, target.secret)
+        bundle = await self._bundle(target)
+        key = fingerprint(
+            target.address,
+            str(target.port),
+            str(target.insecure),
+            credentials.username,
+            credentials.password,
+            credentials.api_key,
+            bundle or b"",
+        )
+
+        async def open_session() -> PrismSession:
+            return await self._open(target, credentials, bundle)
+
+        return await self._sessions.get(key, open_session)
+
+    async def close(self) -> None:
+        await self._sessions.close()
+
+    async def _open(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
+        """v4 where there is one, v3 otherwise; wrong credentials are told here and now."""
+        name = f"Prism Central {target.address}:{target.port}"
+        endpoint = self._endpoints.setdefault(name, Endpoint(name, self._clock))
+        client = Client(
+            target.address,
+            target.port,
+            credentials,
+            endpoint,
+            reach=self._reach,
+            bundle=bundle,
+            insecure=target.insecure,
+        )
+        try:
+            prism: Prism = await probe_v4(client) or PrismV3(client)
+            await prism.check()
+        except BaseException:
+            await client.close()
+            raise
+        return PrismSession(prism, Lookup(prism, self._clock), Poller(prism, self._clock))
+
+    async def _target(self, infra: NutanixCluster) -> Target:
+        central = infra.spec.prism_central
+        if central is not None:
+            return target_of(central, infra.metadata.namespace)
+        endpoint = await self._optional(_CONFIG_MAP, GLOBAL_ENDPOINT)
+        secret = await self._optional(_SECRET, GLOBAL_SECRET)
+        return target_of(parse_global(endpoint, secret), GLOBAL_SECRET.namespace)
+
+    async def _bundle(self, target: Target) -> bytes | None:
+        if target.inline_bundle:
+            return target.inline_bundle.encode()
+        if target.bundle is None:
+            return None
+        found = await self._read(_CONFIG_MAP, target.bundle, "spec.prismCentral.additionalTrustBundle")
+        return parse_bundle(found, target.bundle)
+
+    async def _read(self, kind: Resource, key: Key, field: str) -> Any:
+        found = await self._optional(kind, key)
+        if found is None:
+            raise Misconfigured(f"{field}: {kind.kind} {key} does not exist; create it, and this goes on by itself")
+        return found
+
+    async def _optional(self, kind: Resource, key: Key) -> Any:
+        try:
+            return await self._api.get(kind, key)
+        except NotFound:
+            return None

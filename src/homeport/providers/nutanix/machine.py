@@ -1,0 +1,227 @@
+"""Machines on AHV: found by identity, made once, powered on, and seen to be gone.
+
+A VM carries the UID of its NutanixMachine from its first moment; creation is sent with a request id that follows from
+that UID, so that neither a lost answer nor a restart makes a second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import structlog
+
+from homeport.api.nutanix.v1beta1 import Category as WantedCategory
+from homeport.infra.error import Misconfigured, Missing, Stale, Taken
+from homeport.infra.protocol import Address, Instance
+from homeport.providers.nutanix.client import failed_task
+from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
+from homeport.providers.nutanix.prism.record import Category, Task, Vm
+from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "nutanix://"
+# How often a creation was given up: part of the request id, for a failed request is answered with its failure for ever.
+ATTEMPT = "nutanix.homeport.dev/create-attempt"
+_TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
+_ADDRESS_SECONDS = 2.0
+
+
+class MachineDriver:
+    def __init__(self, find_domain: FindDomain) -> None:
+        self._find_domain = find_domain
+        self._tasks: dict[str, tuple[str, str]] = {}  # what is under way, by the object's UID: (verb, task)
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    async def observe(self, scope: Scope) -> Instance | None:
+        vm = await self._find(scope)
+        return None if vm is None else _instance(scope, vm)
+
+    async def _find(self, scope: Scope) -> Vm | None:
+        known = known_id(scope)
+        if known:
+            vm = await scope.session.prism.vm(known)
+            return vm if vm is not None and _is_ours(scope, vm) else None
+        if scope.uid in self._tasks:
+            return None  # being made: the task says when it is there
+        found = [each for each in await self._namesakes(scope) if each.mark(MARK) == scope.uid]
+        if len(found) > 1:
+            ids = ", ".join(each.id for each in found)
+            raise Taken(f"{len(found)} VMs carry the mark of NutanixMachine {scope.infra.metadata.name}: {ids}")
+        if not found:
+            return None
+        scope.infra.status.vm_uuid = found[0].id
+        return await scope.session.prism.vm(found[0].id)
+
+    async def _namesakes(self, scope: Scope) -> list[Vm]:
+        name = scope.machine.metadata.name or scope.infra.metadata.name
+        return await scope.session.prism.find_vms(name=name)
+
+    # -- growing -----------------------------------------------------------------------------------------------
+
+    async def converge(self, scope: Scope, instance: Instance | None) -> Wait | None:
+        name = scope.machine.metadata.name
+        if instance is None:
+            wait = await self._make(scope)
+            if wait is not None:
+                return wait
+            return Wait("VMCreated", f"VM {name} is made", after=0.0, quiet=True)
+        vm: Vm = instance.vendor
+        scope.infra.status.vm_uuid = vm.id
+        if vm.power != "on":
+            return await self._power_on(scope, vm)
+        if not instance.addresses:
+            return Wait("WaitingForAddress", f"VM {name} ({vm.id}) has no address yet", after=_ADDRESS_SECONDS)
+        return None
+
+    async def _make(self, scope: Scope) -> Wait | None:
+        """None: it is there, and its id is known."""
+        name = scope.machine.metadata.name
+        under_way = self._tasks.get(scope.uid)
+        if under_way is None:
+            return await self._create(scope)
+        task = await scope.session.tasks.state(under_way[1])
+        if task is None or task.status == "failed":
+            del self._tasks[scope.uid]
+            await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
+            raise failed_task(task.error if task else "", task.codes if task else (), f"VM {name} could not be created")
+        if task.status != "succeeded":
+            return self._wait_for(scope, task, "CreatingVM", f"VM {name} is being created")
+        del self._tasks[scope.uid]
+        scope.infra.status.vm_uuid = await self._made_by(scope, task)
+        return None
+
+    async def _made_by(self, scope: Scope, task: Task) -> str:
+        """Tasks name all sorts of entities, some of which never existed."""
+        for each in task.entity_ids:
+            vm = await scope.session.prism.vm(each)
+            if vm is not None and vm.mark(MARK) == scope.uid:
+                return vm.id
+        for vm in await self._namesakes(scope):
+            if vm.mark(MARK) == scope.uid:
+                return vm.id
+        raise Missing(f"VM {scope.machine.metadata.name} was created and is not there: looking again")
+
+    async def _create(self, scope: Scope) -> Wait:
+        if not scope.user_data and (ref := scope.infra.spec.bootstrap_ref) is not None and ref.kind != "Image":
+            raise Misconfigured(f"Machine {scope.machine.metadata.name} has bootstrap data without content")
+        vm = await plan_vm(scope, self._find_domain, await hold_category(scope))
+        request_id = str(uuid.uuid5(uuid.UUID(scope.uid), f"create {_attempt(scope)}"))
+        task_id = await scope.session.prism.create_vm(vm, request_id)
+        log.info("VM is being created", vm=vm.name, task=task_id)
+        self._tasks[scope.uid] = ("create", task_id)
+        return self._wait_for(scope, Task(task_id, "queued"), "CreatingVM", f"VM {vm.name} is being created")
+
+    async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
+        if scope.infra.status.initialization.provisioned:
+            # Whoever switched it off had a reason: a machine that ran is not started against his will.
+            return Wait(
+                "PoweredOff", f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine", 60.0
+            )
+        under_way = self._tasks.get(scope.uid)
+        if under_way is not None:
+            task = await scope.session.tasks.state(under_way[1])
+            if task is not None and task.status in ("queued", "running"):
+                return self._wait_for(scope, task, "PoweringOn", f"VM {vm.name} is being powered on")
+            del self._tasks[scope.uid]
+            if task is not None and task.status == "failed":
+                raise failed_task(task.error, task.codes, f"VM {vm.name} could not be powered on")
+            return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_ADDRESS_SECONDS)
+        task_id = await scope.session.prism.power_on(vm)
+        self._tasks[scope.uid] = ("power-on", task_id)
+        return self._wait_for(scope, Task(task_id, "queued"), "PoweringOn", f"VM {vm.name} is being powered on")
+
+    # -- shrinking ---------------------------------------------------------------------------------------------
+
+    async def release(self, scope: Scope, instance: Instance | None) -> Wait | None:
+        name = scope.infra.metadata.name
+        under_way = self._tasks.get(scope.uid)
+        if under_way is not None:
+            task = await scope.session.tasks.state(under_way[1])
+            if task is not None and task.status in ("queued", "running"):
+                return self._wait_for(scope, task, "Deleting", f"VM of {name}: waiting for {under_way[0]} to end")
+            del self._tasks[scope.uid]
+            if under_way[0] == "delete" and task is not None and task.status == "failed":
+                raise failed_task(task.error, task.codes, f"VM of {name} could not be deleted")
+            return Wait("Deleting", f"VM of {name}: {under_way[0]} has ended", after=0.0, quiet=True)
+        if instance is None:
+            return None
+        vm: Vm = instance.vendor
+        if vm.volume_group_ids:
+            return await self._detach(scope, vm)
+        try:
+            task_id = await scope.session.prism.delete_vm(vm)
+        except Missing:
+            return Wait("Deleting", f"VM {vm.name} is gone", after=0.0, quiet=True)
+        self._tasks[scope.uid] = ("delete", task_id)
+        return self._wait_for(scope, Task(task_id, "queued"), "Deleting", f"VM {vm.name} is being deleted")
+
+    async def _detach(self, scope: Scope, vm: Vm) -> Wait:
+        """All at once: each takes its time, and they don't care for each other."""
+        started = await asyncio.gather(
+            *(scope.session.prism.detach(vm, each) for each in vm.volume_group_ids), return_exceptions=True
+        )
+        failed = [each for each in started if isinstance(each, BaseException)]
+        for task_id in started:
+            if isinstance(task_id, str):
+                scope.session.tasks.follow(task_id, scope.wake)
+        for error in failed:
+            if not isinstance(error, Missing | Stale):
+                raise error
+        count = len(vm.volume_group_ids)
+        return Wait("DetachingVolumeGroups", f"VM {vm.name}: {count} volume groups are being detached", after=5.0)
+
+    def _wait_for(self, scope: Scope, task: Task, reason: str, message: str) -> Wait:
+        scope.session.tasks.follow(task.id, scope.wake)
+        share = f" ({task.progress} %)" if task.progress else ""
+        return Wait(reason, f"{message}{share}", after=_TASK_SECONDS)
+
+
+async def hold_category(scope: Scope) -> Category:
+    """The mark of the cluster, made anew where somebody removed it."""
+    name = scope.cluster.metadata.name
+    try:
+        return await scope.session.lookup.category(WantedCategory(key=CLUSTER_CATEGORY, value=name), "cluster")
+    except Missing:
+        description = f"Machines of Kubernetes cluster {name}, managed by Homeport"
+        return await scope.session.prism.create_category(CLUSTER_CATEGORY, name, description)
+
+
+def known_id(scope: Scope) -> str:
+    """Of the VM, '' while there is none. Templates are about that fill in a provider id which means nothing."""
+    candidate = scope.infra.status.vm_uuid or scope.infra.spec.provider_id.removeprefix(PREFIX)
+    try:
+        uuid.UUID(candidate)
+    except ValueError:
+        return ""
+    return candidate
+
+
+def _is_ours(scope: Scope, vm: Vm) -> bool:
+    """By the mark; after a move to another management cluster the UID is another one, and the name decides."""
+    names = {scope.machine.metadata.name, scope.infra.metadata.name}
+    return vm.mark(MARK) == scope.uid or vm.name in names
+
+
+def _attempt(scope: Scope) -> int:
+    text = scope.infra.metadata.annotations.get(ATTEMPT, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _instance(scope: Scope, vm: Vm) -> Instance:
+    # The control plane's virtual address wanders from machine to machine: it is nobody's own.
+    virtual = scope.cluster.spec.control_plane_endpoint.host
+    addresses = [Address("InternalIP", each) for each in vm.addresses if each != virtual]
+    if addresses:
+        addresses.append(Address("Hostname", vm.name))
+    return Instance(
+        id=vm.id,
+        provider_id=f"{PREFIX}{vm.id}",
+        name=vm.name,
+        power=vm.power,
+        addresses=tuple(addresses),
+        failure_domain=scope.failure_domain,
+        vendor=vm,
+    )
