@@ -1,0 +1,126 @@
+"""What the plane is made of: definitions and hooks at its start, controllers with what they need."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import types
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from homeport.api.meta import Resource
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.app.definition import DIGEST, DefinitionError, install_definitions
+from homeport.app.environment import Environment
+from homeport.app.plugins import Platform, PluginError, chosen, load
+from homeport.client.protocol import Key
+from homeport.client.reach import DIRECT, Reach
+from homeport.runtime.definition import CRD, definition, established
+from homeport.runtime.manager import Manager
+from homeport.runtime.testing import shared_pki
+from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.webhook.hook import Hooks
+
+BOAT = Resource("harbour.example.com", "v1", "Boat", "boats")
+BODY: dict[str, Any] = {"apiVersion": "harbour.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddedServer]:
+    server = await EmbeddedServer.open(None, shared_pki())
+    yield server
+    await server.close()
+
+
+async def test_definitions_are_served_when_they_are_installed_and_written_once(server: EmbeddedServer) -> None:
+    client = server.client()
+    await install_definitions(client, [definition(BOAT)])
+    found = await client.get(CRD, Key("", "boats.harbour.example.com"))
+    assert established(found)
+    await client.create({**BODY, "metadata": {"name": "b", "namespace": "default"}}, kind=BOAT)
+    revision = server.store.revision
+    await install_definitions(client, [definition(BOAT)])
+    assert server.store.revision == revision
+
+
+async def test_a_new_version_of_a_definition_replaces_the_old_and_keeps_the_objects(server: EmbeddedServer) -> None:
+    client = server.client()
+    await install_definitions(client, [definition(BOAT)])
+    await client.create({**BODY, "metadata": {"name": "b", "namespace": "default"}}, kind=BOAT)
+    newer = definition(BOAT, schema={"type": "object", "properties": {"spec": {"type": "object"}}})
+    newer["spec"]["versions"].append({**copy.deepcopy(newer["spec"]["versions"][0]), "name": "v2", "storage": False})
+    await install_definitions(client, [newer])
+    found = await client.get(Resource(BOAT.group, "v2", "Boat", "boats"), Key("default", "b"))
+    assert found["apiVersion"] == "harbour.example.com/v2"
+    stored = await client.get(CRD, Key("", "boats.harbour.example.com"))
+    assert [version["name"] for version in stored["spec"]["versions"]] == ["v1", "v2"]
+
+
+async def test_a_definition_that_somebody_else_installed_is_taken_over(server: EmbeddedServer) -> None:
+    client = server.client(field_manager="kubectl")
+    await client.create(definition(BOAT), kind=CRD)
+    await install_definitions(server.client(), [definition(BOAT, schema={"type": "object"})])
+    stored = await client.get(CRD, Key("", "boats.harbour.example.com"))
+    assert stored["metadata"]["annotations"][DIGEST]
+    schema = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert "x-kubernetes-preserve-unknown-fields" not in schema
+
+
+async def test_a_version_that_objects_are_stored_in_is_not_taken_away(server: EmbeddedServer) -> None:
+    client = server.client()
+    await install_definitions(client, [definition(BOAT)])
+    other = definition(Resource(BOAT.group, "v2", "Boat", "boats"))
+    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com: there may be objects of v1"):
+        await install_definitions(client, [other])
+
+
+async def test_a_definition_that_the_server_refuses_is_named(server: EmbeddedServer) -> None:
+    broken = definition(BOAT, schema={"type": "nonsense"})
+    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com can't be brought up to date"):
+        await install_definitions(server.client(), [broken])
+
+
+async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> None:
+    def register(hooks: Hooks, environment: Environment) -> None:
+        assert environment.server is server
+        hooks.default(BOAT, lambda obj, old: obj.setdefault("spec", {}).setdefault("sails", 2) and None)
+
+    platform = Platform(hooks=(register,), definitions=(lambda: [definition(BOAT)],))
+    client = server.client()
+    install_hooks(platform.register(Environment(client, DIRECT, server)), server)
+    await install_definitions(client, platform.define())
+    made = await client.create({**BODY, "metadata": {"name": "b", "namespace": "default"}}, kind=BOAT)
+    assert made["spec"] == {"sails": 2}
+
+
+async def test_controllers_are_told_how_addresses_are_reached(server: EmbeddedServer) -> None:
+    seen: list[Reach] = []
+    platform = Platform(controllers=(lambda manager, environment: seen.append(environment.reach),))
+    manager = Manager(server.client(), name="test")
+    platform.manage(manager, Environment(server.client(), Reach("http://127.0.0.1:1")))
+    assert seen == [Reach("http://127.0.0.1:1")]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_plugin_may_ask_for_its_environment_or_not(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("acme_plugin")
+    got: list[tuple[object, ...]] = []
+    if wide:
+        module.install = lambda manager, environment: got.append((manager, environment))  # type: ignore[attr-defined]
+    else:
+        module.install = lambda manager: got.append((manager,))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_plugin", module)
+    load("acme_plugin:install")("the manager", "the environment")  # type: ignore[arg-type]
+    assert got == [("the manager", "the environment") if wide else ("the manager",)]
+    assert len(chosen(["acme_plugin:install"]).controllers) >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("acme", "write MODULE:FUNCTION"), ("no_such_module:f", "can't be imported"), ("sys:nothing", "has no function")],
+)
+def test_a_plugin_that_can_not_be_loaded_is_named(name: str, told: str) -> None:
+    with pytest.raises(PluginError, match=told):
+        load(name)
