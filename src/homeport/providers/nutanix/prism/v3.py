@@ -1,0 +1,369 @@
+"""Prism Central's API v3, for releases that have no v4 (pc.2023 and older).
+
+It has neither custom attributes nor request ids: a machine's marks are lines of its description, and a create whose
+answer was lost is found by its name and mark.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeport.infra.error import Missing, Rejected, Stale, Taken, Unreachable
+from homeport.infra.protocol import Power
+from homeport.providers.nutanix.client import Client
+from homeport.providers.nutanix.prism.record import (
+    Category,
+    Container,
+    Disk,
+    Element,
+    GpuProfile,
+    Image,
+    NewVm,
+    Project,
+    Subnet,
+    Task,
+    Vm,
+)
+
+_ROOT = "/api/nutanix/v3"
+_PAGE = 200
+_MIB = 2**20
+_POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
+_STATES: Mapping[str, Any] = {
+    "QUEUED": "queued",
+    "RUNNING": "running",
+    "SUCCEEDED": "succeeded",
+    "SUSPENDED": "running",
+}
+
+
+class PrismV3:
+    version = "v3"
+
+    def __init__(self, client: Client) -> None:
+        self.address = client.address
+        self._client = client
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def check(self) -> None:
+        await self._client.call("GET", f"{_ROOT}/users/me")
+
+    # -- what there is -----------------------------------------------------------------------------------------
+
+    async def elements(self) -> list[Element]:
+        found = await self._list("cluster")
+        return [Element(_uuid(each), _name(each), "PRISM_CENTRAL" in _services(each)) for each in found]
+
+    async def free(self, cluster_id: str) -> tuple[int, int]:
+        memory = cpus = 0
+        for host in await self._list("host"):
+            if _reference(host, "cluster_reference") == cluster_id:
+                resources = host["status"].get("resources") or {}
+                memory += int(resources.get("memory_capacity_mib") or 0) * _MIB
+                cpus += int(resources.get("num_cpu_cores") or 0)
+        for vm in await self._list("vm"):
+            resources = vm["status"].get("resources") or {}
+            if _reference(vm, "cluster_reference") == cluster_id and resources.get("power_state") == "ON":
+                memory -= int(resources.get("memory_size_mib") or 0) * _MIB
+        return memory, cpus
+
+    async def subnets(self) -> list[Subnet]:
+        return [_subnet(each) for each in await self._list("subnet")]
+
+    async def images(self) -> list[Image]:
+        return [
+            Image(
+                _uuid(each),
+                _name(each),
+                "iso" if (each["status"].get("resources") or {}).get("image_type") == "ISO_IMAGE" else "disk",
+                each["metadata"].get("creation_time", ""),
+                int((each["status"].get("resources") or {}).get("size_bytes") or 0),
+            )
+            for each in await self._list("image")
+        ]
+
+    async def projects(self) -> list[Project]:
+        return [Project(_uuid(each), _name(each)) for each in await self._list("project")]
+
+    async def containers(self) -> list[Container]:
+        raise Rejected(
+            f"Prism Central {self.address} has no API v4, which storage containers need: leave storageContainer out, "
+            "or upgrade Prism Central to pc.2024.3 or newer"
+        )
+
+    async def gpus(self, cluster_id: str) -> list[GpuProfile]:
+        found: list[GpuProfile] = []
+        for host in await self._list("host"):
+            if _reference(host, "cluster_reference") != cluster_id:
+                continue
+            for gpu in (host["status"].get("resources") or {}).get("gpu_list") or ():
+                mode = str(gpu.get("mode") or "PASSTHROUGH_COMPUTE")
+                free = bool(gpu.get("assignable", not gpu.get("consumer_reference")))
+                name, vendor = str(gpu.get("name", "")), str(gpu.get("vendor", ""))
+                found.append(GpuProfile(name, int(gpu.get("device_id") or 0), vendor, mode, mode == "VIRTUAL", free))
+        return found
+
+    # -- categories --------------------------------------------------------------------------------------------
+
+    async def find_category(self, key: str, value: str) -> Category | None:
+        try:
+            await self._client.call("GET", _category_path(key, value), what=f"category {key}:{value}")
+        except Missing:
+            return None
+        return Category(f"{key}/{value}", key, value)
+
+    async def create_category(self, key: str, value: str, description: str) -> Category:
+        body = {"name": key, "description": description}
+        await self._client.call("PUT", f"{_ROOT}/categories/{key}", body=body, what=f"category {key}")
+        body = {"value": value, "description": description}
+        await self._client.call("PUT", _category_path(key, value), body=body, what=f"category {key}:{value}")
+        return Category(f"{key}/{value}", key, value)
+
+    async def delete_category(self, category: Category) -> None:
+        try:
+            await self._client.call(
+                "DELETE", _category_path(category.key, category.value), what=f"category {category.id}"
+            )
+        except Missing:
+            return
+        except (Rejected, Stale) as error:
+            raise Taken(error.message, code=error.code) from error
+
+    # -- machines ----------------------------------------------------------------------------------------------
+
+    async def vm(self, vm_id: str) -> Vm | None:
+        try:
+            return _vm((await self._client.call("GET", f"{_ROOT}/vms/{vm_id}", what=f"VM {vm_id}")).body)
+        except Missing:
+            return None
+
+    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
+        found = [_vm(each) for each in await self._list("vm", f"vm_name=={name}" if name else "")]
+        return [each for each in found if category is None or category.id in each.category_ids]
+
+    async def create_vm(self, vm: NewVm, request_id: str) -> str:
+        body = _render(vm)
+        reply = await self._client.call("POST", f"{_ROOT}/vms", body=body, request_id=request_id, what=f"VM {vm.name}")
+        return _task_of(reply.body)
+
+    async def power_on(self, vm: Vm) -> str:
+        return await self._change(vm, lambda spec: spec["resources"].update(power_state="ON"))
+
+    async def power_off(self, vm: Vm) -> str:
+        return await self._change(vm, lambda spec: spec["resources"].update(power_state="OFF"))
+
+    async def mark(self, vm: Vm, marks: Sequence[str]) -> str:
+        def add(spec: dict[str, Any]) -> None:
+            spec["description"] = "\n".join([spec.get("description", ""), *marks]).strip()
+
+        return await self._change(vm, add)
+
+    async def detach(self, vm: Vm, volume_group_id: str) -> str:
+        def remove(spec: dict[str, Any]) -> None:
+            disks = spec["resources"].get("disk_list") or []
+            spec["resources"]["disk_list"] = [
+                each for each in disks if (each.get("volume_group_reference") or {}).get("uuid") != volume_group_id
+            ]
+
+        return await self._change(vm, remove)
+
+    async def delete_vm(self, vm: Vm) -> str:
+        reply = await self._client.call("DELETE", f"{_ROOT}/vms/{vm.id}", what=f"VM {vm.name}")
+        return _task_of(reply.body)
+
+    async def _change(self, vm: Vm, edit: Any) -> str:
+        """Read, edit, write back with the version that was read: somebody else's change is never overwritten."""
+        path = f"{_ROOT}/vms/{vm.id}"
+        current = (await self._client.call("GET", path, what=f"VM {vm.name}")).body
+        spec = copy.deepcopy(current["spec"])
+        edit(spec)
+        body = {"api_version": "3.1", "metadata": current["metadata"], "spec": spec}
+        return _task_of((await self._client.call("PUT", path, body=body, what=f"VM {vm.name}")).body)
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    async def tasks(self, ids: Sequence[str]) -> list[Task]:
+        found = []
+        for each in ids:
+            try:
+                found.append(_task((await self._client.call("GET", f"{_ROOT}/tasks/{each}", what=f"task {each}")).body))
+            except Missing:
+                continue
+        return found
+
+    async def busy(self, vm_id: str) -> list[Task]:
+        found = [_task(each) for each in await self._list("task")]
+        return [each for each in found if vm_id in each.entity_ids and each.status in ("queued", "running")]
+
+    # -- pages -------------------------------------------------------------------------------------------------
+
+    async def _list(self, kind: str, wanted: str = "") -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while True:
+            body: dict[str, Any] = {"kind": kind, "length": _PAGE, "offset": len(found)}
+            if wanted:
+                body["filter"] = wanted
+            reply = await self._client.call("POST", f"{_ROOT}/{kind}s/list", body=body, what=f"{kind}s")
+            items = reply.body.get("entities") or []
+            found += items
+            total = int((reply.body.get("metadata") or {}).get("total_matches") or 0)
+            if not items or len(found) >= total:
+                return found
+
+
+def _category_path(key: str, value: str) -> str:
+    return f"{_ROOT}/categories/{key}/{value}"
+
+
+def _uuid(entity: Mapping[str, Any]) -> str:
+    return str(entity["metadata"].get("uuid", ""))
+
+
+def _name(entity: Mapping[str, Any]) -> str:
+    for part in ("spec", "status"):
+        if (entity.get(part) or {}).get("name"):
+            return str(entity[part]["name"])
+    return str(entity["metadata"].get("name", ""))
+
+
+def _reference(entity: Mapping[str, Any], name: str) -> str:
+    for part in ("status", "spec"):
+        found = ((entity.get(part) or {}).get(name) or {}).get("uuid")
+        if found:
+            return str(found)
+    return ""
+
+
+def _services(cluster: Mapping[str, Any]) -> Sequence[str]:
+    config = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
+    services: Sequence[str] = config.get("service_list") or ()
+    return services
+
+
+def _subnet(each: Mapping[str, Any]) -> Subnet:
+    resources = (each.get("status") or {}).get("resources") or (each.get("spec") or {}).get("resources") or {}
+    config = resources.get("ip_config") or {}
+    address = config.get("subnet_ip", "")
+    cluster = _reference(each, "cluster_reference")
+    pools = [str(pool.get("range", "")).replace("-", " ").split() for pool in config.get("pool_list") or ()]
+    return Subnet(
+        _uuid(each),
+        _name(each),
+        str(resources.get("subnet_type") or "VLAN"),
+        (cluster,) if cluster else (),
+        f"{address}/{config.get('prefix_length')}" if address else "",
+        tuple((pool[0], pool[-1]) for pool in pools if pool),
+        (resources.get("ip_usage_stats") or {}).get("num_free_ips"),
+    )
+
+
+def _vm(each: Mapping[str, Any]) -> Vm:
+    status = each.get("status") or {}
+    resources = status.get("resources") or {}
+    description = (each.get("spec") or {}).get("description") or status.get("description") or ""
+    mapping = each["metadata"].get("categories_mapping") or {}
+    return Vm(
+        id=_uuid(each),
+        name=_name(each),
+        cluster_id=_reference(each, "cluster_reference"),
+        power=_POWER.get(str(resources.get("power_state")), "unknown"),
+        addresses=tuple(
+            dict.fromkeys(
+                endpoint["ip"]
+                for nic in resources.get("nic_list") or ()
+                for endpoint in nic.get("ip_endpoint_list") or ()
+                if endpoint.get("ip")
+            )
+        ),
+        category_ids=tuple(f"{key}/{value}" for key, values in mapping.items() for value in values),
+        marks=tuple(line.strip() for line in str(description).splitlines() if ":" in line),
+        volume_group_ids=tuple(
+            disk["volume_group_reference"]["uuid"]
+            for disk in resources.get("disk_list") or ()
+            if disk.get("volume_group_reference")
+        ),
+        host_id=(resources.get("host_reference") or {}).get("uuid", ""),
+        project_id=(each["metadata"].get("project_reference") or {}).get("uuid", ""),
+        created=each["metadata"].get("creation_time", ""),
+        etag=str(each["metadata"].get("spec_version", "")),
+        raw=each,
+    )
+
+
+def _render(vm: NewVm) -> dict[str, Any]:
+    mapping: dict[str, list[str]] = {}
+    for category in vm.categories:
+        mapping.setdefault(category.key, []).append(category.value)
+    resources: dict[str, Any] = {
+        "num_sockets": vm.sockets,
+        "num_vcpus_per_socket": vm.cores_per_socket,
+        "memory_size_mib": vm.memory_bytes // _MIB,
+        "power_state": "OFF",
+        "hardware_clock_timezone": "UTC",
+        "disk_list": [_disk(each) for each in vm.disks],
+        "nic_list": [{"subnet_reference": {"kind": "subnet", "uuid": each}} for each in vm.subnet_ids],
+        "gpu_list": [
+            {"vendor": each.vendor.removeprefix("k").upper(), "mode": each.mode, "device_id": each.device_id}
+            for each in vm.gpus
+        ],
+    }
+    if vm.boot:
+        order = ["CDROM", "DISK", "NETWORK"]
+        resources["boot_config"] = {"boot_type": vm.boot.upper(), "boot_device_order_list": order}
+    if vm.user_data:
+        resources["guest_customization"] = {
+            "cloud_init": {
+                "user_data": base64.b64encode(vm.user_data).decode(),
+                "meta_data": base64.b64encode(vm.meta_data).decode(),
+            }
+        }
+    metadata: dict[str, Any] = {"kind": "vm", "categories_mapping": mapping, "use_categories_mapping": True}
+    if vm.project_id:
+        metadata["project_reference"] = {"kind": "project", "uuid": vm.project_id}
+    spec = {
+        "name": vm.name,
+        "description": "\n".join([vm.description, *vm.marks]),
+        "cluster_reference": {"kind": "cluster", "uuid": vm.cluster_id},
+        "resources": resources,
+    }
+    return {"api_version": "3.1", "metadata": metadata, "spec": spec}
+
+
+def _disk(disk: Disk) -> dict[str, Any]:
+    if disk.container_id:
+        raise Rejected("storage containers can't be chosen with Prism Central's API v3")
+    properties: dict[str, Any] = {"device_type": "CDROM" if disk.cdrom else "DISK"}
+    if disk.bus_index is not None:
+        properties["disk_address"] = {"adapter_type": disk.bus, "device_index": disk.bus_index}
+    made: dict[str, Any] = {"device_properties": properties}
+    if disk.size_bytes:
+        made["disk_size_bytes"] = disk.size_bytes
+        made["disk_size_mib"] = -(-disk.size_bytes // _MIB)
+    if disk.image_id:
+        made["data_source_reference"] = {"kind": "image", "uuid": disk.image_id}
+    return made
+
+
+def _task(each: Mapping[str, Any]) -> Task:
+    status = str(each.get("status", ""))
+    return Task(
+        str(each.get("uuid", "")),
+        _STATES.get(status, "failed"),
+        int(each.get("percentage_complete") or 0),
+        tuple(ref["uuid"] for ref in each.get("entity_reference_list") or () if ref.get("uuid")),
+        str(each.get("error_detail") or ""),
+        tuple(filter(None, [str(each.get("error_code") or "")])),
+    )
+
+
+def _task_of(body: Any) -> str:
+    found = ((body.get("status") or {}).get("execution_context") or {}).get("task_uuid")
+    found = found[0] if isinstance(found, list) and found else found
+    if not found:
+        raise Unreachable("Prism Central accepted a request and named no task for it")
+    return str(found)
