@@ -27,8 +27,8 @@ $(DEV): $(RUN) requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-run: setup ## start the management plane in the foreground (Ctrl-C stops it)
-	@$(BIN)/homeport up
+run: setup ## start the plane with simulated infrastructure in the foreground (Ctrl-C stops it)
+	@$(BIN)/homeport up --sim
 
 test: check ## lint, types, layers, then every test that this machine can run
 	@tools/kube/build || test $$? -eq 3

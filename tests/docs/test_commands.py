@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ PAGES = [
     "docs/howto/backup.md",
     "docs/howto/access.md",
     "docs/howto/controller.md",
+    "docs/howto/simulate-prism.md",
 ]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -44,7 +46,9 @@ def kubectl_folder() -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
-    text = commands(ROOT / page)
+    # Several tests run at once, and each needs the well-known port: on a loopback address of its own.
+    own = f"127.{random.randrange(2, 60)}.{random.randrange(256)}.{random.randrange(1, 255)}"
+    text = commands(ROOT / page).replace("https://127.0.0.1:9440", f"https://{own}:9440")
     assert "homeport up" in text
     data = tmp_path / "data"
     path = os.pathsep.join([str(Path(sys.executable).parent), kubectl_folder(), os.environ["PATH"]])
@@ -54,6 +58,7 @@ def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
         "HOMEPORT_DATA": str(data),
         "HOMEPORT_ROOT": str(ROOT),
         "HOMEPORT_LISTEN": "127.0.0.1:0",
+        "HOMEPORT_SIM_LISTEN": f"{own}:9440",
     }
     try:
         # `!` in front of a command expects it to fail; plain `set -e` would not notice when it does not.
@@ -70,3 +75,36 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
     for name in ["README.md", "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text()):
             assert (ROOT / target).exists(), f"{name} links to {target}"
+
+
+def test_the_first_commands_of_the_readme_show_what_it_says(tmp_path: Path) -> None:
+    block = next(each for each in re.findall(r"^```\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M))
+    shown = block.removeprefix("$ make run\n")
+    started, _, after = shown.partition("\n\n$ export KUBECONFIG=~/.homeport/kubeconfig\n$ kubectl get namespaces\n")
+    assert "homeport up --sim\n" in (ROOT / "Makefile").read_text()
+    home = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "HOMEPORT_LISTEN": "127.0.0.1:0",
+        "PYTHONUNBUFFERED": "1",
+    }
+    command = [sys.executable, "-m", "homeport", "up", "--sim"]
+    process = subprocess.Popen(command, env=home, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in started.splitlines()]
+        assert normal("".join(lines), str(tmp_path)) == normal(started + "\n", "/home/you")
+        kubectl = [f"{kubectl_folder()}/kubectl", "--kubeconfig", str(tmp_path / ".homeport" / "kubeconfig")]
+        wait = [*kubectl, "wait", "--for=create", "namespace/homeport-system", "--timeout=20s"]
+        subprocess.run(wait, check=True, env=home, timeout=60, capture_output=True)
+        got = subprocess.run([*kubectl, "get", "namespaces"], env=home, capture_output=True, text=True, timeout=60)
+        assert normal(got.stdout, "") == normal(after, "")
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def normal(text: str, home: str) -> str:
+    """Without what differs from run to run: ports and ages."""
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text.replace(home, "HOME") if home else text)
+    return re.sub(r"\b\d+s\b", "AGE", text)

@@ -82,6 +82,7 @@ class Simulation:
         await self._load_machines()
         called = self._authority.called("server", NAMES, self._clock)
         host, port = await self._listen(called.context)
+        called.admit(host)
         self._admin = f"http://127.0.0.1:{await self._wire.start_admin()}"
         self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         answering = Loopback(host, port)
@@ -188,8 +189,8 @@ class Simulation:
         """What to say at the start."""
         found = self.describe()[0]
         return (
-            f"Prism Central is simulated at {found.url}, and at port {found.port} of any host by the proxy "
-            f"{found.proxy} (user {found.user}, password {found.password})",
+            f"Prism Central is simulated at {found.url} (user {found.user}, password {found.password})",
+            f"by the proxy {found.proxy} it answers at port {found.port} of any host",
         )
 
     def _say(self, ext_id: str, line: str) -> None:
