@@ -221,11 +221,12 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
             named = [(_text(each, "name"), each) for each in found if isinstance(each, Mapping)]
         else:
             return []
-        return sorted(
+        made = [
             FailureDomain(name, at(each, "controlPlane") is True, dict(at(each, "attributes") or {}))
             for name, each in named
             if name
-        )
+        ]
+        return sorted(made, key=lambda domain: domain.name)
 
     @staticmethod
     def managed_externally(obj: Mapping[str, Any]) -> bool:
