@@ -75,7 +75,7 @@ def _between(have: Any, want: Any, path: tuple[Any, ...], zeros: bool) -> Iterat
     if have == want or (not zeros and _says_the_same(have, want, path)):
         return
     if isinstance(have, dict) and isinstance(want, dict) and not _is_reference(path):
-        for name in have.keys() | want.keys():
+        for name in sorted(have.keys() | want.keys()):
             yield from _between(have.get(name, _ABSENT), want.get(name, _ABSENT), (*path, name), zeros)
     elif isinstance(have, list) and isinstance(want, list) and (key := _identity(have, want)):
         for mine, theirs in zip(have, want, strict=True):
@@ -92,7 +92,7 @@ def _says_the_same(have: Any, want: Any, path: tuple[Any, ...]) -> bool:
     if _empty(have) and _empty(want):
         return True
     if isinstance(have, dict) and isinstance(want, dict):
-        return _is_reference(path) and want.items() <= have.items()  # the namespace went without saying
+        return _is_reference(path) and {"namespace": have.get("namespace"), **want} == have  # it went without saying
     return isinstance(have, str) and isinstance(want, str) and same_duration(have, want)
 
 
