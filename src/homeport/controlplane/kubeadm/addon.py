@@ -79,9 +79,7 @@ def check_coredns(current: str, wanted: str) -> None:
     """Raises AddonError for a version that goes back."""
     before, after = parse_image(current).tag, parse_image(wanted).tag
     if numbers(after) < numbers(before):
-        raise AddonError(
-            f"CoreDNS can't go back from {before} to {after}: set clusterConfiguration.dns.imageTag to {before} or newer"
-        )
+        raise AddonError(f"CoreDNS can't go back from {before} to {after}: set dns.imageTag to {before} at least")
 
 
 def migrated_corefile(corefile: str, before: tuple[int, int, int], after: tuple[int, int, int]) -> str:

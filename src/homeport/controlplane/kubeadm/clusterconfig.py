@@ -1,4 +1,4 @@
-"""The ClusterConfiguration in a running cluster: what joining machines read, kept as the control plane wants it. Pure."""
+"""The ClusterConfiguration in a running cluster, which joining machines read, kept as it should be. Pure."""
 
 from __future__ import annotations
 

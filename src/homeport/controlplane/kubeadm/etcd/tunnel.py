@@ -60,6 +60,10 @@ class Tunnel:
     async def close(self) -> None:
         await self._inner.close()
 
+    def peer_certificate(self) -> bytes | None:
+        """In DER, once the tunnel is open."""
+        return self._tls.getpeercert(binary_form=True)
+
     async def _flush(self) -> None:
         if self._out.pending:
             await self._inner.write(self._out.read())

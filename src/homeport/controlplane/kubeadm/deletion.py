@@ -1,0 +1,88 @@
+"""The end of a control plane: workers first, then all of its Machines at once. Nobody needs a quorum any more."""
+
+from __future__ import annotations
+
+from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachinePool
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.capi.capi import Capi
+from homeport.capi.name import (
+    KUBEADM_CONTROL_PLANE_FINALIZER,
+    PRE_TERMINATE_KCP_CLEANUP,
+    Condition,
+    Reason,
+)
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Client, Key, MergePatch, Write
+from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.member import Members
+from homeport.controlplane.kubeadm.scope import ControlPlaneScope
+from homeport.controlplane.kubeadm.work import Worker
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase
+
+_LISTED = 5
+
+
+class Deletion:
+    def __init__(self, capi: Capi, client: Client, write: Write, members: Members, worker: Worker) -> None:
+        self._client = client
+        self._write = write
+        self._members = members
+        self._worker = worker
+        self._deployments = capi.manager.informers.get(MachineDeployment).cache
+        self._pools = capi.manager.informers.get(MachinePool).cache
+
+    @property
+    def phases(self) -> list[Phase[ControlPlaneScope]]:
+        return [self._await_workers, self._delete_machines, self._drop_finalizer]
+
+    async def _await_workers(self, scope: ControlPlaneScope) -> Wait | None:
+        scope.owned = await self._members.owned(scope)
+        left = self._workers(scope)
+        if not left:
+            return None
+        shown = ", ".join(left[:_LISTED]) + (f" and {len(left) - _LISTED} more" if len(left) > _LISTED else "")
+        text = f"waiting for the workers to be deleted: {shown}"
+        return self._say(scope, Reason.WAITING_FOR_WORKERS_DELETION, text)
+
+    def _workers(self, scope: ControlPlaneScope) -> list[str]:
+        cluster = scope.cluster_key
+        found = [
+            f"{kind} {each.metadata.name}"
+            for kind, cache in (("MachineDeployment", self._deployments), ("MachinePool", self._pools))
+            for each in cache.list(cluster.namespace)
+            if each.spec.cluster_name == cluster.name
+        ]
+        return found + [f"Machine {each.metadata.name}" for each in self._members.workers(cluster)]
+
+    async def _delete_machines(self, scope: ControlPlaneScope) -> Wait | None:
+        if not scope.owned:
+            return None
+        for owned in scope.owned:
+            meta = owned.machine.metadata
+            if not meta.deletion_timestamp:
+                try:
+                    await self._client.delete(Machine, Key(meta.namespace, meta.name), uid=meta.uid)
+                except NotFound:
+                    continue
+            if PRE_TERMINATE_KCP_CLEANUP in meta.annotations:
+                await self._worker.drop_hook(owned.machine)
+        names = ", ".join(each.name for each in scope.owned)
+        text = f"waiting for control plane Machines to be deleted: {names}"
+        return self._say(scope, Reason.WAITING_FOR_MACHINE_DELETION, text)
+
+    async def _drop_finalizer(self, scope: ControlPlaneScope) -> Wait | None:
+        self._say(scope, Reason.DELETION_COMPLETED, "")
+        meta = scope.kcp.metadata
+        left = [each for each in meta.finalizers if each != KUBEADM_CONTROL_PLANE_FINALIZER]
+        if len(left) != len(meta.finalizers):
+            patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}})
+            try:
+                scope.wrote(await self._client.patch(KubeadmControlPlane, scope.key, patch, self._write))
+            except NotFound:
+                return None
+        return None
+
+    def _say(self, scope: ControlPlaneScope, reason: str, message: str) -> Wait:
+        scope.findings.deleting = Said(Condition.DELETING, "True", reason, message)
+        return Wait(reason, message)

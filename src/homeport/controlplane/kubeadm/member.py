@@ -1,0 +1,70 @@
+"""The Machines of control planes, found by their cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.cluster.v1beta2 import Machine
+from homeport.capi.capi import Capi
+from homeport.capi.contract import NotInstalled
+from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
+from homeport.capi.ownership import is_controlled_by
+from homeport.client.protocol import Key
+from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
+from homeport.runtime.cache import Cache
+from homeport.runtime.controller import Controller
+
+_CONTROL_PLANES = "control plane of"
+_ALL = "machine of"
+
+
+class Members:
+    def __init__(self, capi: Capi, machines: Cache[Machine], configs: Cache[KubeadmConfig]) -> None:
+        self._capi = capi
+        self._machines = machines
+        self._configs = configs
+        self.controller: Controller | None = None
+        machines.add_index(_ALL, lambda machine: [_cluster(machine)])
+        machines.add_index(
+            _CONTROL_PLANES,
+            lambda machine: [_cluster(machine)] if CONTROL_PLANE_LABEL in machine.metadata.labels else [],
+        )
+
+    def control_planes(self, cluster: Key) -> Sequence[Machine]:
+        """Whoever owns them."""
+        return self._machines.by(_CONTROL_PLANES, str(cluster))
+
+    def workers(self, cluster: Key) -> list[Machine]:
+        found = self._machines.by(_ALL, str(cluster))
+        return [machine for machine in found if CONTROL_PLANE_LABEL not in machine.metadata.labels]
+
+    async def owned(self, scope: ControlPlaneScope) -> list[Owned]:
+        """Ours, with what was made for them; oldest first."""
+        found = [each for each in self.control_planes(scope.cluster_key) if is_controlled_by(each, scope.kcp)]
+        found.sort(key=lambda each: (each.metadata.creation_timestamp or "", each.metadata.name))
+        return [await self._with_parts(scope, machine) for machine in found]
+
+    async def _with_parts(self, scope: ControlPlaneScope, machine: Machine) -> Owned:
+        config = None
+        ref = machine.spec.bootstrap.config_ref
+        if ref is not None and ref.kind == "KubeadmConfig":
+            config = self._configs.get(Key(machine.metadata.namespace, ref.name))
+        infrastructure = None
+        if machine.spec.infrastructure_ref is not None and self.controller is not None:
+            try:
+                infrastructure = await self._capi.externals.get(
+                    machine.spec.infrastructure_ref,
+                    machine.metadata.namespace,
+                    watcher=self.controller,
+                    owner_kind=type(scope.kcp).__resource__,
+                    owner=scope.key,
+                )
+            except NotInstalled:
+                infrastructure = None  # the Machine itself says so
+        return Owned(machine, config, infrastructure)
+
+
+def _cluster(machine: Machine) -> str:
+    name = machine.spec.cluster_name or machine.metadata.labels.get(CLUSTER_NAME_LABEL, "")
+    return str(Key(machine.metadata.namespace, name))

@@ -1,0 +1,129 @@
+"""The Secrets of a control plane: authorities made once and never again, a kubeconfig that is renewed in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.bootstrap.v1beta2.kubeadm import ClusterConfiguration
+from homeport.capi import kubeconfig, pki
+from homeport.capi.capi import Capi
+from homeport.capi.name import CLUSTER_NAME_LABEL, Condition, Reason
+from homeport.capi.ownership import owner_reference
+from homeport.capi.pki import EXTERNAL_ETCD, GENERATED, SECRET, Certificates, PkiError
+from homeport.client.protocol import Client, Key, Query, Write
+from homeport.controlplane.kubeadm.desired import etcd_managed
+from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.scope import ControlPlaneScope
+from homeport.runtime.informer import metadata_only
+from homeport.runtime.outcome import Wait
+
+LABELLED = Query(labels=CLUSTER_NAME_LABEL)
+_MISSING_SECONDS = 30.0
+_CA_DAYS = 3650
+
+
+class Secrets:
+    """What was read is kept until its Secret changes: the watch shows versions, not contents."""
+
+    def __init__(self, capi: Capi, client: Client, write: Write) -> None:
+        self._client = client
+        self._write = write
+        self._known = capi.manager.informers.get(metadata_only(SECRET), LABELLED).cache
+        self._certificates: dict[Key, tuple[tuple[str, ...], Certificates]] = {}
+        self._kubeconfigs: dict[Key, tuple[str, str, float]] = {}  # version, server, when it is due
+
+    def forget(self, cluster: Key) -> None:
+        self._certificates.pop(cluster, None)
+        self._kubeconfigs.pop(cluster, None)
+
+    async def hold_certificates(self, scope: ControlPlaneScope) -> Wait | None:
+        """Made while the cluster is not initialised; after that, what is lost can only be brought back by people."""
+        try:
+            scope.certificates = await self._read(scope)
+        except PkiError as problem:
+            self._say(scope, "False", Reason.NOT_AVAILABLE, str(problem))
+            if scope.findings.initialized:
+                return None  # the cluster runs: the rest is looked after, only nothing can join
+            scope.findings.blocked = str(problem)
+            return Wait("CertificatesUnusable", str(problem), after=_MISSING_SECONDS)
+        missing = [each for each in self._purposes(scope) if each not in scope.certificates]
+        if missing:
+            names = ", ".join(pki.secret_name(scope.cluster.metadata.name, each) for each in missing)
+            text = f"Secret {names} is missing and can't be made again for a running cluster: restore it from a backup"
+            self._say(scope, "False", Reason.NOT_AVAILABLE, text)
+        else:
+            self._say(scope, "True", Reason.AVAILABLE, "")
+        return None
+
+    def _say(self, scope: ControlPlaneScope, status: Any, reason: str, message: str) -> None:
+        scope.findings.certificates = Said(Condition.CERTIFICATES_AVAILABLE, status, reason, message)
+
+    def _purposes(self, scope: ControlPlaneScope) -> tuple[pki.Purpose, ...]:
+        return GENERATED if etcd_managed(scope.kcp) else EXTERNAL_ETCD
+
+    async def _read(self, scope: ControlPlaneScope) -> Certificates:
+        cluster = scope.cluster_key
+        versions = self._versions(scope)
+        known = self._certificates.get(cluster)
+        if known is not None and versions is not None and known[0] == versions:
+            return known[1]
+        if scope.findings.initialized:
+            found = await pki.lookup(self._client, cluster, self._purposes(scope), now=scope.now)
+        else:
+            configuration = scope.kcp.spec.kubeadm_config_spec.cluster_configuration
+            found = await pki.ensure(
+                self._client,
+                cluster,
+                owner=owner_reference(scope.kcp, controller=True),
+                now=scope.now,
+                options=self._write,
+                algorithm=_algorithm(configuration),
+                days=configuration.ca_certificate_validity_period_days or _CA_DAYS,
+                external_etcd=not etcd_managed(scope.kcp),
+            )
+        if versions is not None:
+            self._certificates[cluster] = (versions, found)
+        return found
+
+    def _versions(self, scope: ControlPlaneScope) -> tuple[str, ...] | None:
+        """None: not all can be seen (yet), so nothing can be kept."""
+        found = []
+        for purpose in self._purposes(scope):
+            name = pki.secret_name(scope.cluster.metadata.name, purpose)
+            known = self._known.get(Key(scope.cluster.metadata.namespace, name))
+            if known is None:
+                return None
+            found.append(known.metadata.resource_version)
+        return tuple(found)
+
+    async def hold_kubeconfig(self, scope: ControlPlaneScope) -> Wait | None:
+        authority = scope.certificates.get("ca")
+        if authority is None or not authority.key:
+            return None  # said already
+        endpoint = scope.cluster.spec.control_plane_endpoint
+        server = kubeconfig.server_url(endpoint.host, endpoint.port)
+        seen = self._known.get(kubeconfig.secret_key(scope.cluster_key))
+        known = self._kubeconfigs.get(scope.cluster_key)
+        if seen is not None and known is not None:
+            if known[:2] == (seen.metadata.resource_version, server) and scope.now < known[2]:
+                return None
+        secret = await kubeconfig.ensure(
+            self._client,
+            scope.cluster_key,
+            server=server,
+            ca=authority,
+            owner=owner_reference(scope.kcp, controller=True),
+            now=scope.now,
+            options=self._write,
+        )
+        try:
+            due = kubeconfig.renew_at(kubeconfig.value(secret))
+        except ValueError:
+            due = None  # a user's own, in a form that only they understand
+        self._kubeconfigs[scope.cluster_key] = (secret.resource_version, server, due or float("inf"))
+        return None
+
+
+def _algorithm(configuration: ClusterConfiguration) -> pki.Algorithm:
+    found: Any = configuration.encryption_algorithm
+    return found  # type: ignore[no-any-return]

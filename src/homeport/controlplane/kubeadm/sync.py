@@ -1,0 +1,123 @@
+"""What changes on Machines in place, and what is said on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.cluster.v1beta2 import Machine
+from homeport.capi.capi import Capi
+from homeport.capi.name import Condition
+from homeport.client.errors import Conflict, NotFound
+from homeport.client.protocol import Client, Key, MergePatch, Write
+from homeport.controlplane.kubeadm.desired import machine_patch, metadata_patch
+from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
+from homeport.machinery import condition
+from homeport.runtime.clock import parse_time, rfc3339
+from homeport.runtime.outcome import Wait
+
+_PATIENCE_SECONDS = 10.0  # a Machine without a Node is left alone for so long: there is nothing to say about it
+
+
+class Sync:
+    def __init__(self, capi: Capi, client: Client, write: Write) -> None:
+        self._capi = capi
+        self._client = client
+        self._write = write
+
+    async def hold(self, scope: ControlPlaneScope) -> Wait | None:
+        """Labels, annotations, timeouts, gates and taints follow the control plane without a rollout."""
+        for owned in scope.owned:
+            if owned.machine.metadata.deletion_timestamp:
+                continue
+            await self._hold_machine(scope, owned)
+            await self._hold_parts(scope, owned)
+        return None
+
+    async def _hold_machine(self, scope: ControlPlaneScope, owned: Owned) -> None:
+        patch = machine_patch(scope.kcp, scope.cluster.metadata.name, owned.machine)
+        if patch:
+            key = Key(owned.machine.metadata.namespace, owned.name)
+            owned.machine = await self._client.patch(Machine, key, MergePatch(patch), self._write)
+
+    async def _hold_parts(self, scope: ControlPlaneScope, owned: Owned) -> None:
+        name, namespace = scope.cluster.metadata.name, owned.machine.metadata.namespace
+        if owned.config is not None:
+            meta = owned.config.metadata
+            patch = metadata_patch(scope.kcp, name, meta.labels, meta.annotations)
+            if patch:
+                await self._client.patch(KubeadmConfig, Key(namespace, meta.name), MergePatch(patch), self._write)
+        if owned.infrastructure is not None and owned.machine.spec.infrastructure_ref is not None:
+            found = owned.infrastructure.metadata
+            patch = metadata_patch(scope.kcp, name, found.get("labels"), found.get("annotations"))
+            if patch:
+                served = self._capi.externals.served(owned.machine.spec.infrastructure_ref)
+                key = Key(namespace, owned.infrastructure.name)
+                await self._client.patch(served.resource, key, MergePatch(patch), self._write)
+
+    # -- conditions --------------------------------------------------------------------------------------------
+
+    async def report(self, scope: ControlPlaneScope) -> list[Conflict | None]:
+        """Writes the Machines' conditions; one that changed meanwhile is written in the next loop."""
+        return [await self._report(scope, owned) for owned in scope.owned]
+
+    async def _report(self, scope: ControlPlaneScope, owned: Owned) -> Conflict | None:
+        machine = owned.machine
+        said = scope.findings.conditions.get(owned.name, [])
+        if not said or not _worth_saying(scope, machine, said):
+            return None
+        wanted = put_conditions(machine, said, scope.now, drop=owned.name in scope.dropped)
+        if wanted == machine.status.conditions:
+            return None
+        meta = machine.metadata
+        body = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"conditions": wanted},
+        }
+        try:
+            key = Key(meta.namespace, meta.name)
+            await self._client.patch(Machine, key, MergePatch(body), self._write, subresource="status")
+        except Conflict as changed:
+            return changed
+        except NotFound:
+            return None
+        return None
+
+
+def _worth_saying(scope: ControlPlaneScope, machine: Machine, said: list[Said]) -> bool:
+    if any(each.type == Condition.OWNER_REMEDIATED for each in said) or machine.metadata.name in scope.dropped:
+        return True
+    if scope.seen.down and not scope.seen.lost:
+        return False  # what was known is still the best guess
+    if condition.find(machine.status.conditions, Condition.UP_TO_DATE) is not None:
+        return True
+    created = parse_time(machine.metadata.creation_timestamp or "1970-01-01T00:00:00Z")
+    if scope.now - created >= _PATIENCE_SECONDS:
+        return True
+    # One write instead of three: while a Machine comes up its conditions change with every step.
+    return all(each.status == "True" for each in said)
+
+
+def put_conditions(machine: Machine, said: list[Said], now: float, *, drop: bool) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = list(machine.status.conditions)
+    if drop:
+        found = condition.drop(found, Condition.OWNER_REMEDIATED)
+    for each in said:
+        known = condition.find(found, each.type)
+        if known is not None and (known["status"], known.get("reason"), known.get("message") or "") == (
+            each.status,
+            each.reason,
+            each.message,
+        ):
+            continue
+        found = condition.put(
+            found,
+            each.type,
+            each.status,
+            each.reason,
+            each.message,
+            now=rfc3339(now),
+            generation=machine.metadata.generation,
+        )
+    return found
