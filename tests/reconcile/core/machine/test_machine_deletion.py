@@ -33,7 +33,13 @@ HOLD = {"finalizers": ["provider.example.com/hold"]}
 def pod(name: str, **parts: Any) -> dict[str, Any]:
     spec = {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}], **parts.pop("spec", {})}
     metadata = {"name": name, **parts.pop("metadata", {})}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running", **parts}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"phase": "Running", **parts},
+    }
 
 
 def budget(selector: dict[str, str]) -> dict[str, Any]:
@@ -137,7 +143,12 @@ async def test_a_drain_names_the_pod_and_the_budget_that_hold_it() -> None:
             node(),
             node("n2", spec={"providerID": "fake://x"}),
             pod("db-0", metadata={"labels": labels}, conditions=[{"type": "Ready", "status": "True"}]),
-            pod("db-1", metadata={"labels": labels}, spec={"nodeName": "n2"}, conditions=[{"type": "Ready", "status": "True"}]),
+            pod(
+                "db-1",
+                metadata={"labels": labels},
+                spec={"nodeName": "n2"},
+                conditions=[{"type": "Ready", "status": "True"}],
+            ),
             pod("web"),
             budget(labels),
         )
@@ -145,7 +156,9 @@ async def test_a_drain_names_the_pod_and_the_budget_that_hold_it() -> None:
         outcome, found = await w.machine()
         status, reason, message = said(found, "Deleting")
         assert (status, reason) == ("True", "DrainingNode")
-        assert message.startswith("draining Node n1: Pod default/db-0 can't be evicted: it would violate a disruption budget")
+        assert message.startswith(
+            "draining Node n1: Pod default/db-0 can't be evicted: it would violate a disruption budget"
+        )
         assert "keep-two" in message
         assert outcome.wait is not None and outcome.wait.after is not None
         assert found.status.deletion.node_drain_start_time

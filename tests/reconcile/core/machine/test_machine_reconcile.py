@@ -47,7 +47,13 @@ async def test_references_get_owner_and_label_in_one_patch_each() -> None:
         "m1",
         metadata={
             "ownerReferences": [
-                {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "s", "uid": "u", "controller": True}
+                {
+                    "apiVersion": "cluster.x-k8s.io/v1beta2",
+                    "kind": "MachineSet",
+                    "name": "s",
+                    "uid": "u",
+                    "controller": True,
+                }
             ]
         },
     )
@@ -163,7 +169,10 @@ async def test_a_machine_without_cluster_waits_for_it() -> None:
 async def test_the_node_is_found_by_provider_id_and_told_about_its_machine() -> None:
     labels = {"node-role.kubernetes.io/worker": "", "not-for-nodes": "x", "node.cluster.x-k8s.io/zone": "a"}
     held = [cluster(status=PROVISIONED), machine(metadata={"labels": labels}), *parts()[2:]]
-    taints = [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}, {"key": "own", "effect": "NoExecute"}]
+    taints = [
+        {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"},
+        {"key": "own", "effect": "NoExecute"},
+    ]
     async with world(*held) as w:
         await w.connect(node(spec={"taints": taints}), node("other", spec={"providerID": "fake://m2"}))
         outcome, found = await w.machine()
