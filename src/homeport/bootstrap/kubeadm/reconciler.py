@@ -6,6 +6,7 @@ from typing import Any
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachinePool
+from homeport.api.meta import wire
 from homeport.bootstrap.kubeadm import certificate, discovery
 from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
 from homeport.bootstrap.kubeadm.configuration import (
@@ -19,7 +20,7 @@ from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig
 from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition
 from homeport.bootstrap.kubeadm.lock import CONFIG_MAP, LOCKS, InitLock
 from homeport.bootstrap.kubeadm.owner import owner_of
-from homeport.bootstrap.kubeadm.scope import ConfigScope, Json, wire
+from homeport.bootstrap.kubeadm.scope import ConfigScope, Json
 from homeport.bootstrap.kubeadm.secret import refuse_foreign, store_data
 from homeport.bootstrap.kubeadm.source import (
     BadSource,

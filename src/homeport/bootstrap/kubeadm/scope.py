@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.meta import wire
 from homeport.bootstrap.kubeadm.configuration import Facts
 from homeport.bootstrap.kubeadm.owner import Owner
 from homeport.bootstrap.kubeadm.status import AVAILABLE, Finding, missing, put_conditions
@@ -46,7 +45,8 @@ class ConfigScope(Scope[KubeadmConfig]):
 
     @property
     def join(self) -> Json:
-        return wire(self.object.spec.join_configuration)
+        made: Json = wire(self.object.spec.join_configuration)
+        return made
 
     def facts(self) -> Facts:
         network = self.cluster.spec.cluster_network
@@ -83,12 +83,6 @@ class ConfigScope(Scope[KubeadmConfig]):
 
 def is_created(config: KubeadmConfig) -> bool:
     return bool(config.status.initialization.data_secret_created and config.status.data_secret_name)
-
-
-def wire(part: Any) -> Json:
-    """A part of a config as JSON. What is not set is absent or empty."""
-    made: Json = msgspec.to_builtins(part)
-    return made
 
 
 def _said(conditions: list[Json]) -> list[tuple[Any, ...]]:

@@ -6,11 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from homeport.api.bootstrap.v1beta2 import File as FileSpec
 from homeport.api.bootstrap.v1beta2 import User as UserSpec
-from homeport.api.meta import Unstructured
+from homeport.api.meta import Unstructured, wire
 from homeport.bootstrap.kubeadm.token import SECRET
 from homeport.bootstrap.kubeadm.userdata import File, Json
 from homeport.client.errors import NotFound
@@ -100,7 +98,7 @@ async def resolve_users(given: Sequence[UserSpec], sources: Sources) -> tuple[Js
 
 
 async def _user(given: UserSpec, field: str, sources: Sources) -> Json:
-    user: Json = msgspec.to_builtins(given)
+    user: Json = wire(given)
     user.pop("passwdFrom", None)
     secret = given.passwd_from.secret
     if secret.name:

@@ -190,7 +190,8 @@ class NodeRegistrationOptions(Model):
         Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
     ] = []
     name: Annotated[str, Size(1, 253)] = ""
-    taints: Annotated[list[Taint], Size(0, 100)] = []
+    # None: the usual ones; an empty list: none at all.
+    taints: Annotated[list[Taint], Size(0, 100)] | None = None
 
 
 class Patches(Model):
