@@ -37,8 +37,8 @@ async def forward(channel: Channel, port: int, answer: Forward) -> str:
         return f"error forwarding port {port} to {answer.subject}: {reason_of(error)}"
     finally:
         upward.cancel()
-        await asyncio.wait([upward])
         writer.transport.abort()
+        await asyncio.wait([upward])
     return ""
 
 
