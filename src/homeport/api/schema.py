@@ -60,6 +60,10 @@ class Preserve(Mark, frozen=True):
     """Any JSON value (or, of an object, any further field) is kept as it is."""
 
 
+class Loose(Mark, frozen=True):
+    """Written in more than one way: any JSON is let in, and admission turns it into the type or refuses it."""
+
+
 class Default(Mark, frozen=True):
     value: Any
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,10 @@ from homeport.api.ipam import v1beta2 as ipam
 from homeport.api.meta import Object
 from homeport.api.runtime import v1alpha1 as runtime_v1alpha1
 from homeport.api.runtime import v1beta2 as runtime
-from homeport.capi.column import COLUMNS
+from homeport.capi.column import COLUMNS, Column
 from homeport.machinery.crd.generate import generate
+
+Columns = Mapping[tuple[str, str], tuple[Column, ...]]
 
 CATEGORY = "cluster-api"
 # Which of our versions keeps which contract: others find the version to read a kind in by these labels.
@@ -77,7 +80,8 @@ def definitions() -> list[dict[str, Any]]:
     return [render_definition(kind) for kind in KINDS]
 
 
-def render_definition(kind: Kind) -> dict[str, Any]:
+def render_definition(kind: Kind, columns: Columns = COLUMNS, labels: Mapping[str, str] = CONTRACTS) -> dict[str, Any]:
+    """`columns` and `labels` are for kinds of providers, which have their own."""
     resource = kind.versions[-1].__resource__
     names: dict[str, Any] = {
         "kind": resource.kind,
@@ -91,22 +95,22 @@ def render_definition(kind: Kind) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.qualified, "labels": dict(CONTRACTS)},
+        "metadata": {"name": resource.qualified, "labels": dict(labels)},
         "spec": {
             "group": resource.group,
             "names": names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [_version(kind, cls) for cls in kind.versions],
+            "versions": [_version(kind, cls, columns) for cls in kind.versions],
         },
     }
 
 
-def _version(kind: Kind, cls: type[Object]) -> dict[str, Any]:
+def _version(kind: Kind, cls: type[Object], columns: Columns) -> dict[str, Any]:
     at, stored = cls.__resource__, cls is kind.versions[-1]
     version: dict[str, Any] = {"name": at.version, "served": True, "storage": stored}
     if not stored and at.version not in kind.fresh:
         version["deprecated"] = True
-    version["additionalPrinterColumns"] = [column.render() for column in COLUMNS[at.kind, at.version]]
+    version["additionalPrinterColumns"] = [column.render() for column in columns[at.kind, at.version]]
     version["schema"] = {"openAPIV3Schema": generate(cls)}
     if subresources := _subresources(kind, cls):
         version["subresources"] = subresources

@@ -13,13 +13,13 @@ import msgspec
 from homeport.api.cluster.v1beta2 import MachineAddress
 from homeport.api.field import Raw
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Default, Enum, ListType, Needed, Pattern, Preserve, Range, Required, Size
+from homeport.api.schema import Default, Enum, ListType, Loose, Needed, Pattern, Preserve, Range, Required, Size
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 
 Quantity = Annotated[str | int, Needed()]
 # Conditions of either layout: with a severity, as older clients wrote them, or as metav1 has them.
-AnyConditions = Annotated[list[dict[str, Any]], Preserve()]
+AnyConditions = Annotated[list[dict[str, Any]], Loose()]
 DomainName = Annotated[str, Size(1, 64), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 
@@ -34,8 +34,8 @@ class Identifier(Model):
         return repr(self.name) if self.type == "name" else str(self.uuid)
 
 
-LooseIdentifier = Annotated[Identifier | None, Preserve()]
-LooseIdentifiers = Annotated[list[Identifier], Preserve()]
+LooseIdentifier = Annotated[Identifier | None, Loose()]
+LooseIdentifiers = Annotated[list[Identifier], Loose()]
 
 
 class Category(Model):
@@ -209,7 +209,7 @@ class ClusterSpec(Model):
 class ClusterStatus(Model):
     ready: bool = False
     initialization: Initialization = msgspec.field(default_factory=Initialization)
-    failure_domains: Annotated[dict[str, Any], Preserve()] = {}
+    failure_domains: Annotated[dict[str, Any], Loose()] = {}
     conditions: AnyConditions = []
     failure_reason: str | None = None
     failure_message: str | None = None

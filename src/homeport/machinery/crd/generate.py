@@ -15,6 +15,7 @@ from homeport.api.schema import (
     Enum,
     Format,
     ListType,
+    Loose,
     Mark,
     Needed,
     Pattern,
@@ -89,6 +90,8 @@ def _of(hint: Any) -> Schema:
 
 
 def _annotated(inner: Any, marks: tuple[Any, ...]) -> Schema:
+    if Loose() in marks:
+        return {"x-kubernetes-preserve-unknown-fields": True}
     shape = next((mark for mark in marks if isinstance(mark, Shape)), None)
     schema = _object(dict(shape.properties)) if shape else _of(inner)
     for mark in marks:

@@ -1,0 +1,255 @@
+"""What Nutanix kinds may say: found out when they are applied, not minutes later in a loop."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import msgspec
+
+from homeport.api.nutanix.v1beta1 import (
+    DataDisk,
+    NutanixCluster,
+    NutanixClusterTemplate,
+    NutanixFailureDomain,
+    NutanixMachine,
+    NutanixMachineTemplate,
+)
+from homeport.client.errors import Cause
+from homeport.infra.error import Misconfigured
+from homeport.providers.nutanix import spelling
+from homeport.providers.nutanix.plan import MIN_DATA_DISK, MIN_MEMORY, MIN_SYSTEM_DISK, disk_addresses, size_of
+from homeport.runtime.webhook.hook import Hooks
+
+Json = dict[str, Any]
+_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
+_TOP_SPEC = "spec"
+_TEMPLATE_SPEC = "spec.template.spec"
+
+
+def register(hooks: Hooks) -> None:
+    hooks.default(NutanixMachine, default_machine)
+    hooks.validate(NutanixMachine, validate_machine)
+    hooks.default(NutanixMachineTemplate, default_template)
+    hooks.validate(NutanixMachineTemplate, validate_template)
+    hooks.default(NutanixCluster, default_cluster)
+    hooks.validate(NutanixCluster, validate_cluster)
+    hooks.default(NutanixClusterTemplate, default_cluster_template)
+    hooks.validate(NutanixClusterTemplate, validate_cluster_template)
+    hooks.default(NutanixFailureDomain, default_domain)
+    hooks.validate(NutanixFailureDomain, validate_domain)
+
+
+# -- machines ----------------------------------------------------------------------------------------------------
+
+
+def default_machine(obj: Json, old: Json | None) -> None:
+    del old
+    spelling.normalise_machine(obj.setdefault("spec", {}))
+
+
+def validate_machine(obj: Json, old: Json | None) -> list[Cause]:
+    return (
+        list(_machine_causes(obj.get("spec") or {}, _TOP_SPEC))
+        if old is None or old.get("spec") != obj.get("spec")
+        else []
+    )
+
+
+def default_template(obj: Json, old: Json | None) -> None:
+    del old
+    spec = (obj.setdefault("spec", {}).setdefault("template", {})).setdefault("spec", {})
+    spelling.normalise_machine(spec)
+
+
+def validate_template(obj: Json, old: Json | None) -> list[Cause]:
+    spec = _template_spec(obj)
+    causes = list(_machine_causes(spec, _TEMPLATE_SPEC))
+    if old is not None and _template_spec(old) != spec and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
+        causes.append(
+            Cause(
+                "FieldValueForbidden",
+                "Forbidden: can't be changed, for machines were made from it; create a template with another name and "
+                "refer to that",
+                _TEMPLATE_SPEC,
+            )
+        )
+    return causes
+
+
+def _template_spec(obj: Json) -> Json:
+    return ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
+
+
+def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
+    yield from _size_causes(spec, path)
+    if bool(spec.get("image")) == bool(spec.get("imageLookup")):
+        yield _invalid(f"{path}.image", "give exactly one of image and imageLookup")
+    for field in ("image", "cluster", "project"):
+        if spec.get(field) is not None:
+            yield from _identifier_causes(spec[field], f"{path}.{field}")
+    yield from _list_causes(spec.get("subnet"), f"{path}.subnet")
+    for number, category in enumerate(spec.get("additionalCategories") or ()):
+        for field in ("key", "value"):
+            if not category.get(field):
+                yield Cause("FieldValueRequired", "Required value", f"{path}.additionalCategories[{number}].{field}")
+    for number, gpu in enumerate(spec.get("gpus") or ()):
+        field = "deviceID" if gpu.get("type") == "deviceID" else "name"
+        if gpu.get(field) in (None, ""):
+            yield Cause(
+                "FieldValueRequired", f"Required value: type is {gpu.get('type')}", f"{path}.gpus[{number}].{field}"
+            )
+    yield from _disk_causes(spec.get("dataDisks") or [], path)
+
+
+def _size_causes(spec: Json, path: str) -> Iterator[Cause]:
+    for field, least in (("memorySize", MIN_MEMORY), ("systemDiskSize", MIN_SYSTEM_DISK)):
+        yield from _size_cause(spec.get(field, ""), f"{path}.{field}", least)
+
+
+def _size_cause(value: Any, path: str, least: int) -> Iterator[Cause]:
+    try:
+        size_of(value, path, least)
+    except Misconfigured as error:
+        yield _invalid(path, error.message.removeprefix(f"{path}: "))
+
+
+def _disk_causes(disks: list[Json], path: str) -> Iterator[Cause]:
+    for number, disk in enumerate(disks):
+        where = f"{path}.dataDisks[{number}]"
+        yield from _size_cause(disk.get("diskSize", ""), f"{where}.diskSize", MIN_DATA_DISK)
+        if disk.get("dataSource") is not None:
+            yield from _identifier_causes(disk["dataSource"], f"{where}.dataSource")
+        container = (disk.get("storageConfig") or {}).get("storageContainer")
+        if container is not None:
+            yield from _identifier_causes(container, f"{where}.storageConfig.storageContainer")
+        device = disk.get("deviceProperties") or {}
+        adapter = device.get("adapterType")
+        if device.get("deviceType") == "CDRom" and adapter not in (None, "", "IDE", "SATA"):
+            yield _invalid(f"{where}.deviceProperties.adapterType", f"a CD-ROM is on IDE or SATA, not on {adapter}")
+    try:
+        disk_addresses(msgspec.convert(disks, list[DataDisk], strict=False))
+    except Misconfigured as error:
+        field, _, text = error.message.partition(": ")
+        yield _invalid(field.replace("spec", path, 1), text)
+    except msgspec.ValidationError:
+        return  # the schema says it better
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------
+
+
+def default_cluster(obj: Json, old: Json | None) -> None:
+    del old
+    spelling.normalise_cluster(obj.setdefault("spec", {}))
+
+
+def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
+    del old
+    return list(_cluster_causes(obj.get("spec") or {}, _TOP_SPEC))
+
+
+def default_cluster_template(obj: Json, old: Json | None) -> None:
+    del old
+    spelling.normalise_cluster(obj.setdefault("spec", {}).setdefault("template", {}).setdefault("spec", {}))
+
+
+def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
+    del old
+    return list(_cluster_causes(_template_spec(obj), _TEMPLATE_SPEC))
+
+
+def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
+    if spec.get("failureDomains") and spec.get("controlPlaneFailureDomains"):
+        yield _invalid(f"{path}.controlPlaneFailureDomains", "give either failureDomains or controlPlaneFailureDomains")
+    for number, domain in enumerate(spec.get("failureDomains") or ()):
+        where = f"{path}.failureDomains[{number}]"
+        yield from _identifier_causes(domain.get("cluster"), f"{where}.cluster")
+        yield from _list_causes(domain.get("subnets"), f"{where}.subnets", needed=True)
+    central = spec.get("prismCentral")
+    if central is not None:
+        yield from _central_causes(central, f"{path}.prismCentral")
+    endpoint = spec.get("controlPlaneEndpoint") or {}
+    if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
+        yield _invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")
+
+
+def _central_causes(central: Json, path: str) -> Iterator[Cause]:
+    address = str(central.get("address") or "")
+    if not _is_host(address):
+        yield _invalid(
+            f"{path}.address", f"{address!r} is neither a host name nor an address; leave out scheme and port"
+        )
+    bundle = central.get("additionalTrustBundle") or {}
+    if bundle.get("kind") == "String" and not bundle.get("data"):
+        yield Cause("FieldValueRequired", "Required value: kind is String", f"{path}.additionalTrustBundle.data")
+    if bundle.get("kind") == "ConfigMap" and not bundle.get("name"):
+        yield Cause("FieldValueRequired", "Required value: kind is ConfigMap", f"{path}.additionalTrustBundle.name")
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        labels = text.rstrip(".").split(".")
+        return 0 < len(text) <= 253 and all(0 < len(each) <= 63 and each.replace("-", "a").isalnum() for each in labels)
+    return True
+
+
+# -- failure domains ---------------------------------------------------------------------------------------------
+
+
+def default_domain(obj: Json, old: Json | None) -> None:
+    del old
+    spelling.normalise_domain(obj.setdefault("spec", {}))
+
+
+def validate_domain(obj: Json, old: Json | None) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = list(_identifier_causes(spec.get("prismElementCluster"), "spec.prismElementCluster"))
+    causes += _list_causes(spec.get("subnets"), "spec.subnets", needed=True)
+    if old is not None and (old.get("spec") or {}) != spec:
+        causes.append(Cause("FieldValueForbidden", "Forbidden: can't be changed; create another domain", "spec"))
+    return causes
+
+
+# -- identifiers -------------------------------------------------------------------------------------------------
+
+
+def _identifier_causes(value: Any, path: str) -> Iterator[Cause]:
+    if value is None:
+        yield Cause("FieldValueRequired", "Required value: name it, or give its UUID", path)
+    elif not isinstance(value, dict) or value.get("type") not in ("name", "uuid"):
+        yield _invalid(path, "write a name, a UUID, or {type: name, name: ...} or {type: uuid, uuid: ...}")
+    elif not value.get(value["type"]):
+        yield Cause("FieldValueRequired", f"Required value: type is {value['type']}", f"{path}.{value['type']}")
+    elif value["type"] == "uuid" and not _is_uuid(value["uuid"]):
+        yield _invalid(f"{path}.uuid", f"{value['uuid']!r} is no UUID")
+
+
+def _list_causes(values: Any, path: str, *, needed: bool = False) -> Iterator[Cause]:
+    if values is None or values == []:
+        if needed:
+            yield Cause("FieldValueRequired", "Required value: name at least one", path)
+        return
+    if not isinstance(values, list):
+        yield _invalid(path, "must be a list")
+        return
+    for number, each in enumerate(values):
+        yield from _identifier_causes(each, f"{path}[{number}]")
+        if each in values[:number]:
+            yield Cause("FieldValueDuplicate", "Duplicate value", f"{path}[{number}]")
+
+
+def _is_uuid(text: Any) -> bool:
+    try:
+        uuid.UUID(str(text))
+    except ValueError:
+        return False
+    return "-" in str(text)
+
+
+def _invalid(path: str, text: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)

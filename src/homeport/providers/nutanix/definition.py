@@ -1,0 +1,50 @@
+"""CustomResourceDefinitions of the Nutanix kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.nutanix import v1beta1 as nutanix
+from homeport.capi.column import AGE, CLUSTER_LABEL, Column
+from homeport.capi.definition import Kind, render_definition
+
+# Their status keeps the forms of the older contract (failure domains by name); what the newer one adds stands beside.
+LABELS = {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/provider": "infrastructure-nutanix"}
+_MOVED = {**LABELS, "clusterctl.cluster.x-k8s.io/move": ""}
+_READY = Column("Ready", ".status.ready", "boolean")
+
+_COLUMNS = {
+    ("NutanixCluster", "v1beta1"): (
+        Column("ControlplaneEndpoint", ".spec.controlPlaneEndpoint.host"),
+        _READY,
+        Column("FailureDomains", ".status.failureDomains", wide=True),
+        AGE,
+    ),
+    ("NutanixMachine", "v1beta1"): (
+        CLUSTER_LABEL,
+        Column("Address", ".status.addresses[0].address"),
+        _READY,
+        Column("ProviderID", ".spec.providerID"),
+        Column("FailureDomain", ".status.failureDomain", wide=True),
+        AGE,
+    ),
+    ("NutanixMachineTemplate", "v1beta1"): (AGE,),
+    ("NutanixClusterTemplate", "v1beta1"): (AGE,),
+    ("NutanixFailureDomain", "v1beta1"): (AGE,),
+}
+
+_KINDS = (
+    Kind(versions=(nutanix.NutanixCluster,), short=("ncl",)),
+    Kind(versions=(nutanix.NutanixClusterTemplate,)),
+    Kind(versions=(nutanix.NutanixMachine,), short=("nma",)),
+    Kind(versions=(nutanix.NutanixMachineTemplate,), short=("nmtmpl",)),
+)
+_DOMAIN = Kind(versions=(nutanix.NutanixFailureDomain,), short=("nfd",))
+
+
+def definitions() -> list[dict[str, Any]]:
+    # Nothing owns failure domains: the label is how tools that move clusters find them.
+    return [
+        *(render_definition(kind, _COLUMNS, LABELS) for kind in _KINDS),
+        render_definition(_DOMAIN, _COLUMNS, _MOVED),
+    ]

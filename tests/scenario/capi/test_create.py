@@ -1,0 +1,115 @@
+"""Clusters come up on simulated machines, of every size, with either contract, and come to rest."""
+
+from __future__ import annotations
+
+import pytest
+from capikit.yard import yard
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.client.protocol import Key, Query
+from homeport.runtime.testing import versions, virtual
+
+
+@pytest.mark.parametrize(("control_planes", "workers"), [(1, 0), (3, 3), (5, 10)])
+def test_a_cluster_of_every_size_becomes_available(control_planes: int, workers: int) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", control_planes, workers)
+            await y.available("one")
+            await y.steady("one", control_planes, workers, "v1.30.0")
+            machines = await y.machines("one")
+            assert len(machines) == control_planes + workers == len(y.infra.machines)
+            assert {m.status.phase for m in machines} == {"Running"}
+            assert len(y.infra.created) == control_planes + workers
+
+    run()
+
+
+@pytest.mark.parametrize("contract", ["v1beta1", "v1beta2"])
+def test_providers_of_both_contracts_work(contract: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard(contract=contract, domains=["a", "b", "c"]) as y:
+            await y.create("one", 3, 2)
+            cluster = await y.available("one")
+            await y.steady("one", 3, 2, "v1.30.0")
+            assert {each.name for each in cluster.status.failure_domains} == {"a", "b", "c"}
+            planes = [m for m in await y.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
+            assert sorted(m.spec.failure_domain for m in planes) == ["a", "b", "c"]
+
+    run()
+
+
+def test_nothing_is_written_once_a_cluster_is_available() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 3, 3)
+            await y.steady("one", 3, 3, "v1.30.0")
+            await y.plane.settle(quiet=30)
+            before = versions(y.plane)
+            revision = y.plane.server.store.revision
+            await y.plane.settle(quiet=120)
+            changed = {k for k, v in versions(y.plane).items() if before.get(k) != v}
+            assert not changed, f"{y.plane.server.store.revision - revision} writes in two quiet minutes: {changed}"
+
+    run()
+
+
+def test_the_workload_cluster_has_the_nodes_that_the_machines_name() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 3, 2)
+            await y.steady("one", 3, 2, "v1.30.0")
+            (workload,) = y.fleet.clusters()
+            from homeport.sim.machine.workload.kind import NODE
+
+            nodes = {n.name: n for n in (await workload.client().list(NODE)).items}
+            machines = await y.machines("one")
+            assert {m.status.node_ref.name for m in machines if m.status.node_ref} == set(nodes)
+            for machine in machines:
+                assert machine.status.node_ref is not None
+                node = nodes[machine.status.node_ref.name]
+                assert node["spec"]["providerID"] == machine.spec.provider_id
+                taints = [t["key"] for t in node["spec"].get("taints", ())]
+                assert "node.cluster.x-k8s.io/uninitialized" not in taints
+
+    run()
+
+
+def test_a_cluster_that_waits_says_what_for_and_on_which_object() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            y.infra.hold = _Everything()
+            await y.create("one", 1, 0)
+            cluster = await y.until(
+                Cluster, "one", lambda c: any("does not come up" in str(x.get("message")) or "GenericMachine" in str(x.get("message")) for x in c.status.conditions)
+            )
+            texts = " ".join(str(each.get("message", "")) for each in cluster.status.conditions)
+            assert "one-cp-" in texts
+
+    run()
+
+
+class _Everything(set):  # type: ignore[type-arg]
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def test_two_clusters_do_not_meet() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 1, 1)
+            await y.create("two", 3, 1)
+            await y.steady("one", 1, 1, "v1.30.0")
+            await y.steady("two", 3, 1, "v1.30.0")
+            page = await y.client.list(Machine, Query(namespace="default"))
+            assert sorted(m.spec.cluster_name for m in page.items) == ["one"] * 2 + ["two"] * 4
+            assert len(y.fleet.clusters()) == 2
+            assert (await y.client.get(Cluster, Key("default", "one"))).status.phase == "Provisioned"
+
+    run()

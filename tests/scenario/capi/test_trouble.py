@@ -1,0 +1,112 @@
+"""Machines fail, controllers die, somebody pauses: the end is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from capikit import manifest
+from capikit.yard import Yard, yard
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
+
+
+def health_check(name: str, *, control_plane: bool) -> dict[str, object]:
+    match = (
+        {"matchExpressions": [{"key": "cluster.x-k8s.io/control-plane", "operator": "Exists"}]}
+        if control_plane
+        else {"matchLabels": {"cluster.x-k8s.io/deployment-name": f"{name}-md-0"}}
+    )
+    waits = [{"type": "Ready", "status": each, "timeoutSeconds": 300} for each in ("Unknown", "False")]
+    return {
+        "apiVersion": manifest.CLUSTER_API,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": f"{name}-{'cp' if control_plane else 'md'}", "namespace": "default"},
+        "spec": {"clusterName": name, "selector": match, "checks": {"unhealthyNodeConditions": waits}},
+    }
+
+
+async def crash(y: Yard, *, control_plane: bool) -> str:
+    uid = next(u for u, m in y.infra.machines.items() if m.control_plane == control_plane)
+    y.fleet.powered_off(uid, crashed=True)
+    return uid
+
+
+@pytest.mark.parametrize("control_plane", [False, True], ids=["worker", "control plane"])
+def test_a_machine_that_died_is_replaced(control_plane: bool) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 3, 2)
+            await y.plane.have(health_check("one", control_plane=control_plane))
+            await y.steady("one", 3, 2, "v1.30.0")
+            lost = await crash(y, control_plane=control_plane)
+            async with asyncio.timeout(7200):
+                while lost in y.infra.machines or len(y.infra.machines) < 5:
+                    await asyncio.sleep(10)
+            await y.steady("one", 3, 2, "v1.30.0")
+            await y.plane.settle(quiet=60)
+            assert len(y.infra.machines) == 5
+            (workload,) = y.fleet.clusters()
+            assert len(workload.etcd.members) == 3
+
+    run()
+
+
+def test_without_quorum_nothing_is_deleted() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 3, 1)
+            await y.plane.have(health_check("one", control_plane=True))
+            await y.steady("one", 3, 1, "v1.30.0")
+            planes = [uid for uid, m in y.infra.machines.items() if m.control_plane]
+            for uid in planes[:2]:
+                y.fleet.powered_off(uid, crashed=True)
+            await asyncio.sleep(7200)
+            assert set(planes) <= set(y.infra.machines), "a control plane machine was deleted without quorum"
+            assert len(y.infra.created) == 4
+
+    run()
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.05, 5.0, 20.0, 45.0, 70.0])
+def test_a_paused_cluster_stands_still_and_goes_on(moment: float) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard(pace=REALISTIC) as y:
+            await y.create("one", 1, 1)
+            await asyncio.sleep(moment)
+            await y.patch(Cluster, "one", {"spec": {"paused": True}})
+            await y.plane.settle(quiet=120)
+            made = len(y.infra.created)
+            await asyncio.sleep(600)
+            assert len(y.infra.created) == made
+            await y.patch(Cluster, "one", {"spec": {"paused": None}})
+            await y.steady("one", 1, 1, "v1.30.0")
+            assert len(y.infra.created) == 2
+
+    run()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_controllers_killed_at_random_points_change_nothing_about_the_end(seed: int) -> None:
+    """20 kills in each of 10 runs."""
+
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        async with yard(pace=REALISTIC) as y:
+            await y.create("one", 3, 2)
+            for _ in range(20):
+                await asyncio.sleep(rng.expovariate(1 / 8))
+                await y.restart()
+            await y.steady("one", 3, 2, "v1.30.0", timeout=7200)
+            await y.plane.settle(quiet=60)
+            assert len(y.infra.machines) == 5 == len(y.infra.created)
+            assert len(await y.machines()) == 5
+
+    run()
