@@ -99,7 +99,9 @@ class HttpTransport:
 
     async def close(self) -> None:
         self._closed = True
-        for session in (self._requests, self._streams, self._sockets):
+        sessions = (self._requests, self._streams, self._sockets)
+        self._requests = self._streams = self._sockets = None
+        for session in sessions:
             if session is not None:
                 await session.close()
 
