@@ -59,8 +59,8 @@ def _refusal(scope: ControlPlaneScope, machine: Machine) -> str:
     holder = controller_of(machine)
     if holder is not None:
         return (
-            f"control plane Machine {name} belongs to {holder['kind']} {holder['name']}: the control plane of a cluster "
-            "can't have two owners, so nothing is done until one of them is gone"
+            f"control plane Machine {name} belongs to {holder['kind']} {holder['name']}: a control plane can't have "
+            "two owners, so nothing is done until one of them is gone"
         )
     if not adoptable(machine):
         return f"waiting for control plane Machine {name}, which belongs to nobody, to be deleted"
