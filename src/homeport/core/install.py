@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.capi.capi import Capi
-from homeport.core import cluster, drainrule, machine
+from homeport.core import cluster, drainrule, machine, machinedeployment, machineset
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -11,10 +11,14 @@ from homeport.runtime.webhook.hook import Hooks
 def install(manager: Manager, capi: Capi) -> None:
     cluster.install(manager, capi)
     machine.install(manager, capi)
+    machineset.install(manager, capi)
+    machinedeployment.install(manager, capi)
 
 
 def register(hooks: Hooks) -> None:
     """Defaulting and validation."""
     cluster.register(hooks)
     machine.register(hooks)
+    machineset.register(hooks)
+    machinedeployment.register(hooks)
     drainrule.register(hooks)

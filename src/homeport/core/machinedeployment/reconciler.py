@@ -1,0 +1,270 @@
+"""MachineDeployment: one MachineSet per revision of its template, and Machines moved from the old ones to the new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
+from homeport.capi import name
+from homeport.capi.capi import Capi
+from homeport.capi.ownership import controller_of, ensure_owner, owner_reference
+from homeport.capi.paused import is_paused, paused_condition
+from homeport.client.errors import Conflict, NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.core.index import by_cluster
+from homeport.core.machinedeployment import intent, revision
+from homeport.core.machinedeployment.plan import Action, Create, Promote, Remove, Scale, complete, plan
+from homeport.core.machinedeployment.scope import DeploymentScope
+from homeport.core.machineset import member
+from homeport.core.machineset.reconciler import state_patch
+from homeport.core.timer import sooner
+from homeport.machinery import condition
+from homeport.machinery.selector import from_label_selector
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import parse_time, rfc3339
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+log = structlog.get_logger(__name__)
+
+MANAGER = "capi-machinedeployment"
+_BLOCKED = " is blocked: "
+
+
+class DeploymentReconciler(Reporting):
+    condition = name.Condition.AVAILABLE
+
+    def __init__(self, capi: Capi) -> None:
+        manager = capi.manager
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self.deployments = manager.informers.get(MachineDeployment).cache
+        self.sets = manager.informers.get(MachineSet).cache
+        self._machines = manager.informers.get(Machine).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        member.add_indexes(self._machines)
+        member.add_indexes(self.sets)
+        self.of_cluster = by_cluster(self.deployments)
+        self._applied: dict[str, str] = {}  # by uid of the set: what was said to it last
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        deployment = self.deployments.get(key)
+        if deployment is None:
+            return None
+        cluster = self._clusters.get(Key(key.namespace, deployment.spec.cluster_name))
+        scope = DeploymentScope(deployment, cluster)
+        if is_paused(cluster, deployment):
+            return await self._report_paused(scope)
+        wait = await self.reported(scope, self._run(scope))
+        return sooner(sooner(wait, scope.timer), self._rollout_timer(scope))
+
+    async def _run(self, scope: DeploymentScope) -> Wait | None:
+        if scope.deleting:
+            self._observe(scope)
+            return await self._release(scope)
+        if scope.cluster is None:
+            # The Cluster's coming wakes us.
+            return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
+        await self._adopt(scope)
+        self._observe(scope)
+        if scope.object.spec.replicas is None:
+            return Wait(name.Reason.WAITING_FOR_REPLICAS_SET, "spec.replicas is not set")
+        return await self._roll_out(scope)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _adopt(self, scope: DeploymentScope) -> None:
+        deployment = scope.object
+        selector = from_label_selector(deployment.spec.selector)
+        orphans = () if selector.empty else self.sets.by(member.ORPHAN, scope.key.namespace)
+        owner = owner_reference(deployment, controller=True)
+        for each in orphans:
+            mine = each.spec.cluster_name == deployment.spec.cluster_name and selector.matches(each.metadata.labels)
+            if mine and not each.metadata.deletion_timestamp:
+                scope.sets[each.metadata.name] = await ensure_owner(
+                    self.client, MachineSet, each, owner, self._write, without=[(name.GROUP, "Cluster")]
+                )
+
+    def _observe(self, scope: DeploymentScope) -> None:
+        for each in self.sets.by(member.OWNER, scope.object.metadata.uid):
+            scope.sets.setdefault(each.metadata.name, each)
+        scope.machines = {each: member.owned(self._machines, found) for each, found in scope.sets.items()}
+        scope.seen.machines = [machine for found in scope.machines.values() for machine in found]
+        for each in scope.sets.values():
+            said = condition.find(each.status.conditions, name.Condition.SCALING_UP)
+            if said is not None and said["status"] == "True" and _BLOCKED in said["message"]:
+                scope.seen.blocked.append(said["message"].partition(_BLOCKED)[2])
+
+    # -- rolling out -------------------------------------------------------------------------------------------
+
+    async def _roll_out(self, scope: DeploymentScope) -> Wait | None:
+        current = revision.find_current(scope.sets.values(), scope.object, self.clock.now())
+        observed = scope.observed(current)
+        actions = plan(observed)
+        await self._hold_deployment(scope, current, actions)
+        await self._converge_sets(scope, current, actions)
+        for action in actions:
+            if isinstance(action, Create):
+                await self._create(scope, action)
+            elif isinstance(action, Remove):
+                await self._remove(scope, action.name)
+        if complete(observed):
+            return None
+        return self._await_rollout(scope)
+
+    async def _hold_deployment(
+        self, scope: DeploymentScope, current: MachineSet | None, actions: Sequence[Action]
+    ) -> None:
+        """Everything that is to be written on the object itself, in one patch."""
+        deployment, cluster = scope.object, scope.cluster
+        assert cluster is not None
+        numbers = [action.revision for action in actions if isinstance(action, Create | Promote)]
+        number = numbers[0] if numbers else revision.revision_of(current) if current is not None else 0
+        written = await ensure_owner(
+            self.client,
+            MachineDeployment,
+            deployment,
+            owner_reference(cluster),
+            self._write,
+            labels={name.CLUSTER_NAME_LABEL: deployment.spec.cluster_name},
+            annotations={name.REVISION: str(number)} if number else {},
+            finalizers=[name.DEPLOYMENT_FINALIZER],
+        )
+        scope.wrote(written)
+
+    async def _converge_sets(
+        self, scope: DeploymentScope, current: MachineSet | None, actions: Sequence[Action]
+    ) -> None:
+        """Scales, and hands down what changed without a rollout: one write per set, and none where nothing changed."""
+        scales = {action.name: action for action in actions if isinstance(action, Scale)}
+        promoted = {action.name: action.revision for action in actions if isinstance(action, Promote)}
+        removed = {action.name for action in actions if isinstance(action, Remove)}
+        ordered = sorted(
+            scope.sets, key=lambda each: (each not in scales, list(scales).index(each) if each in scales else 0)
+        )
+        for each in ordered:
+            found = scope.sets[each]
+            if found.metadata.deletion_timestamp or each in removed:
+                continue
+            scale = scales.get(each)
+            body = intent.intent(
+                scope.object,
+                found,
+                replicas=scale.replicas if scale is not None else found.spec.replicas or 0,
+                surge=scope.surge,
+                revision=promoted.get(each) or revision.revision_of(found),
+                history=revision.history_text(found)
+                if each in promoted
+                else found.metadata.annotations.get(revision.HISTORY, ""),
+                current=current is not None and each == current.metadata.name,
+            )
+            await self._apply(found.metadata.uid, body)
+            if scale is not None:
+                self._tell_scaled(scope, found, scale)
+
+    async def _apply(self, uid: str, body: dict[str, Any]) -> None:
+        mark = _mark(body)
+        if self._applied.get(uid) == mark:
+            return
+        try:
+            await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
+        except NotFound:
+            self._applied.pop(uid, None)
+            return
+        self._applied[uid] = mark
+
+    async def _create(self, scope: DeploymentScope, action: Create) -> None:
+        body = intent.new_set(scope.object, action.revision, action.replicas, surge=scope.surge)
+        where = Key(scope.key.namespace, body["metadata"]["name"])
+        try:
+            await self.client.get(MachineSet, where)
+        except NotFound:
+            made = await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
+        else:
+            raise Conflict(f"MachineSet {where} is there already, and not in the cache yet")
+        self._applied[made.uid] = _mark(body)
+        scope.sets[where.name] = msgspec.convert(made, MachineSet)
+        scope.machines[where.name] = []
+        text = f"created MachineSet {where.name} for revision {action.revision} with {action.replicas} replicas"
+        self.recorder.record(scope.object, "SuccessfulCreate", text)
+
+    async def _remove(self, scope: DeploymentScope, which: str) -> None:
+        found = scope.sets[which]
+        self._applied.pop(found.metadata.uid, None)
+        try:
+            await self.client.delete(MachineSet, key_of(found), uid=found.metadata.uid)
+        except NotFound:
+            return
+        log.info("an old MachineSet was deleted", set=which, revision=revision.revision_of(found))
+
+    def _tell_scaled(self, scope: DeploymentScope, found: MachineSet, scale: Scale) -> None:
+        text = f"scaled MachineSet {scale.name} from {found.spec.replicas or 0} to {scale.replicas}: {scale.why}"
+        self.recorder.record(scope.object, "SuccessfulScale", text)
+
+    def _await_rollout(self, scope: DeploymentScope) -> Wait:
+        """Machines and MachineSets wake us."""
+        spec, machines = scope.object.spec, scope.seen.machines or []
+        if scope.seen.blocked:
+            return Wait("ScalingUpBlocked", scope.seen.blocked[0])
+        if spec.paused:
+            return Wait(
+                "RolloutPaused", "spec.paused is true: changes of the template wait, changes of replicas do not"
+            )
+        if spec.rollout.strategy.type == "OnDelete":
+            return Wait("WaitingForMachines", "old Machines are replaced when they are deleted")
+        return Wait(
+            "WaitingForMachines", f"{len(machines)} Machines of {spec.replicas} wanted; not all are available yet"
+        )
+
+    def _rollout_timer(self, scope: DeploymentScope) -> Wait | None:
+        after = scope.object.spec.rollout.after
+        left = parse_time(after) - self.clock.now() if after else 0.0
+        return Wait("WaitingForRolloutTime", after=left, quiet=True) if left > 0 else None
+
+    # -- going -------------------------------------------------------------------------------------------------
+
+    async def _release(self, scope: DeploymentScope) -> Wait | None:
+        deployment = scope.object
+        for each in scope.sets.values():
+            if not each.metadata.deletion_timestamp:
+                await self._remove(scope, each.metadata.name)
+        if scope.sets:
+            left = ", ".join(sorted(scope.sets))
+            return Wait("WaitingForMachineSetsDeletion", f"MachineSets left: {left}")
+        if name.DEPLOYMENT_FINALIZER in deployment.metadata.finalizers:
+            kept = [each for each in deployment.metadata.finalizers if each != name.DEPLOYMENT_FINALIZER]
+            patch = MergePatch(state_patch(deployment, kept))
+            await self.client.patch(MachineDeployment, scope.key, patch, self._write)
+        return None
+
+    async def _report_paused(self, scope: DeploymentScope) -> Wait | None:
+        deployment = scope.object
+        deployment.status.conditions = paused_condition(
+            deployment.status.conditions,
+            scope.cluster,
+            deployment,
+            now=rfc3339(self.clock.now()),
+            generation=deployment.metadata.generation,
+        )
+        await self._store(scope)
+        return None
+
+    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """Conditions say what is waited for. Errors alone become events."""
+        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+
+
+def _mark(body: dict[str, Any]) -> str:
+    """Without the uid, which a set has only after it was made."""
+    meta = {key: value for key, value in body["metadata"].items() if key != "uid"}
+    return intent.digest({**body, "metadata": meta})
+
+
+def deployment_of(machine_set: MachineSet | None) -> list[Key]:
+    found = controller_of(machine_set) if machine_set is not None else None
+    if found is None or machine_set is None or found["kind"] != "MachineDeployment":
+        return []
+    return [Key(machine_set.metadata.namespace, found["name"])]

@@ -1,0 +1,28 @@
+"""Numbers that may be given as a percentage. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_PERCENT = re.compile(r"([0-9]+)%")
+
+
+def share_of(value: int | str, total: int, *, up: bool) -> int:
+    """An absolute number, or a percentage of `total` rounded up or down. Raises ValueError."""
+    if isinstance(value, int):
+        return value
+    found = _PERCENT.fullmatch(value)
+    if found is None:
+        raise ValueError(f"{value!r} is neither a number nor a percentage: write 1 or 25%")
+    part = int(found[1]) * total
+    return -(-part // 100) if up else part // 100
+
+
+def share_trouble(value: object) -> str:
+    """What is wrong with a number or percentage; '' when nothing is."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return "must be a number or a percentage, such as 1 or 25%"
+    try:
+        return "" if share_of(value, 100, up=True) >= 0 else "must not be negative"
+    except ValueError as error:
+        return str(error)
