@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 import orjson
 
-from homeport.api.meta import Object, Resource, Unstructured
+from homeport.api.meta import Object, Resource, Unstructured, wire
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.apiserver.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.apiserver.registry import Call, Forward, Raw, Registry
@@ -305,7 +305,7 @@ class LocalClient:
 
 def _plain(obj: Any, resource: Resource) -> dict[str, Any]:
     """A dict of our own (the registry may change it) that says what it is."""
-    body: dict[str, Any] = orjson.loads(msgspec.json.encode(obj) if isinstance(obj, Object) else orjson.dumps(obj))
+    body: dict[str, Any] = wire(obj) if isinstance(obj, Object) else orjson.loads(orjson.dumps(obj))
     for field, value in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         if not body.get(field):
             body[field] = value
