@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import copy
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from capi_object import objects
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-from generated import objects
 
 from homeport.api.meta import Object
 from homeport.capi.conversion import converters
