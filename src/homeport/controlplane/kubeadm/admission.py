@@ -250,7 +250,7 @@ def _version_change(spec: Json, before: Json) -> Iterator[Cause]:
         return
     old, new = version.parse(was), version.parse(wanted)
     if old.major != new.major or new.minor > old.minor + 1:
-        text = f"from {was} to {wanted} is too far: go by one minor version at a time, v{old.major}.{old.minor + 1} is next"
+        text = f"from {was} to {wanted} is too far: one minor version at a time, v{old.major}.{old.minor + 1} is next"
         yield Cause("FieldValueForbidden", text, "spec.version")
     elif new.minor < old.minor - 1:
         text = f"from {was} back to {wanted} is too far: no more than one minor version can be undone"

@@ -28,7 +28,6 @@ T = TypeVar("T")
 _NAMESPACE = "kube-system"
 _USER = "homeport"
 _CERTIFICATE_SECONDS = 86_400.0
-_CERTIFICATE_DAYS = 30
 _SECONDS = 10.0  # for everything that one member is asked
 _TROUBLE = (OSError, ssl.SSLError, GrpcError, ApiError, TimeoutError)
 
@@ -148,9 +147,16 @@ class Inspector:
         known = self._identities.get(cluster)
         if known is not None and now - known[0] < _CERTIFICATE_SECONDS and known[1] == authority.certificate:
             return known[2]
-        pair = client_certificate(authority, _USER, now=now, days=_CERTIFICATE_DAYS)
+        pair = make_identity(authority)
         self._identities[cluster] = (now, authority.certificate, pair)
         return pair
+
+
+def make_identity(authority: KeyPair) -> KeyPair:
+    """Valid as long as the authority is: it never leaves this process, and members' clocks may differ from ours."""
+    issuer = authority.issuer().certificate
+    start, end = issuer.not_valid_before_utc, issuer.not_valid_after_utc
+    return client_certificate(authority, _USER, now=start.timestamp(), days=max(1, (end - start).days))
 
 
 @asynccontextmanager
