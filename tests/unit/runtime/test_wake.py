@@ -1,0 +1,144 @@
+"""What wakes a controller besides the kinds it was made for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from homeport.api.meta import Resource
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.controller import Controller, key_in_work
+from homeport.runtime.informer import Informer
+from homeport.runtime.outcome import Wait
+from homeport.runtime.testing import Plane, plane, virtual
+
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+SECRET = Resource("", "v1", "Secret", "secrets")
+
+
+class Noting:
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self.in_work: list[Key | None] = []
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        self.keys.append(key)
+        self.in_work.append(key_in_work())
+        return None
+
+
+def config_map(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def noting(p: Plane) -> tuple[Noting, Controller]:
+    made = Noting()
+    return made, p.manager.add(Controller("noting", CONFIG_MAP, made))
+
+
+@virtual
+async def test_a_key_is_woken_from_outside_unless_it_is_somebody_elses() -> None:
+    async with plane() as p:
+        made, controller = noting(p)
+        controller.mine = lambda key: key.name != "theirs"
+        await p.start()
+        controller.wake(Key("default", "ours"))
+        controller.wake(Key("default", "theirs"))
+        await p.settle()
+        assert made.keys == [Key("default", "ours")]
+
+
+@virtual
+async def test_all_keys_are_woken() -> None:
+    async with plane() as p:
+        made, controller = noting(p)
+        await p.start()
+        await p.have(config_map("a"), config_map("b"))
+        await p.settle()
+        made.keys.clear()
+        controller.wake_all()
+        await p.settle()
+        assert sorted(made.keys) == [Key("default", "a"), Key("default", "b")]
+
+
+@virtual
+async def test_a_kind_is_watched_from_the_middle_of_the_work_on() -> None:
+    async with plane() as p:
+        made, controller = noting(p)
+        await p.start()
+        await p.have({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "before"}})
+        controller.watch(SECRET, lambda obj: [Key("default", f"for-{obj.name}")])
+        await p.settle()
+        await p.have({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "after"}})
+        await p.settle()
+        assert made.keys == [Key("default", "for-before"), Key("default", "for-after")]
+
+
+async def test_only_a_controller_of_a_manager_can_watch() -> None:
+    with pytest.raises(RuntimeError, match="belongs to no manager"):
+        Controller("alone", CONFIG_MAP, Noting()).watch(SECRET, lambda obj: ())
+
+
+@virtual
+async def test_a_reconcile_knows_its_key() -> None:
+    async with plane() as p:
+        made, controller = noting(p)
+        await p.start()
+        controller.wake(Key("default", "a"))
+        await p.settle()
+        assert made.in_work == [Key("default", "a")]
+        assert key_in_work() is None
+
+
+async def test_an_informer_that_changes_servers_tells_what_differs() -> None:
+    async with plane() as one, plane() as two:
+        await one.have(config_map("both"), config_map("first"))
+        await two.have(config_map("second"), config_map("both"))
+        informer: Informer[object] = Informer(one.client, CONFIG_MAP, measured=False)
+        told: list[tuple[str, str]] = []
+        informer.on_change(lambda old, new, initial: told.append((old.name if old else "", new.name if new else "")))
+        running = asyncio.create_task(informer.run())
+        await informer.synced.wait()
+        assert sorted(told) == [("", "both"), ("", "first")]
+        told.clear()
+        running.cancel()
+        informer.use(two.client)
+        assert not informer.synced.is_set()
+        running = asyncio.create_task(informer.run())
+        await informer.synced.wait()
+        # An object of the same name is another one on another server.
+        assert sorted(told) == [("", "both"), ("", "second"), ("both", ""), ("first", "")]
+        running.cancel()
+
+
+@virtual
+async def test_a_dropped_informer_asks_no_more() -> None:
+    async with plane() as p:
+        informer = p.manager.informers.get(SECRET)
+        _, _ = noting(p)
+        await p.start()
+        p.manager.informers.drop(SECRET)
+        await p.settle()
+        await p.have({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "unseen"}})
+        await p.settle()
+        assert len(informer.cache) == 0
+        assert p.manager.informers.of(SECRET) == []
+
+
+@virtual
+async def test_what_nobody_needs_is_taken_off_before_it_is_kept() -> None:
+    def slim(obj: dict[str, object]) -> dict[str, object]:
+        obj.pop("data", None)
+        return obj
+
+    async with plane() as p:
+        await p.have({**config_map("a"), "data": {"x": "y"}})
+        informer: Informer[object] = Informer(p.client, CONFIG_MAP, slim=slim)
+        running = asyncio.create_task(informer.run())
+        await informer.synced.wait()
+        changed = await p.client.patch(CONFIG_MAP, Key("default", "a"), MergePatch({"data": {"x": "z"}}))
+        while informer.cache.revision < int(changed.resource_version):
+            await informer.cache.news(revision=int(changed.resource_version))
+        assert [("data" in obj) for obj in informer.cache] == [False]  # type: ignore[operator]
+        running.cancel()
