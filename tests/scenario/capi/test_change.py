@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from capikit import manifest
 from capikit.yard import Yard, yard
-
 from homeport.api.cluster.v1beta2 import MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.runtime.testing import virtual
@@ -59,7 +59,9 @@ def test_a_cluster_is_upgraded_twice_with_its_workers_following() -> None:
 
 
 @pytest.mark.parametrize(
-    ("surge", "unavailable"), [(1, 0), (0, 1), ("50%", "25%"), (3, 0)], ids=["surge", "in place", "share", "all at once"]
+    ("surge", "unavailable"),
+    [(1, 0), (0, 1), ("50%", "25%"), (3, 0)],
+    ids=["surge", "in place", "share", "all at once"],
 )
 def test_a_changed_template_rolls_out_within_its_bounds(surge: int | str, unavailable: int | str) -> None:
     @virtual

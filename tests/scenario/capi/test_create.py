@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from capikit.yard import yard
 
+from capikit.yard import yard
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.client.protocol import Key, Query
 from homeport.runtime.testing import versions, virtual
@@ -86,7 +86,12 @@ def test_a_cluster_that_waits_says_what_for_and_on_which_object() -> None:
             y.infra.hold = _Everything()
             await y.create("one", 1, 0)
             cluster = await y.until(
-                Cluster, "one", lambda c: any("does not come up" in str(x.get("message")) or "GenericMachine" in str(x.get("message")) for x in c.status.conditions)
+                Cluster,
+                "one",
+                lambda c: any(
+                    "does not come up" in str(x.get("message")) or "GenericMachine" in str(x.get("message"))
+                    for x in c.status.conditions
+                ),
             )
             texts = " ".join(str(each.get("message", "")) for each in cluster.status.conditions)
             assert "one-cp-" in texts

@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from capikit import generic
 from capikit.yard import Yard, yard
-
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Query
 from homeport.runtime.testing import virtual
 
-_KINDS = (Cluster, Machine, MachineDeployment, MachineSet, KubeadmControlPlane, KubeadmConfig, generic.CLUSTER, generic.MACHINE)
+_KINDS = (
+    Cluster,
+    Machine,
+    MachineDeployment,
+    MachineSet,
+    KubeadmControlPlane,
+    KubeadmConfig,
+    generic.CLUSTER,
+    generic.MACHINE,
+)
 
 
 async def nothing_left(y: Yard) -> None:

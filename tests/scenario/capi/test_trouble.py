@@ -6,9 +6,9 @@ import asyncio
 import random
 
 import pytest
+
 from capikit import manifest
 from capikit.yard import Yard, yard
-
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.pace import REALISTIC

@@ -50,7 +50,7 @@ class Credentials:
     def headers(self) -> dict[str, str]:
         if self.api_key:
             return {"X-ntnx-api-key": self.api_key}
-        return {"Authorization": aiohttp.BasicAuth(self.username, self.password, "utf-8").encode()}
+        return {"Authorization": aiohttp.encode_basic_auth(self.username, self.password, "utf-8")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +251,10 @@ def _after(body: Any) -> float:
 
 def _certificate_error(error: BaseException | None) -> str:
     while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return error.verify_message
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return str(error.certificate_error)
+            error = error.certificate_error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message or str(error)
         error = error.__cause__ or error.__context__
     return ""
 

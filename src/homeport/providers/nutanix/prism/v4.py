@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from homeport.infra.error import Misconfigured, Missing, Rejected, Taken, Unreachable
+from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
 from homeport.providers.nutanix.client import Client, read_error
 from homeport.providers.nutanix.prism import v4_vm as wire
 from homeport.providers.nutanix.prism.record import (
@@ -164,7 +164,7 @@ class PrismV4:
             await self._client.call("DELETE", path, etag=current.etag, what=what)
         except Missing:
             return
-        except Rejected as error:
+        except (Rejected, Stale) as error:
             raise Taken(error.message, code=error.code) from error
 
     # -- machines ----------------------------------------------------------------------------------------------

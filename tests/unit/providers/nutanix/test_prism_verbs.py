@@ -1,0 +1,209 @@
+"""The verbs on Prism Central, in both versions of its API, against the simulator over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from prism_site import Site, prism_site
+
+from homeport.client.reach import Reach
+from homeport.infra.error import Denied, Misconfigured, Missing, Rejected, Taken, Throttled, Unreachable
+from homeport.providers.nutanix.client import Credentials
+from homeport.providers.nutanix.prism.record import Category, Disk, NewVm, Prism, Task
+from homeport.sim.engine.fault import parse_faults
+
+BOTH = pytest.mark.parametrize("version", ["v4", "v3"])
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with prism_site(tmp_path) as made:
+        yield made
+
+
+async def over(prism: Prism, task_id: str) -> Task:
+    async with asyncio.timeout(10):
+        while True:
+            (task,) = await prism.tasks([task_id])
+            if task.status in ("succeeded", "failed"):
+                return task
+            await asyncio.sleep(0.01)
+
+
+async def new_vm(prism: Prism, name: str = "one", **more: object) -> NewVm:
+    element = next(each for each in await prism.elements() if each.name == "nutanix-cluster-1")
+    subnet = next(each for each in await prism.subnets() if each.name == "vm-network")
+    image = next(each for each in await prism.images() if each.name == "ubuntu-22.04-kube-v1.28.0")
+    category = await prism.find_category("KubernetesClusterName", "c") or await prism.create_category(
+        "KubernetesClusterName", "c", "for tests"
+    )
+    return NewVm(
+        name=name,
+        cluster_id=element.id,
+        sockets=2,
+        cores_per_socket=1,
+        memory_bytes=4 << 30,
+        disks=[Disk(40 << 30, image_id=image.id)],
+        subnet_ids=[subnet.id],
+        categories=[category],
+        user_data=b"#cloud-config\n",
+        meta_data=b"{}",
+        marks=["homeport-machine:u-1"],
+        boot="legacy",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@BOTH
+async def test_what_there_is_is_listed_whole(site: Site, version: str) -> None:
+    prism = await site.verbs(version)
+    await prism.check()
+    elements = {each.name: each for each in await prism.elements()}
+    assert elements["prism-central"].is_central
+    assert not elements["nutanix-cluster-1"].is_central
+    subnet = next(each for each in await prism.subnets() if each.name == "vm-network")
+    assert subnet.cluster_ids == (elements["nutanix-cluster-1"].id,)
+    assert subnet.pools == (("10.0.0.110", "10.0.0.250"), ("10.0.1.1", "10.0.3.250"))
+    assert subnet.cidr == "10.0.0.0/22"
+    kinds = {each.name: each.kind for each in await prism.images()}
+    assert kinds["talos-1.9"] == "disk"
+    assert kinds["talos-1.9-iso"] == "iso"
+    assert "kubernetes-project" in {each.name for each in await prism.projects()}
+    gpus = await prism.gpus(elements["nutanix-cluster-1"].id)
+    assert {each.name for each in gpus} >= {"Tesla T4 compute"}
+    memory, cpus = await prism.free(elements["nutanix-cluster-1"].id)
+    assert memory > 100 << 30
+    assert cpus > 10
+
+
+@BOTH
+async def test_a_machine_lives_and_dies(site: Site, version: str) -> None:
+    prism = await site.verbs(version)
+    task = await over(prism, await prism.create_vm(await new_vm(prism), str(uuid.uuid4())))
+    assert task.status == "succeeded"
+    (found,) = await prism.find_vms(name="one")
+    vm = await prism.vm(found.id)
+    assert vm is not None
+    assert vm.power == "off"
+    assert vm.mark("homeport-machine") == "u-1"
+    category = await prism.find_category("KubernetesClusterName", "c")
+    assert category is not None
+    assert [each.id for each in await prism.find_vms(category=category)] == [vm.id]
+    with pytest.raises(Taken):
+        await prism.delete_category(category)
+    assert (await over(prism, await prism.power_on(vm))).status == "succeeded"
+    vm = await prism.vm(found.id)
+    assert vm is not None
+    assert vm.power == "on"
+    assert vm.addresses[0].startswith("10.0.")
+    assert (await over(prism, await prism.delete_vm(vm))).status == "succeeded"
+    assert await prism.vm(found.id) is None
+    await prism.delete_category(category)
+    assert await prism.find_category("KubernetesClusterName", "c") is None
+
+
+async def test_a_create_that_is_sent_twice_makes_one_machine(site: Site) -> None:
+    prism = await site.verbs("v4")
+    vm, request = await new_vm(prism), str(uuid.uuid4())
+    first, second = await prism.create_vm(vm, request), await prism.create_vm(vm, request)
+    assert first == second
+    await over(prism, first)
+    assert len(await prism.find_vms(name="one")) == 1
+
+
+@BOTH
+async def test_many_tasks_are_asked_for_at_once(site: Site, version: str) -> None:
+    prism = await site.verbs(version)
+    vms = [await new_vm(prism, f"m{number}") for number in range(5)]
+    ids = [await prism.create_vm(vm, str(uuid.uuid4())) for vm in vms]
+    before = len(site.prism.journal)
+    found = await prism.tasks(ids)
+    assert {each.id for each in found} == set(ids)
+    if version == "v4":
+        assert len(site.prism.journal) == before + 1
+
+
+@BOTH
+async def test_a_full_cluster_is_told_as_such(site: Site, version: str) -> None:
+    from homeport.infra.error import Exhausted
+    from homeport.providers.nutanix.client import failed_task
+
+    prism = await site.verbs(version)
+    import dataclasses
+
+    huge = dataclasses.replace(await new_vm(prism), memory_bytes=64 << 40)
+    try:
+        task = await over(prism, await prism.create_vm(huge, str(uuid.uuid4())))
+        if task.status == "succeeded":
+            (vm,) = await prism.find_vms(name="one")
+            task = await over(prism, await prism.power_on(vm))
+        assert task.status == "failed"
+        assert isinstance(failed_task(task.error, task.codes, "VM one"), Exhausted)
+    except (Exhausted, Rejected) as refused:
+        assert "memory" in refused.message.lower() or "host" in refused.message.lower()
+
+
+@BOTH
+async def test_wrong_credentials_are_denied_and_not_shown(site: Site, version: str) -> None:
+    del version
+    client = site.client(Credentials("admin", "wrong-secret", origin="Secret default/creds"))
+    with pytest.raises(Denied, match="Secret default/creds") as caught:
+        found = await __import__("homeport.providers.nutanix.prism.v4", fromlist=["probe_v4"]).probe_v4(client)
+        assert found is not None
+        await found.check()
+    assert "wrong-secret" not in str(caught.value)
+    assert "wrong-secret" not in repr(client.__dict__)
+
+
+async def test_an_untrusted_certificate_says_which_field_to_fill(site: Site) -> None:
+    client = site.client(reach=Reach())
+    with pytest.raises(Misconfigured, match="additionalTrustBundle"):
+        await client.call("GET", "/api/nutanix/v3/users/me")
+
+
+async def test_nobody_at_home_is_unreachable_and_the_breaker_opens(site: Site) -> None:
+    from homeport.infra.endpoint import Endpoint
+    from homeport.providers.nutanix.client import Client
+    from homeport.runtime.clock import SystemClock
+
+    client = Client(
+        "127.0.0.1", 1, Credentials("a", "b"), Endpoint("Prism Central 127.0.0.1:1", SystemClock()), reach=Reach()
+    )
+    for _ in range(5):
+        with pytest.raises(Unreachable, match="can't be reached"):
+            await client.call("GET", "/x")
+    with pytest.raises(Unreachable, match="next try in"):
+        await client.call("GET", "/x")
+    await client.close()
+
+
+async def test_an_expired_session_is_renewed_in_silence(site: Site) -> None:
+    prism = await site.verbs("v4")
+    await prism.check()
+    site.prism.sessions.end_all()
+    await prism.check()
+
+
+async def test_throttling_says_when_to_come_back(tmp_path: Path) -> None:
+    faults = parse_faults("faults:\n- match: {method: GET}\n  effect: {kind: throttle, retryAfter: 7}\n")
+    async with prism_site(tmp_path, faults) as site:
+        with pytest.raises(Throttled) as caught:
+            await site.client().call("GET", "/api/nutanix/v3/users/me")
+        assert caught.value.after == 7
+
+
+@BOTH
+async def test_what_is_not_there_is_missing_or_none(site: Site, version: str) -> None:
+    prism = await site.verbs(version)
+    assert await prism.vm(str(uuid.uuid4())) is None
+    assert await prism.tasks([str(uuid.uuid4())]) == []
+    await prism.delete_category(Category(str(uuid.uuid4()) if version == "v4" else "no/thing", "no", "thing"))
+    with pytest.raises((Missing, Rejected)):
+        vm = await new_vm(prism)
+        import dataclasses
+
+        await prism.create_vm(dataclasses.replace(vm, cluster_id=str(uuid.uuid4())), str(uuid.uuid4()))
