@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.api.meta import Resource
+from homeport.capi import pki
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Write
 from reconcile.core.provider import (
     C1,
     CONTROL_PLANE,
@@ -20,12 +26,6 @@ from reconcile.core.provider import (
     said,
     world,
 )
-
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
-from homeport.api.meta import Resource
-from homeport.capi import pki
-from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Write
 
 HOLD = {"finalizers": ["provider.example.com/hold"]}
 ENDPOINT = {"host": "10.0.0.1", "port": 6443}
@@ -132,7 +132,8 @@ async def test_a_waiting_cluster_names_the_object_it_waits_for() -> None:
         first = said(found, "Available")[2].split("\n")[0]
         assert first == "FakeCluster c1: subnet 'blue' not found on Prism Central pc"
         assert found.status.phase == "Provisioning"
-        assert outcome.wait is not None and outcome.wait.after is None
+        assert outcome.wait is not None
+        assert outcome.wait.after is None
 
 
 async def test_the_deepest_cause_is_said_with_the_object_it_is_on() -> None:
@@ -168,7 +169,8 @@ async def test_missing_references_are_named() -> None:
     async with world(cluster()) as w:
         outcome, found = await w.cluster()
         assert said(found, "InfrastructureReady") == ("False", "ObjectDoesNotExist", "FakeCluster c1 does not exist")
-        assert outcome.wait is not None and outcome.wait.message == "FakeCluster c1 does not exist"
+        assert outcome.wait is not None
+        assert outcome.wait.message == "FakeCluster c1 does not exist"
 
 
 async def test_without_control_plane_provider_a_node_of_a_control_plane_machine_initializes() -> None:
@@ -187,7 +189,7 @@ async def test_without_control_plane_provider_a_node_of_a_control_plane_machine_
 async def test_without_control_plane_provider_the_kubeconfig_is_made_from_the_authority() -> None:
     held = cluster(spec={"controlPlaneRef": None})
     async with world(held, infra()) as w:
-        outcome, _ = await w.cluster()
+        _outcome, _ = await w.cluster()
         with pytest.raises(NotFound):
             await w.client.get(pki.SECRET, Key("default", "c1-kubeconfig"))
         await pki.ensure(w.client, C1, owner=None, now=w.p.clock.now(), options=Write(field_manager="t"))
@@ -263,7 +265,8 @@ async def test_workers_go_before_the_control_plane_and_that_before_the_infrastru
 
         await _let_go(w, INFRA_CLUSTER, "c1")
         outcome = await w.p.reconcile(w.clusters, C1)
-        assert outcome.error is None and outcome.wait is None
+        assert outcome.error is None
+        assert outcome.wait is None
         with pytest.raises(NotFound):
             await w.client.get(Cluster, C1)
 

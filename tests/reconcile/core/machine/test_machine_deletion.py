@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.meta import Resource
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
 from reconcile.core.provider import (
     BOOTSTRAP,
     CONTROL_PLANE,
@@ -20,11 +25,6 @@ from reconcile.core.provider import (
     said,
     world,
 )
-
-from homeport.api.cluster.v1beta2 import Cluster, Machine
-from homeport.api.meta import Resource
-from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch
 
 POD = Resource("", "v1", "Pod", "pods")
 HOLD = {"finalizers": ["provider.example.com/hold"]}
@@ -100,7 +100,8 @@ async def test_everything_goes_one_after_the_other_and_the_machine_last() -> Non
         assert (await w.workload.get(NODE, Key("", "n1")))["spec"]["unschedulable"]
         await let_go(w, BOOTSTRAP)
         outcome = await w.p.reconcile(w.machines, M1)
-        assert outcome.error is None and outcome.wait is None
+        assert outcome.error is None
+        assert outcome.wait is None
         with pytest.raises(NotFound):
             await w.client.get(Machine, M1)
         with pytest.raises(NotFound):
@@ -125,7 +126,8 @@ async def test_hooks_hold_the_machine_before_the_drain_and_before_the_end() -> N
         outcome, found = await w.machine()
         assert said(found, "Deleting")[1] == "WaitingForPreDrainHook"
         assert "(of backup)" in said(found, "Deleting")[2]
-        assert outcome.wait is not None and outcome.wait.after is None
+        assert outcome.wait is not None
+        assert outcome.wait.after is None
         await w.client.patch(Machine, M1, MergePatch({"metadata": {"annotations": {names[0]: None}}}))
         _, found = await w.machine()
         assert said(found, "Deleting")[1] == "DrainingNode"
@@ -160,7 +162,8 @@ async def test_a_drain_names_the_pod_and_the_budget_that_hold_it() -> None:
             "draining Node n1: Pod default/db-0 can't be evicted: it would violate a disruption budget"
         )
         assert "keep-two" in message
-        assert outcome.wait is not None and outcome.wait.after is not None
+        assert outcome.wait is not None
+        assert outcome.wait.after is not None
         assert found.status.deletion.node_drain_start_time
 
 
@@ -254,7 +257,9 @@ async def test_without_connection_the_drain_says_so_and_the_timeout_still_counts
         await w.client.delete(Machine, M1)
         outcome, found = await w.machine()
         assert "there is no connection to the workload cluster" in said(found, "Deleting")[2]
-        assert outcome.wait is not None and outcome.wait.after is not None and 55 < outcome.wait.after <= 60
+        assert outcome.wait is not None
+        assert outcome.wait.after is not None
+        assert 55 < outcome.wait.after <= 60
 
 
 async def test_nothing_is_drained_when_the_whole_cluster_goes() -> None:
@@ -296,4 +301,5 @@ async def test_a_node_that_can_not_be_deleted_holds_the_machine_for_its_timeout_
         await w.client.delete(Machine, M1)
         outcome, found = await w.machine()
         assert said(found, "Deleting")[1] == "DeletingNode"
-        assert outcome.wait is not None and outcome.wait.after == 2.0
+        assert outcome.wait is not None
+        assert outcome.wait.after == 2.0

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from homeport.api.cluster.v1beta2 import Machine
+from homeport.client.protocol import Key
 from reconcile.core.provider import (
     BOOTSTRAP,
     INFRA_MACHINE,
@@ -19,9 +22,6 @@ from reconcile.core.provider import (
     said,
     world,
 )
-
-from homeport.api.cluster.v1beta2 import Machine
-from homeport.client.protocol import Key
 
 _READY: dict[str, dict[str, Any]] = {
     "v1beta1": {"ready": True},
@@ -92,7 +92,8 @@ async def test_bootstrap_data_alone_makes_it_provisioning() -> None:
     async with world(cluster(), machine(), config, foreign(INFRA_MACHINE, "m1")) as w:
         outcome, found = await w.machine()
         assert found.status.phase == "Provisioning"
-        assert outcome.wait is not None and outcome.wait.reason == "WaitingForInfrastructure"
+        assert outcome.wait is not None
+        assert outcome.wait.reason == "WaitingForInfrastructure"
         assert said(found, "InfrastructureReady") == ("False", "NotReady", "FakeMachine m1 is not provisioned yet")
 
 
@@ -108,7 +109,8 @@ async def test_what_is_missing_or_not_installed_is_named() -> None:
     async with world(cluster(), machine(), foreign(BOOTSTRAP, "m1")) as w:
         outcome, found = await w.machine()
         assert said(found, "InfrastructureReady") == ("False", "ObjectDoesNotExist", "FakeMachine m1 does not exist")
-        assert outcome.wait is not None and outcome.wait.after is None  # its coming wakes us
+        assert outcome.wait is not None
+        assert outcome.wait.after is None
     odd = machine(spec={"infrastructureRef": {"apiGroup": "nobody.example.com", "kind": "Thing", "name": "x"}})
     async with world(cluster(), odd, foreign(BOOTSTRAP, "m1")) as w:
         outcome, found = await w.machine()
@@ -141,7 +143,7 @@ async def test_a_machine_without_maker_belongs_to_its_cluster() -> None:
     bare = machine(metadata={"finalizers": [], "labels": {"cluster.x-k8s.io/cluster-name": "c1"}})
     made = machine("m2", metadata={"labels": {"cluster.x-k8s.io/set-name": "s"}})
     async with world(cluster(), bare, made) as w:
-        outcome, found = await w.machine()
+        _outcome, found = await w.machine()
         assert [(r.kind, r.name, r.controller) for r in found.metadata.owner_references] == [("Cluster", "c1", None)]
         assert found.metadata.finalizers == ["machine.cluster.x-k8s.io"]
         _, other = await w.machine(Key("default", "m2"))
@@ -160,7 +162,8 @@ async def test_a_paused_machine_is_left_alone() -> None:
 async def test_a_machine_without_cluster_waits_for_it() -> None:
     async with world(machine()) as w:
         outcome, _ = await w.machine()
-        assert outcome.wait is not None and outcome.wait.message == "Cluster c1 does not exist"
+        assert outcome.wait is not None
+        assert outcome.wait.message == "Cluster c1 does not exist"
 
 
 # -- the Node --------------------------------------------------------------------------------------------------------
@@ -177,7 +180,8 @@ async def test_the_node_is_found_by_provider_id_and_told_about_its_machine() -> 
         await w.connect(node(spec={"taints": taints}), node("other", spec={"providerID": "fake://m2"}))
         outcome, found = await w.machine()
         assert outcome.error is None
-        assert found.status.node_ref is not None and found.status.node_ref.name == "n1"
+        assert found.status.node_ref is not None
+        assert found.status.node_ref.name == "n1"
         assert found.status.node_info.kubelet_version == "v1.30.0"
         assert found.status.phase == "Running"
         assert said(found, "Ready")[:2] == ("True", "Ready")
@@ -228,7 +232,9 @@ async def test_a_machine_is_available_after_its_min_ready_seconds() -> None:
         await w.connect(node())
         outcome, found = await w.machine()
         assert said(found, "Available")[:2] == ("False", "WaitingForMinReadySeconds")
-        assert outcome.wait is not None and outcome.wait.after is not None and 98 < outcome.wait.after <= 100
+        assert outcome.wait is not None
+        assert outcome.wait.after is not None
+        assert 98 < outcome.wait.after <= 100
 
 
 async def test_certificate_expiry_comes_from_the_configuration_of_control_plane_machines() -> None:
