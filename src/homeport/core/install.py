@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.capi.capi import Capi
-from homeport.core import cluster, drainrule, machine, machinedeployment, machineset
+from homeport.core import cluster, drainrule, machine, machinedeployment, machinehealthcheck, machineset
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -13,6 +13,7 @@ def install(manager: Manager, capi: Capi) -> None:
     machine.install(manager, capi)
     machineset.install(manager, capi)
     machinedeployment.install(manager, capi)
+    machinehealthcheck.install(manager, capi)
 
 
 def register(hooks: Hooks) -> None:
@@ -21,4 +22,5 @@ def register(hooks: Hooks) -> None:
     machine.register(hooks)
     machineset.register(hooks)
     machinedeployment.register(hooks)
+    machinehealthcheck.register(hooks)
     drainrule.register(hooks)

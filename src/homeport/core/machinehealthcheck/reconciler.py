@@ -1,0 +1,212 @@
+"""MachineHealthCheck: looks at Machines and their Nodes, marks the unhealthy, and leaves the rest to their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineHealthCheck
+from homeport.capi import name, summary
+from homeport.capi.capi import Capi
+from homeport.capi.ownership import ensure_owner, owner_reference
+from homeport.capi.paused import has_annotation, is_paused, paused_condition
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.core.index import by_cluster
+from homeport.core.machinehealthcheck import mark
+from homeport.core.machinehealthcheck.budget import Budget, weigh
+from homeport.core.machinehealthcheck.check import Healthy, Target, Undecided, Unhealthy, Verdict, check
+from homeport.core.machinehealthcheck.external import External
+from homeport.machinery import condition
+from homeport.machinery.selector import from_label_selector
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+MANAGER = "homeport-machinehealthcheck"
+RESTRICTED = "RemediationRestricted"
+MARKED = "MachineMarkedUnhealthy"
+# Templates and requests of external remediation are not watched: their kinds follow no contract that we could go by.
+_EXTERNAL_SECONDS = 30.0
+
+
+class CheckScope(Scope[MachineHealthCheck]):
+    def __init__(self, check: MachineHealthCheck, cluster: Cluster | None) -> None:
+        super().__init__(check)
+        self.cluster = cluster
+        self.trouble = ""
+
+    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+        """The reconciler fills in the status itself; what went wrong is told by event."""
+        return None
+
+
+class CheckReconciler(Reporting):
+    condition = name.Condition.REMEDIATION_ALLOWED
+
+    def __init__(self, capi: Capi) -> None:
+        manager = capi.manager
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._remotes = capi.remotes
+        self.checks = manager.informers.get(MachineHealthCheck).cache
+        self._machines = manager.informers.get(Machine).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        self.of_cluster = by_cluster(self.checks)
+        self._machines_of = by_cluster(self._machines)
+        self._external = External(manager.client, self._write)
+        self._connected: dict[Key, float] = {}  # since when clusters can be asked
+
+    def connection_changed(self, cluster: Key) -> None:
+        if self._remotes.get(cluster) is None:
+            self._connected.pop(cluster, None)
+        else:
+            self._connected.setdefault(cluster, self.clock.now())
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        found = self.checks.get(key)
+        if found is None:
+            return None
+        cluster = self._clusters.get(Key(key.namespace, found.spec.cluster_name))
+        scope = CheckScope(found, cluster)
+        held = scope.object
+        held.status.conditions = paused_condition(
+            held.status.conditions,
+            cluster,
+            held,
+            now=rfc3339(self.clock.now()),
+            generation=held.metadata.generation,
+        )
+        if is_paused(cluster, found):
+            await self._store(scope)
+            return None
+        return await self.reported(scope, self._run(scope))
+
+    async def _run(self, scope: CheckScope) -> Wait | None:
+        if scope.deleting:
+            return None
+        if scope.cluster is None:
+            # The Cluster's coming wakes us.
+            return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
+        await self._hold_check(scope, scope.cluster)
+        targets = self._observe(scope, scope.cluster)
+        now = self.clock.now()
+        judged = [(each, check(each, scope.cluster, scope.object.spec.checks, now)) for each in targets]
+        healthy = sum(isinstance(verdict, Healthy) for _, verdict in judged)
+        budget = weigh(scope.object.spec.remediation.trigger_if, expected=len(targets), healthy=healthy)
+        self._report(scope, targets, healthy, budget)
+        again = await self._mark(scope, judged, budget)
+        left = [verdict.after for _, verdict in judged if isinstance(verdict, Undecided) and verdict.after is not None]
+        if again is not None:
+            left.append(again)
+        # Exactly when the first Machine's time is up; everything else wakes us.
+        return Wait("WatchingMachines", after=max(min(left), 0.001), quiet=True) if left else None
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _hold_check(self, scope: CheckScope, cluster: Cluster) -> None:
+        written = await ensure_owner(
+            self.client,
+            MachineHealthCheck,
+            scope.object,
+            owner_reference(cluster),
+            self._write,
+            labels={name.CLUSTER_NAME_LABEL: cluster.metadata.name},
+        )
+        scope.wrote(written)
+
+    def _observe(self, scope: CheckScope, cluster: Cluster) -> list[Target]:
+        where = key_of(cluster)
+        remote = self._remotes.get(where)
+        if remote is not None:
+            self._connected.setdefault(where, self.clock.now())
+        selector = from_label_selector(scope.object.spec.selector)
+        found: list[Target] = []
+        for machine in sorted(self._machines_of(where), key=lambda m: m.metadata.name):
+            labels = {**machine.metadata.labels, name.CLUSTER_NAME_LABEL: machine.spec.cluster_name}
+            skipped = name.SKIP_REMEDIATION in machine.metadata.annotations or has_annotation(machine)
+            if skipped or not selector.matches(labels):
+                continue
+            ref = machine.status.node_ref
+            node = remote.nodes.get(Key("", ref.name)) if remote is not None and ref is not None else None
+            found.append(Target(machine, node, remote is not None, self._connected.get(where)))
+        return found
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def _report(self, scope: CheckScope, targets: Sequence[Target], healthy: int, budget: Budget) -> None:
+        held = scope.object
+        status = held.status
+        status.expected_machines = len(targets)
+        status.current_healthy = healthy
+        status.remediations_allowed = budget.left
+        status.targets = [each.machine.metadata.name for each in targets]
+        status.observed_generation = held.metadata.generation
+        before = condition.find(status.conditions, name.Condition.REMEDIATION_ALLOWED)
+        status.conditions = summary.ordered(
+            condition.put(
+                status.conditions,
+                name.Condition.REMEDIATION_ALLOWED,
+                "True" if budget.allowed else "False",
+                name.Reason.REMEDIATION_ALLOWED if budget.allowed else name.Reason.TOO_MANY_UNHEALTHY,
+                budget.message,
+                now=rfc3339(self.clock.now()),
+                generation=held.metadata.generation,
+            )
+        )
+        if not budget.allowed and (before is None or before["status"] != "False"):
+            self.recorder.record(held, RESTRICTED, budget.message, warning=True)
+
+    async def _mark(self, scope: CheckScope, judged: Iterable[tuple[Target, Verdict]], budget: Budget) -> float | None:
+        """Writes what was found on the Machines. Seconds after which to try again what nobody tells us about."""
+        again: float | None = None
+        for target, verdict in judged:
+            machine = target.machine
+            if machine.metadata.deletion_timestamp:
+                continue  # it is being remediated, or nobody wants it
+            if isinstance(verdict, Healthy):
+                await self._mark_healthy(scope, machine)
+            elif isinstance(verdict, Unhealthy) and await self._mark_unhealthy(scope, machine, verdict, budget):
+                again = _EXTERNAL_SECONDS
+        return again
+
+    async def _mark_healthy(self, scope: CheckScope, machine: Machine) -> None:
+        ref = scope.object.spec.remediation.template_ref
+        if ref is not None:
+            await self._external.withdraw(ref, machine)
+        await self._write_conditions(machine, mark.healthy(machine, rfc3339(self.clock.now())))
+
+    async def _mark_unhealthy(self, scope: CheckScope, machine: Machine, verdict: Unhealthy, budget: Budget) -> bool:
+        """True: somebody else should remediate it and could not be asked."""
+        now = rfc3339(self.clock.now())
+        found = mark.unhealthy(machine, verdict, now)
+        ref = scope.object.spec.remediation.template_ref
+        failed = False
+        if budget.allowed and ref is not None:
+            reason, message = await self._external.request(ref, machine)
+            failed = reason != name.Reason.WAITING_FOR_REMEDIATION
+            found = mark.for_others(machine, found, reason, message, now)
+        elif budget.allowed:
+            found = mark.for_owner(machine, found, now)
+        if await self._write_conditions(machine, found):
+            text = f"MachineHealthCheck {scope.key.name}: {verdict.message}"
+            self.recorder.record(machine, MARKED, text, warning=True)
+        return failed
+
+    async def _write_conditions(self, machine: Machine, conditions: mark.Conditions) -> bool:
+        if conditions == machine.status.conditions:
+            return False
+        meta = machine.metadata
+        patch = {
+            "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
+            "status": {"conditions": summary.ordered(conditions)},
+        }
+        try:
+            await self.client.patch(Machine, key_of(machine), MergePatch(patch), self._write, subresource="status")
+        except NotFound:
+            return False
+        return True
+
+    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """Conditions say what is waited for. Errors alone become events."""
+        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
