@@ -148,8 +148,10 @@ def _parts(cls: type[msgspec.Struct]) -> tuple[_Part, ...]:
         factory = field.default_factory
         default = field.default if factory is msgspec.NODEFAULT else factory()
         struct = isinstance(default, msgspec.Struct)
-        needed = Needed() in getattr(hints[field.name], "__metadata__", ())
-        kept = needed and (struct or isinstance(default, int | float))
+        marks = getattr(hints[field.name], "__metadata__", ())
+        # Of texts only those that may be empty: of the others an empty one is no value.
+        empty_allowed = struct or isinstance(default, int | float) or (isinstance(default, str) and len(marks) == 1)
+        kept = Needed() in marks and empty_allowed
         parts.append(_Part(field.name, field.encode_name, default, kept, struct))
     return tuple(parts)
 
@@ -157,7 +159,7 @@ def _parts(cls: type[msgspec.Struct]) -> tuple[_Part, ...]:
 def wire(value: Any) -> Any:
     """The JSON of an object or a part of one, without the nested structs that nobody filled in.
 
-    A required number or struct is written though it is empty, since that is a value, if its struct is written at all.
+    What is required and may be empty is written though it is, since that is a value, if its struct is written at all.
     """
     if isinstance(value, msgspec.Struct):
         return _wire_struct(value)[0]
