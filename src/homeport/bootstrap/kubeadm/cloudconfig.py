@@ -14,14 +14,15 @@ _CONFIGURATION = {"init": "/run/kubeadm/kubeadm.yaml", "join": "/run/kubeadm/kub
 _PLACEHOLDER = File(
     f"{SUCCESS_FOLDER}/placeholder", "the folder is made for the sign of success\n", "root:root", "0640"
 )
-_PARTITION_TYPES = {
-    "Linux": "83",
-    "LinuxSwap": "82",
+# Hexadecimal codes. Those that look like numbers are given as numbers: older schemas of cloud-init know no others.
+_PARTITION_TYPES: dict[str, int | str] = {
+    "Linux": 83,
+    "LinuxSwap": 82,
     "LinuxRAID": "fd",
     "LVM": "8e",
     "Fat32": "0c",
     "NTFS": "07",
-    "LinuxExtended": "85",
+    "LinuxExtended": 85,
 }
 _USER = (
     ("name", "name"),
