@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from homeport.capi.definition import definitions
+from homeport.capi import definition as capi
+from homeport.providers.nutanix import definition as nutanix
 
 FOLDER = Path(__file__).resolve().parent.parent / "config/crds"
 
@@ -27,7 +28,7 @@ class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
 def render() -> dict[str, str]:
     """File name > content."""
     files = {}
-    for crd in definitions():
+    for crd in (*capi.definitions(), *nutanix.definitions()):
         name = f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[name] = "---\n" + yaml.dump(crd, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
     return files
