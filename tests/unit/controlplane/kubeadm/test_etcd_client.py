@@ -70,6 +70,8 @@ class World:
             yield EtcdClient(Channel(tunnel, node))
         finally:
             await stream.close()
+            served = [task for task in asyncio.all_tasks() if task.get_name() == f"etcd {node} for test"]
+            await asyncio.gather(*served)
 
 
 @pytest.fixture
