@@ -109,13 +109,14 @@ def complaint(obj: AnyObject) -> Complaint | None:
 
 
 def _wrong(found: Mapping[str, Any]) -> bool:
-    """False, and supposed to be True. Negative ones report work in progress, not what holds it up."""
-    return found.get("status") == "False" and found["type"] not in NEGATIVE
+    """Not True, and supposed to be. Negative ones report work in progress, not what holds it up."""
+    return found.get("status") in ("False", "Unknown") and found["type"] not in NEGATIVE
 
 
 def _waits(found: Mapping[str, Any]) -> bool:
+    """What nobody knows yet is waited for, and better than nothing where no one else knows more."""
     reason = str(found.get("reason") or "")
-    return reason in _WAITING or reason.startswith("WaitingFor")
+    return found.get("status") == "Unknown" or reason in _WAITING or reason.startswith("WaitingFor")
 
 
 def _spoken(found: Mapping[str, Any]) -> str:
