@@ -175,6 +175,9 @@ class Remotes:
                 try:
                     with structlog.contextvars.bound_contextvars(cluster=str(key)):
                         await self._step(key)
+                except Exception:  # one cluster must not end the connections to all others
+                    log.exception("a look at a cluster failed", cluster=str(key))
+                    self._queue.retry(key, at_least=PROBE_SECONDS)
                 finally:
                     self._queue.done(key)
 

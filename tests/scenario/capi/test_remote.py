@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.capi import kubeconfig
 from homeport.capi.remote import NODE, Remotes
+from homeport.client.errors import BadRequest, Unavailable
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.testing import Plane, definition, plane, virtual
 
@@ -323,5 +326,9 @@ async def test_a_client_that_is_there_can_be_attached() -> None:
         assert remotes.get(CLUSTER) is remote
         (found,) = remote.nodes.by("providerID", "x://1")
         assert "images" not in found["status"]
+        with pytest.raises(BadRequest, match="can't forward ports"):
+            await remote.port_forward("kube-system", "etcd", 2379)
         await remotes.close()
         assert remotes.get(CLUSTER) is None
+        with pytest.raises(Unavailable, match="default/prod is not connected"):
+            _ = remote.client
