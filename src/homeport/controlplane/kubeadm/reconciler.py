@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 
 import structlog
 
@@ -30,7 +31,7 @@ from homeport.controlplane.kubeadm.plan import plan
 from homeport.controlplane.kubeadm.rollout import next_moment
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.secret import Secrets
-from homeport.controlplane.kubeadm.status import fill
+from homeport.controlplane.kubeadm.status import fill, weight
 from homeport.controlplane.kubeadm.sync import Sync
 from homeport.controlplane.kubeadm.upkeep import UpkeepError, hold_coredns, hold_kube_proxy
 from homeport.controlplane.kubeadm.work import POLL_SECONDS, Worker
@@ -43,6 +44,7 @@ from homeport.runtime.reconciler import Phase, run_phases, whole
 log = structlog.get_logger(__name__)
 
 MANAGER = "homeport-kubeadm-control-plane"
+SETTLE_SECONDS = 2.0
 STABLE_SECONDS = 120.0  # etcd can't be watched: when all is well it is asked this often
 
 # What may go wrong with a workload cluster: told on the object, and tried again.
@@ -72,6 +74,7 @@ class KubeadmControlPlaneReconciler:
         self._expiry = Expiry(self.client, self._write)
         self._deletion = Deletion(capi, self.client, self._write, self._members, self._worker)
         self._told: dict[Key, str] = {}
+        self._unsaid: dict[Key, float] = {}  # since when there is news that was not written
 
     def attach(self, controller: Controller) -> None:
         """The controller that is woken by what this loop comes to look at."""
@@ -93,6 +96,7 @@ class KubeadmControlPlaneReconciler:
         kcp = self._kcps.get(key)
         if kcp is None:
             self._told.pop(key, None)
+            self._unsaid.pop(key, None)
             return None
         owner = owner_of_kind(kcp, Cluster.__resource__)
         cluster = self._clusters.get(Key(key.namespace, owner["name"])) if owner is not None else None
@@ -214,11 +218,14 @@ class KubeadmControlPlaneReconciler:
                 self._secrets.forget(scope.cluster_key)
                 self._inspection.forget(scope.cluster_key)
             return wait
-        moment = next_moment(scope.kcp, [each.machine for each in scope.owned], scope.now)
         if wait is None:
             unwell = any(not state.healthy for state in getattr(scope.findings.observed, "machines", ()))
-            after = POLL_SECONDS if unwell else STABLE_SECONDS
-            return Wait("Watching", "etcd is asked again now and then", after=min(after, moment or after), quiet=True)
+            moment = next_moment(scope.kcp, [each.machine for each in scope.owned], scope.now) or STABLE_SECONDS
+            after = min(moment, POLL_SECONDS if unwell else STABLE_SECONDS)
+            wait = Wait("Watching", "etcd is asked again now and then", after=after, quiet=True)
+        if scope.key in self._unsaid:
+            left = self._unsaid[scope.key] + SETTLE_SECONDS - scope.now
+            wait = replace(wait, after=min(left, wait.after if wait.after is not None else left))
         return wait
 
     def _tell(self, scope: ControlPlaneScope, wait: Wait | None) -> None:
@@ -238,9 +245,25 @@ class KubeadmControlPlaneReconciler:
         scope.findings.machines = [each.machine for each in scope.owned]
         fill(scope.kcp, scope.findings)
         problems = [each for each in await self._sync.report(scope) if each is not None]
-        await self._store(scope)
+        if not self._withheld(scope):
+            await self._store(scope)
         if problems:
             raise problems[0]
+
+    def _withheld(self, scope: ControlPlaneScope) -> bool:
+        """While Machines come up, what is said of them changes many times a second: only what lasts is written."""
+        before = self._kcps.get(scope.key)
+        # Nothing was said yet, and nothing has begun: that, too, often lasts no longer than a moment.
+        waiting = before is not None and not before.status.conditions and bool(scope.findings.blocked)
+        same = before is not None and (waiting or weight(before) == weight(scope.kcp))
+        if scope.deleting or not same or not scope.status_patch():
+            self._unsaid.pop(scope.key, None)
+            return False
+        since = self._unsaid.setdefault(scope.key, scope.now)
+        if scope.now - since >= SETTLE_SECONDS:
+            del self._unsaid[scope.key]
+            return False
+        return True
 
     def _note_paused(self, scope: ControlPlaneScope) -> None:
         status = scope.kcp.status

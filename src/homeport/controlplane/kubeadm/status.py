@@ -52,6 +52,7 @@ class Findings:
     deleting: Said | None = None
     in_progress: Remediation | None = None
     failed: str = ""  # the reconcile ended with an error
+    made: set[str] = field(default_factory=set)  # Machines that this very loop made: up to date by birth
 
 
 def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
@@ -64,7 +65,7 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status.replicas = len(machines)
     status.ready_replicas = _count(machines, findings, Condition.READY)
     status.available_replicas = _count(machines, findings, Condition.AVAILABLE)
-    status.up_to_date_replicas = sum(1 for each in machines if _is_true(each, findings, Condition.UP_TO_DATE))
+    status.up_to_date_replicas = _count(machines, findings, Condition.UP_TO_DATE)
     status.versions = versions_of(machines)
     if status.versions:
         status.version = status.versions[0].version
@@ -99,6 +100,19 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status.conditions.sort(key=lambda each: rank.get(str(each["type"]), len(rank) - 2))
 
 
+def weight(kcp: KubeadmControlPlane) -> tuple[object, ...]:
+    """What others act on: a change of it is written at once, a change of words can wait a moment."""
+    status = kcp.status
+    return (
+        [(each["type"], each["status"]) for each in status.conditions if each["type"] != Condition.MACHINES_READY],
+        (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas),
+        [(each.version, each.replicas) for each in status.versions],
+        status.initialization.control_plane_initialized,
+        status.observed_generation,
+        status.last_remediation,
+    )
+
+
 # -- counters ----------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +121,8 @@ def _said(machine: Machine, findings: Findings, kind: str) -> tuple[str, str, st
     for each in findings.conditions.get(machine.metadata.name, ()):
         if each.type == kind:
             return each.status, each.reason, each.message
+    if kind == Condition.UP_TO_DATE and machine.metadata.name in findings.made:
+        return "True", Reason.UP_TO_DATE, ""
     found = condition.find(machine.status.conditions, kind)
     return None if found is None else (str(found["status"]), str(found.get("reason")), str(found.get("message") or ""))
 
@@ -148,7 +164,7 @@ def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
     kind = Condition.AVAILABLE
     problems: list[str] = []
     if kcp.metadata.deletion_timestamp:
-        problems.append("the control plane is being deleted")
+        return Said(kind, "False", Reason.NOT_AVAILABLE, "the control plane is being deleted")
     if not kcp.status.initialization.control_plane_initialized:
         return Said(kind, "False", Reason.NOT_AVAILABLE, findings.blocked or _coming_up(findings))
     if findings.certificates is not None and findings.certificates.status != "True":
@@ -169,11 +185,9 @@ def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
 
 
 def _coming_up(findings: Findings) -> str:
-    observed = findings.observed
-    if observed is None or not observed.machines:
+    if not findings.machines:
         return findings.failed or "no Machine has been made yet"
-    first = observed.machines[0].name
-    return f"waiting for Machine {first} to initialise the cluster"
+    return f"waiting for Machine {findings.machines[0].metadata.name} to initialise the cluster"
 
 
 def _why_not(machines: Sequence[MachineState]) -> str:

@@ -96,7 +96,7 @@ class Worker:
             await self._prepare(scope)
         made = await self._maker.create(scope, template, action)
         scope.owned.append(Owned(made))
-        scope.findings.machines.append(made)
+        scope.findings.made.add(made.metadata.name)
         if action.remediation is not None:
             await self._note_remediation(scope, None)
         log.info("machine created", machine=made.metadata.name, first=action.first, domain=action.domain)
