@@ -65,8 +65,10 @@ class ChannelSession:
         finally:
             for task in (receiving, working):
                 task.cancel()
-            await asyncio.gather(receiving, working, return_exceptions=True)
-            await self._outbox.finish()
+            try:
+                await asyncio.gather(receiving, working, return_exceptions=True)
+            finally:
+                await self._outbox.finish()
 
     async def _work(self) -> None:
         for pair in self._pairs:

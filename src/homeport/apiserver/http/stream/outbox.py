@@ -20,20 +20,21 @@ class Outbox:
     def __init__(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         self._waiting = Inbox()
         self._write = write
-        self._task = asyncio.create_task(self._run(), name="writing to a stream's client")
+        self._task: asyncio.Task[None] | None = None
 
     async def put(self, message: bytes) -> None:
         """Waits while much is under way."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="writing to a stream's client")
         await self._waiting.put(message)
 
     async def finish(self) -> None:
         """Sends what is left, if the client takes it soon."""
         self._waiting.end()
+        if self._task is None:
+            return
         try:
-            async with asyncio.timeout(FLUSH_SECONDS):
-                await self._task
-        except TimeoutError:
-            pass  # the task was cancelled with it
+            await asyncio.wait([self._task], timeout=FLUSH_SECONDS)
         finally:
             self._task.cancel()
 

@@ -91,9 +91,11 @@ class SpdySession:
                 pair.task.cancel()
                 tasks.append(pair.task)
             self._forget(pair)
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.send(self.encoder.goodbye(self._last, status))
-        await self._outbox.finish()
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.send(self.encoder.goodbye(self._last, status))
+        finally:
+            await self._outbox.finish()
 
     # -- what comes --------------------------------------------------------------------------------------------
 

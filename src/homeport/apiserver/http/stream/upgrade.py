@@ -56,7 +56,7 @@ class Upgrades:
 
     def close(self) -> None:
         for task in list(self._open):
-            task.cancel()
+            _cancel(task)
 
     async def serve(self, exchange: Exchange, answer: Forward) -> StreamResponse:
         wanted = exchange.header(_UPGRADE).lower()
@@ -172,7 +172,9 @@ class _Idle:
 
 
 def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
+    """Once: what is being ended already is left to end in order."""
+    if not task.cancelling():
+        task.cancel()
 
 
 def listed(header: str) -> list[str]:
