@@ -223,10 +223,11 @@ class Writer:
         return await self._put(target, obj, expect=record.revision)
 
     async def _same_when_stored(self, target: Target, record: Record, obj: Json) -> bool:
-        """The other version has fields that the stored one lacks: a change of those alone is none."""
+        """The other version has fields and spellings that the stored one lacks: a change of those alone is none."""
         stored, before = await self._to_storage(target, obj), orjson.loads(record.value)
         for each in (stored, before):
-            each["metadata"].pop("managedFields", None)
+            for counted in ("managedFields", "generation"):
+                each["metadata"].pop(counted, None)
         return bool(stored == before)
 
     def _hold(self, target: Target, obj: Json, old: Json) -> None:

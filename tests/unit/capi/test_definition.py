@@ -17,7 +17,7 @@ from homeport.api.meta import ObjectMeta
 from homeport.capi.conversion import register
 from homeport.capi.definition import definitions
 from homeport.client.errors import Invalid
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import yaml
 from homeport.machinery.crd.check import check
 from homeport.runtime.testing import Plane, establish, plane
@@ -102,6 +102,29 @@ async def test_an_object_lives_in_both_versions() -> None:
         again = await p.client.get(cluster.Machine, key)
         assert again.spec.deletion.node_drain_timeout_seconds == 1200
         assert again.spec.min_ready_seconds == 7
+
+
+async def test_applying_an_older_manifest_again_changes_nothing() -> None:
+    manifest = {
+        "apiVersion": "cluster.x-k8s.io/v1beta1",
+        "kind": "Machine",
+        "metadata": {"name": "m", "namespace": "default"},
+        "spec": {
+            "clusterName": "c",
+            "bootstrap": {"dataSecretName": "s"},
+            "nodeDrainTimeout": "10m",
+            "infrastructureRef": {"apiVersion": f"{REF['apiGroup']}/v1beta1", "kind": "DevMachine", "name": "m"},
+        },
+    }
+    async with plane() as p:
+        served(p)
+        await establish(p.client, *(crd for crd in definitions() if crd["spec"]["names"]["kind"] == "Machine"))
+        kind, gitops = cluster_v1beta1.Machine.__resource__, Write(field_manager="gitops")
+        first = await p.client.apply(manifest, gitops, kind=kind)
+        again = await p.client.apply(manifest, gitops, kind=kind)
+        assert again.resource_version == first.resource_version
+        stored = await p.client.get(cluster.Machine, Key("default", "m"))
+        assert stored.metadata.annotations == {}
 
 
 async def test_typed_objects_are_written_without_parts_that_nobody_filled_in() -> None:
