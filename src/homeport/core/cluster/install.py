@@ -10,6 +10,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.pki import SECRET, secret_name
 from homeport.client.protocol import Key, Query
+from homeport.core import pace
 from homeport.core.cluster.reconciler import ClusterReconciler
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
@@ -20,6 +21,7 @@ def install(manager: Manager, capi: Capi, *, topology_hooks: bool = False, worke
     reconciler = ClusterReconciler(capi, topology_hooks=topology_hooks)
     controller = Controller("cluster", Cluster, reconciler, workers=workers, clock=manager.clock)
     reconciler.controller = controller
+    reconciler.pace = pace.SECONDS
     for kind in (Machine, MachineSet, MachineDeployment, MachinePool):
         controller.map(kind, _cluster_of, predicate=_news)
     controller.map(metadata_only(SECRET), _authority_of, query=Query(labels=CLUSTER_NAME_LABEL))

@@ -27,20 +27,21 @@ from homeport.core.cluster.part import parts
 from homeport.core.cluster.scope import ClusterScope
 from homeport.core.index import by_cluster
 from homeport.core.machine.observed import Connection
+from homeport.core.pace import Paced
 from homeport.core.related import Related, hold_related, observe_related
 from homeport.core.timer import sooner
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Scope
 
 MANAGER = "homeport-cluster"
 # A user's own authority need not have the label by which Secrets are watched.
 _CA_SECONDS = 30.0
 
 
-class ClusterReconciler(Reporting):
+class ClusterReconciler(Paced):
     condition = Condition.AVAILABLE
     controller: Controller  # set when it is made
 
@@ -61,12 +62,13 @@ class ClusterReconciler(Reporting):
     async def reconcile(self, key: Key) -> Wait | None:
         cluster = self._clusters.get(key)
         if cluster is None:
+            self.forget(key)
             return None
         scope = ClusterScope(cluster)
         if is_paused(cluster, cluster):
             return await self._report_paused(scope)
         wait = await self.reported(scope, self._run(scope))
-        return sooner(wait, scope.timer)
+        return sooner(sooner(wait, scope.timer), scope.later)
 
     async def _run(self, scope: ClusterScope) -> Wait | None:
         await self._observe(scope)

@@ -5,23 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.capi.name import Condition
 from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
+from homeport.core.pace import PacedScope, turned
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
+
+_AWAITED = (Condition.AVAILABLE, Condition.CONTROL_PLANE_INITIALIZED, Condition.DELETING, Condition.PAUSED)
 
 
-class ClusterScope(Scope[Cluster]):
+class ClusterScope(PacedScope[Cluster]):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
+        self._before = cluster.status
         self.seen = Observed(
             infrastructure=Related(cluster.spec.infrastructure_ref),
             control_plane=Related(cluster.spec.control_plane_ref),
         )
         self.timer: Wait | None = None  # when the status changes by the passing of time alone
         self.released = False  # nothing is left, not even an object to report on
+
+    @property
+    def urgent(self) -> bool:
+        """Providers wait for flags and failure domains; people for the rest of these."""
+        before, after = self._before, self.object.status
+        return (
+            before.initialization != after.initialization
+            or before.failure_domains != after.failure_domains
+            or (before.phase != after.phase and after.phase not in ("Pending", "Provisioning"))
+            or turned(before.conditions, after.conditions, _AWAITED)
+        )
 
     def status_patch(self) -> dict[str, Any]:
         return {} if self.released else super().status_patch()

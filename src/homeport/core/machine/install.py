@@ -10,6 +10,7 @@ from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.name import DEPLOYMENT_NAME_LABEL, REVISION
 from homeport.client.protocol import Key
+from homeport.core import pace
 from homeport.core.index import PROVIDER_ID, ensure_index, keys_of
 from homeport.core.machine.follow import Followers
 from homeport.core.machine.node import Propagation
@@ -25,6 +26,7 @@ def install(manager: Manager, capi: Capi, *, also: Propagation | None = None, wo
     reconciler = MachineReconciler(capi, also=also)
     controller = Controller("machine", Machine, reconciler, workers=workers, clock=manager.clock)
     reconciler.controller = controller
+    reconciler.pace = pace.SECONDS
     machines = manager.informers.get(Machine).cache
     ensure_index(machines, PROVIDER_ID, lambda m: (m.spec.provider_id,) if m.spec.provider_id else ())
 

@@ -28,12 +28,13 @@ from homeport.core.machine.removal import Removal
 from homeport.core.machine.scope import MachineScope
 from homeport.core.machine.uptodate import outdated
 from homeport.core.machine.workload import NODE
+from homeport.core.pace import Paced
 from homeport.core.related import Related, hold_related, observe_related
 from homeport.core.timer import sooner
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +42,7 @@ MANAGER = "homeport-machine"
 _SET = (name.GROUP, "MachineSet")
 
 
-class MachineReconciler(Reporting):
+class MachineReconciler(Paced):
     condition = name.Condition.READY
     controller: Controller  # set when it is made
 
@@ -61,13 +62,14 @@ class MachineReconciler(Reporting):
         machine = self._machines.get(key)
         if machine is None:
             self.removal.forget(key)
+            self.forget(key)
             return None
         cluster = self._clusters.get(Key(key.namespace, machine.spec.cluster_name))
         scope = MachineScope(machine, cluster)
         if is_paused(cluster, machine):
             return await self._report_paused(scope)
         wait = await self.reported(scope, self._run(scope))
-        return sooner(wait, scope.timer)
+        return sooner(sooner(wait, scope.timer), scope.later)
 
     async def _run(self, scope: MachineScope) -> Wait | None:
         if scope.seen.cluster is None and not scope.deleting:

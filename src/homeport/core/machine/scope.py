@@ -5,18 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.capi.name import Condition
 from homeport.client.protocol import Key
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.status import report
+from homeport.core.pace import PacedScope, turned
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
+
+_AWAITED = (
+    Condition.READY,
+    Condition.AVAILABLE,
+    Condition.UP_TO_DATE,
+    Condition.NODE_HEALTHY,
+    Condition.DELETING,
+    Condition.PAUSED,
+)
 
 
-class MachineScope(Scope[Machine]):
+class MachineScope(PacedScope[Machine]):
     def __init__(self, machine: Machine, cluster: Cluster | None) -> None:
         super().__init__(machine)
+        self._before = machine.status
         self.seen = Observed(
             cluster=cluster,
             bootstrap=Related(machine.spec.bootstrap.config_ref),
@@ -28,6 +39,16 @@ class MachineScope(Scope[Machine]):
     @property
     def cluster_key(self) -> Key:
         return Key(self.object.metadata.namespace, self.object.spec.cluster_name)
+
+    @property
+    def urgent(self) -> bool:
+        """Whoever made it counts Nodes and readiness; what providers wait for stands in the spec."""
+        before, after = self._before, self.object.status
+        return (
+            before.node_ref != after.node_ref
+            or before.deletion != after.deletion
+            or turned(before.conditions, after.conditions, _AWAITED)
+        )
 
     def status_patch(self) -> dict[str, Any]:
         return {} if self.released else super().status_patch()
