@@ -14,6 +14,7 @@ _VERBS = {
     "backup": "write everything to one file, while it runs",
     "restore": "put a backup in place",
     "sim": "simulate infrastructure, for your own clients too",
+    "rollout": "look after rollouts: status, history, pause, resume, restart, undo",
     "version": "print the version",
 }
 
