@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from homeport.api.description import describe
 from homeport.api.meta import Object
 from homeport.api.schema import (
     Atomic,
@@ -61,6 +62,9 @@ def _struct(cls: type[msgspec.Struct], *, skip: frozenset[str] = frozenset()) ->
     hints = get_type_hints(cls, include_extras=True)
     fields = {f.encode_name: hints[f.name] for f in msgspec.structs.fields(cls) if f.name not in skip}
     schema = _object(fields)
+    for name, part in schema["properties"].items():
+        if "description" not in part and (said := describe(cls.__name__, name)):
+            part["description"] = said
     if text := cls.__dict__.get("__doc__"):
         schema["description"] = " ".join(text.split())
     for mark in getattr(cls, "__schema__", ()):

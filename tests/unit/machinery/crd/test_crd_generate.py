@@ -45,8 +45,9 @@ class Spec(Model):
     when: Time | None = None
     raw: Raw = None
     free: Annotated[dict[str, Any], Preserve()] = {}
-    labels: dict[str, str] = {}
-    names: Annotated[list[Annotated[str, Size(1)]], Size(None, 3), ListType("set")] = []
+    tags: dict[str, str] = {}
+    paused: bool | None = None
+    words: Annotated[list[Annotated[str, Size(1)]], Size(None, 3), ListType("set")] = []
     parts: Annotated[list[Inner], ListType("map", ("a",))] = []
     part: Inner = msgspec.field(default_factory=Inner)
     odd_name: str = msgspec.field(default="", name="oddNAME")
@@ -88,9 +89,10 @@ FIELDS: list[tuple[str, Any]] = [
     ("when", {"type": "string", "format": "date-time"}),
     ("raw", {"x-kubernetes-preserve-unknown-fields": True}),
     ("free", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
-    ("labels", {"type": "object", "additionalProperties": {"type": "string"}}),
+    ("tags", {"type": "object", "additionalProperties": {"type": "string"}}),
+    ("paused", {"type": "boolean", "description": "Whether the object is left alone."}),
     (
-        "names",
+        "words",
         {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 3, "x-kubernetes-list-type": "set"},
     ),
     (
