@@ -38,12 +38,17 @@ def crds() -> list[dict[str, Any]]:
 class Bench:
     """A plane without a running manager, and a workload cluster beside it."""
 
-    def __init__(self, plane: Plane, workload: EmbeddedServer) -> None:
+    def __init__(self, plane: Plane, workload: EmbeddedServer | None = None, capi: Capi | None = None) -> None:
         self.plane = plane
         self.client = plane.client
-        self.workload = workload
-        self.capi = Capi.make(plane.manager)
+        self._workload = workload
+        self.capi = capi or Capi.make(plane.manager)
         self.reconciler = KubeadmConfigReconciler(plane.manager, self.capi)
+
+    @property
+    def workload(self) -> EmbeddedServer:
+        assert self._workload is not None
+        return self._workload
 
     async def cluster(
         self, *, provisioned: bool = True, initialized: bool = False, managed: bool = False, paused: bool = False
