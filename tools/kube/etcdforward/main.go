@@ -1,7 +1,7 @@
 // Asks etcd in a Pod for its members and its state, through ports forwarded by the API server: client-go's plain SPDY
 // under etcd's own client, which is how control plane providers written in Go do it. Prints JSON.
 //
-//	etcdforward -kubeconfig FILE -pod NAME -ca FILE -identity FILE [-n NAMESPACE] [-port 2379] [-websocket]
+//	etcdforward -kubeconfig FILE -pod NAME -ca FILE -identity FILE [-n NAMESPACE] [-host 127.0.0.1] [-port 2379] [-websocket]
 package main
 
 import (
@@ -30,9 +30,9 @@ import (
 )
 
 type options struct {
-	kubeconfig, namespace, pod, ca, identity string
-	port                                     int
-	websocket                                bool
+	kubeconfig, namespace, pod, host, ca, identity string
+	port                                           int
+	websocket                                      bool
 }
 
 // A data stream that passes for a connection. Each has a session of its own, closed with it.
@@ -113,7 +113,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	endpoint := fmt.Sprintf("127.0.0.1:%d", o.port)
+	endpoint := fmt.Sprintf("%s:%d", o.host, o.port)
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   []string{endpoint},
 		DialTimeout: 20 * time.Second,
@@ -151,6 +151,7 @@ func main() {
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "")
 	flag.StringVar(&o.namespace, "n", "kube-system", "")
 	flag.StringVar(&o.pod, "pod", "", "")
+	flag.StringVar(&o.host, "host", "127.0.0.1", "what etcd's certificate names")
 	flag.StringVar(&o.ca, "ca", "", "PEM of etcd's authority")
 	flag.StringVar(&o.identity, "identity", "", "PEM of a client's key and certificate")
 	flag.IntVar(&o.port, "port", 2379, "")
