@@ -44,9 +44,21 @@ def read_losses(annotation: str) -> list[Loss] | Json:
         raise ValueError(f"annotation {ANNOTATION} is no JSON: {error}") from None
     if isinstance(found, dict):
         return found
-    if isinstance(found, list) and all(isinstance(loss, dict) and isinstance(loss.get("at"), list) for loss in found):
+    if isinstance(found, list) and all(_is_loss(loss) for loss in found):
         return found
     raise ValueError(f"annotation {ANNOTATION} can't be read: remove it")
+
+
+def _is_loss(found: Any) -> bool:
+    """Anybody may write annotations: nothing is taken from one that conversion would not have put there."""
+    path = found.get("at") if isinstance(found, dict) else None
+    return (
+        isinstance(path, list)
+        and bool(path)
+        and isinstance(path[0], str)
+        and path[0] not in _PARTS
+        and all(isinstance(step, str | dict) for step in path)
+    )
 
 
 def render_losses(losses: Sequence[Loss]) -> str:

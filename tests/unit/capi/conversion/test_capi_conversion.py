@@ -345,9 +345,21 @@ def test_what_is_no_duration_is_refused_by_name() -> None:
         convert(obj("Machine", "v1beta1", ("spec.nodeDrainTimeout", "soon")), "v1beta2")
 
 
-def test_a_damaged_annotation_is_named() -> None:
+DAMAGED = [
+    "{",
+    "7",
+    "[7]",
+    "[{}]",
+    '[{"at": []}]',
+    '[{"at": [1], "is": 2}]',
+    '[{"at": ["metadata", "labels"], "is": {}}]',
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_annotation_is_named(text: str) -> None:
     old = obj("Machine", "v1beta1")
-    old["metadata"]["annotations"] = {ANNOTATION: "{"}
+    old["metadata"]["annotations"] = {ANNOTATION: text}
     with pytest.raises(ValueError, match=ANNOTATION):
         convert(old, "v1beta2")
 
