@@ -47,9 +47,7 @@ class _Execution:
 
     def _run(self, nodes: list[Node], dot: Any) -> None:
         for node in nodes:
-            self._steps += 1
-            if self._steps > _MOST_STEPS:
-                raise TemplateError(node.line, "the template does not come to an end")
+            self._step(node.line)
             if node.kind == "text":
                 self._emit(node.text, node.line)
             elif node.kind == "break":
@@ -84,6 +82,7 @@ class _Execution:
         looped = False
         for key, item in _items(value, node.line):
             looped = True
+            self._step(node.line)
             mark = len(self._variables)
             self._variables += zip(names, ((key, item) if len(names) == 2 else (item,)), strict=False)
             try:
@@ -96,6 +95,11 @@ class _Execution:
                 del self._variables[mark:]
         if not looped:
             self._run(node.otherwise, dot)
+
+    def _step(self, line: int) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise TemplateError(line, "the template does not come to an end")
 
     def _emit(self, text: str, line: int) -> None:
         self._size += len(text.encode())
