@@ -32,6 +32,7 @@ run: setup ## start the plane with simulated infrastructure in the foreground (C
 
 test: check ## lint, types, layers, then every test that this machine can run
 	@tools/kube/build || test $$? -eq 3
+	@tools/cloudinit/install > /dev/null || test $$? -eq 3
 	@tools/prism/build || test $$? -eq 3
 	@$(BIN)/python -m pytest -n 2
 

@@ -12,7 +12,7 @@ from homeport.machinery.gotemplate.parse import Node, Operand, Pipeline, parse
 from homeport.machinery.gotemplate.printf import shown
 
 _MISSING = object()  # a key that a map has not: Go prints it in its own way
-_MOST_STEPS = 1_000_000
+_MOST_STEPS = 100_000
 
 
 def render(source: str, values: Mapping[str, Any], *, limit: int = 0) -> str:
