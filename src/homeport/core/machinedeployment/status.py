@@ -93,7 +93,7 @@ def _verdicts(deployment: MachineDeployment, seen: Seen, machines: Sequence[Mach
         Condition.SCALING_UP: up,
         Condition.SCALING_DOWN: down,
         Condition.MACHINES_READY: replica.machines_ready(machines),
-        Condition.MACHINES_UP_TO_DATE: replica.machines_up_to_date(machines, now),
+        Condition.MACHINES_UP_TO_DATE: replica.machines_up_to_date(machines),
         Condition.REMEDIATING: replica.remediating(machines, by="MachineDeployment"),
         Condition.DELETING: deletion(machines, slow, deleting=deleting),
     }

@@ -16,7 +16,6 @@ from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 
 LATE_SECONDS = 15 * 60.0  # a deletion that takes longer is worth a word
-_YOUNG_SECONDS = 10.0  # so long nobody expects a new Machine to say whether it is up to date
 _NAMES = 3
 
 
@@ -114,20 +113,18 @@ def machines_ready(machines: Sequence[Machine]) -> Verdict:
     )
 
 
-def machines_up_to_date(machines: Sequence[Machine], now: float) -> Verdict:
-    """Machines that were made a moment ago need not say yet whether they are up to date."""
-    telling = [m for m in machines if condition.find(m.status.conditions, Condition.UP_TO_DATE) or _old(m, now)]
+def machines_up_to_date(machines: Sequence[Machine], *, rolled_out: bool = True) -> Verdict:
+    """Of those that say it: one that was made a moment ago need not yet. `rolled_out`: there is a MachineDeployment to
+    compare them with; without one, Machines are up to date as they are."""
+    if machines and not rolled_out:
+        return Verdict("True", Reason.UP_TO_DATE)
+    telling = [m for m in machines if condition.find(m.status.conditions, Condition.UP_TO_DATE)]
     return _together(
-        telling,
+        telling or machines,
         Condition.UP_TO_DATE,
         Condition.MACHINES_UP_TO_DATE,
         summary.UP_TO_DATE,
     )
-
-
-def _old(machine: Machine, now: float) -> bool:
-    created = machine.metadata.creation_timestamp
-    return bool(created) and now - parse_time(created or "") > _YOUNG_SECONDS
 
 
 def remediating(machines: Sequence[Machine], *, by: str) -> Verdict:

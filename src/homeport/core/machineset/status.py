@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
 from homeport.capi import summary
 from homeport.capi.name import Condition, Reason
+from homeport.capi.ownership import controller_of
 from homeport.core.machineset import replica
 from homeport.core.verdict import Verdict
 from homeport.machinery import condition
@@ -73,7 +74,7 @@ def _verdicts(
         down = replica.scaling_down(current, wanted, deleting=deleting, slow=slow)
     return {
         Condition.MACHINES_READY: replica.machines_ready(machines),
-        Condition.MACHINES_UP_TO_DATE: replica.machines_up_to_date(machines, now),
+        Condition.MACHINES_UP_TO_DATE: replica.machines_up_to_date(machines, rolled_out=_rolled_out(machine_set)),
         Condition.SCALING_UP: up,
         Condition.SCALING_DOWN: down,
         Condition.REMEDIATING: replica.remediating(machines, by="MachineSet"),
@@ -89,3 +90,8 @@ def deletion(machines: Sequence[Machine], slow: str, *, deleting: bool) -> Verdi
     names = replica.listed(m.metadata.name for m in machines)
     text = f"deleting {len(machines)} Machine{'s' if len(machines) > 1 else ''}: {names}"
     return Verdict("True", Reason.DELETING, f"{text}; {slow}" if slow else text)
+
+
+def _rolled_out(machine_set: MachineSet) -> bool:
+    found = controller_of(machine_set)
+    return found is not None and found["kind"] == "MachineDeployment"
