@@ -93,7 +93,8 @@ async def _carry_out(machine: Machine, data: UserData, joined: Joined, bootstrap
         say(f"{reader}: no user data")
         return
     k0s = K0s(machine, joined)
-    shell = Shell(machine.disk, machine.console, programs(machine, k0s, joined), {"HOME": "/root", "PATH": "/usr/bin"})
+    environment = {"HOME": "/root", "PATH": "/usr/bin"}
+    shell = Shell(machine.disk, machine.console, programs(machine, k0s, joined), environment, machine.programs)
     if reader == "ignition" and data.kind == "ignition":
         try:
             await run_ignition(data.config, shell)
@@ -200,8 +201,10 @@ def programs(machine: Machine, k0s: K0s, joined: Joined) -> Mapping[str, Program
         return Ran()
 
     async def curl(call: Invocation) -> Ran:
-        """Nothing is fetched: the simulated network ends at its own hosts. The installer of k0s is known."""
-        return Ran(0, "k0s-get\n" if any("get.k0s.sh" in each for each in call.args) else "")
+        """The installer of k0s is known."""
+        if any("get.k0s.sh" in each for each in call.args):
+            return Ran(0, "k0s-get\n")
+        return await TOOLS["curl"](call)
 
     own: dict[str, Program] = {
         "kubeadm": kubeadm(machine, joined),
@@ -220,12 +223,14 @@ def _install(machine: Machine, packages: list[str]) -> bool:
     for package in packages:
         found = _PACKAGE.fullmatch(package)
         if found is None:
+            machine.programs.add(package.partition("=")[0])
             continue
         version = found.group(2) or _repository_version(machine)
         if not version:
             machine.console.say(f"E: Unable to locate package {package}")
             return False
         machine.installed = version
+        machine.programs.update(("kubelet", "kubectl", "crictl"))
         machine.console.say(f"Setting up {found.group(1)} ({version})")
     return True
 

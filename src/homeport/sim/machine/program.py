@@ -96,11 +96,31 @@ async def _copy(call: Invocation) -> Ran:
 
 
 async def _chmod(call: Invocation) -> Ran:
-    names = [a for a in call.args[1:] if not a.startswith("-")]
+    names = [a for a in call.args[1:] if not a.startswith("-") or a == "-x"]
     for name in names[1:]:
         entry = call.shell.disk.entry(name)
         if entry is not None and re.fullmatch(r"[0-7]{3,4}", names[0]):
             entry.mode = int(names[0], 8)
+        elif entry is not None and re.fullmatch(r"[ugoa]*[+-][rwx]*x[rwx]*", names[0]):
+            entry.mode = entry.mode | 0o111 if "+" in names[0] else entry.mode & ~0o111
+    return Ran()
+
+
+async def _source(call: Invocation) -> Ran:
+    """`. FILE`: its variables and functions are ours from here on."""
+    text = call.shell.disk.text(call.args[1]) if len(call.args) > 1 else None
+    if text is None:
+        return call.fail(f"sh: 1: .: cannot open {' '.join(call.args[1:])}: No such file", 2)
+    return Ran(await call.shell.script(text))
+
+
+async def _fetch(call: Invocation) -> Ran:
+    """Nothing is fetched: the simulated network ends at its own hosts. A file that is asked for is there, and empty."""
+    args = call.args[1:]
+    for at, word in enumerate(args[:-1]):
+        if word in ("--output", "--output-document") or re.fullmatch(r"-[A-Za-z]*[oO]", word):
+            if not args[at + 1].startswith(("-", "http")):
+                call.shell.disk.write(args[at + 1], b"")
     return Ran()
 
 
@@ -223,7 +243,8 @@ async def _command(call: Invocation) -> Ran:
     """`command -v NAME`: is there such a program?"""
     name = call.args[-1]
     if call.args[1:2] == ["-v"] or plain_name(call.args[0]) == "which":
-        found = plain_name(name) not in call.shell.missing and plain_name(name) in call.shell.programs
+        shell = call.shell
+        found = plain_name(name) in shell.programs or name in shell.known or shell.find(name) is not None
         return Ran(0, f"/usr/bin/{name}\n") if found else Ran(1)
     return await call.shell.invoke(call.args[1:], call.env, call.stdin)
 
@@ -281,5 +302,5 @@ TOOLS: dict[str, Program] = {
     "command": _command, "which": _command, "type": _command, "export": _export, "sh": _sh, "bash": _sh,
     "sudo": _prefix, "env": _prefix, "nohup": _prefix, "exec": _prefix, "time": _prefix, "timeout": _timeout,
     "cd": _true, "ln": _true, "sync": _true, "swapoff": _true, "modprobe": _true, "sysctl": _true,
-    "update-ca-certificates": _true,
+    "update-ca-certificates": _true, ".": _source, "source": _source, "curl": _fetch, "wget": _fetch,
 }  # fmt: skip

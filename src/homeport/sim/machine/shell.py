@@ -1,17 +1,21 @@
-"""Enough of a shell for the commands of user data: lists, pipes, redirections, if/for/while, variables, here-documents.
+"""Enough of a shell for the commands of user data: lists, pipes, redirections, if/for/while/case, variables,
+here-documents.
 
-Programs come from a table; one that is not in it is taken to exist and to succeed, and the console says so.
+Programs come from a table, or are files on the disk. Of those that the machine is known to have besides, nothing is
+done: they are taken to succeed, and the console says so. Any other is not found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from homeport.sim.machine.console import Console
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.shellparse import (
     AndOr,
+    Case,
     Command,
     For,
     Function,
@@ -29,6 +33,9 @@ from homeport.sim.machine.shelltoken import SyntaxProblem
 from homeport.sim.machine.word import Expander, plain_name
 
 NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_SHELLS = ("sh", "bash", "dash", "ash")
 _MOST_ROUNDS = 1000
 
 
@@ -67,7 +74,7 @@ class Shell:
     console: Console
     programs: Mapping[str, Program]
     env: dict[str, str] = field(default_factory=dict)
-    missing: frozenset[str] = frozenset()  # programs that this machine does not have
+    known: set[str] = field(default_factory=set)  # programs of this machine that change nothing here
     code: int = 0
     strict: bool = False  # set -e
     _functions: dict[str, Node] = field(default_factory=dict)
@@ -114,6 +121,8 @@ class Shell:
                 return await self._for(name, words, body, stdin)
             case Loop(test, body, until):
                 return await self._loop(test, body, until, stdin)
+            case Case(word, branches):
+                return await self._case(word, branches, stdin)
             case Function(name, body):
                 self._functions[name] = body
                 return Ran()
@@ -184,6 +193,15 @@ class Shell:
         self.console.say("sh: a loop did not end")
         return Ran(1, total.out)
 
+    async def _case(self, word: str, branches: list[tuple[list[str], Node]], stdin: str) -> Ran:
+        expander = self._expander()
+        text = await expander.text(word)
+        for patterns, body in branches:
+            for pattern in patterns:
+                if fnmatchcase(text, await expander.text(pattern)):
+                    return await self._run(body, stdin)
+        return Ran()
+
     # -- one command -------------------------------------------------------------------------------------------
 
     def _expander(self) -> Expander:
@@ -216,14 +234,41 @@ class Shell:
                 a.startswith("-") and "e" in a.lstrip("-") and "o" not in a for a in args[1:]
             )
             return Ran()
-        if name in self.missing:
-            self.console.say(f"sh: 1: {args[0]}: not found")
-            return Ran(NOT_FOUND)
         program = self.programs.get(name)
-        if program is None:
-            self.console.say(f"(simulated) {' '.join(args)[:160]}: taken to succeed")
-            return Ran()
-        return await program(Invocation(self, args, {**self.env, **env}, stdin))
+        if program is not None:
+            return await program(Invocation(self, args, {**self.env, **env}, stdin))
+        path = self.find(args[0])
+        if path is not None:
+            return await self._execute(path, args, env)
+        if name in self.known:
+            return self._assume(args)
+        self.console.say(f"sh: 1: {args[0]}: not found")
+        return Ran(NOT_FOUND)
+
+    def find(self, name: str) -> str | None:
+        """The file that a command's name stands for."""
+        paths = [name] if "/" in name else [f"{folder}/{name}" for folder in _PATH]
+        return next((path for path in paths if self.disk.read(path) is not None), None)
+
+    def _assume(self, args: list[str]) -> Ran:
+        self.console.say(f"(simulated) {' '.join(args)[:160]}: taken to succeed")
+        return Ran()
+
+    async def _execute(self, path: str, args: list[str], env: Mapping[str, str]) -> Ran:
+        """A script of the shell is run; what else is in a file nobody here can run."""
+        entry = self.disk.entry(path)
+        assert entry is not None
+        if not entry.mode & 0o111:
+            self.console.say(f"sh: 1: {args[0]}: Permission denied")
+            return Ran(NOT_EXECUTABLE)
+        text = entry.content.decode("utf-8", "replace")
+        first = text.partition("\n")[0]
+        foreign = first.startswith("#!") and not any(plain_name(each) in _SHELLS for each in first[2:].split())
+        if foreign or not text.strip():
+            return self._assume(args)
+        inner = Shell(self.disk, self.console, self.programs, {**self.env, **env}, self.known)
+        inner.env.update({str(i): value for i, value in enumerate(args)} | {"@": " ".join(args[1:])})
+        return Ran(await inner.script(text))
 
     async def _call(self, name: str, args: list[str], stdin: str) -> Ran:
         saved = dict(self.env)

@@ -61,6 +61,12 @@ class Loop:
 
 
 @dataclass(slots=True)
+class Case:
+    word: str
+    branches: list[tuple[list[str], Node]]
+
+
+@dataclass(slots=True)
 class Function:
     name: str
     body: Node
@@ -72,11 +78,11 @@ class Group:
     redirects: list[Redirect]
 
 
-Command = Simple | If | For | Loop | Group | Function
+Command = Simple | If | For | Loop | Case | Group | Function
 Node = Command | Pipeline | AndOr | Sequence
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_WORDS = frozenset(("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "{", "}", "!"))
+_WORDS = frozenset(("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "esac", "{", "}", "!"))
 
 
 def parse(text: str) -> Node:
@@ -162,11 +168,11 @@ class _Parser:
             body = self.sequence(())
             self._expect(")")
             return Group(body, self._redirects())
-        if self._is("case"):
-            raise SyntaxProblem("case is not known to the simulated shell")
+        if self._accept("case"):
+            return self._wrapped(self._case())
         return self._simple()
 
-    def _wrapped(self, command: If | For | Loop) -> Command:
+    def _wrapped(self, command: If | For | Loop | Case) -> Command:
         redirects = self._redirects()
         return Group(command, redirects) if redirects else command
 
@@ -196,6 +202,28 @@ class _Parser:
         body = self.sequence(("done",))
         self._expect("done")
         return For(name, words, body)
+
+    def _case(self) -> Case:
+        word = self._next().text
+        self._skip_lines()
+        self._expect("in")
+        branches: list[tuple[list[str], Node]] = []
+        self._skip_lines()
+        while not self._accept("esac"):
+            self._accept("(")
+            patterns = [self._next().text]
+            while self._accept("|"):
+                patterns.append(self._next().text)
+            self._expect(")")
+            branches.append((patterns, self.sequence((";;", "esac"))))
+            if not self._is("esac"):
+                self._expect(";;")
+            self._skip_lines()
+        return Case(word, branches)
+
+    def _skip_lines(self) -> None:
+        while self._accept("\n"):
+            pass
 
     def _redirects(self) -> list[Redirect]:
         found: list[Redirect] = []

@@ -11,6 +11,7 @@ from homeport.runtime.clock import Clock
 from homeport.sim.machine.console import Console
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.image import Image
+from homeport.sim.machine.inventory import inventory
 from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kubelet import Kubelet
@@ -42,6 +43,7 @@ class Machine:
     provisioned: bool = False  # its user data was carried out: that happens once in its life
     installed: str = ""  # the version of kubeadm and kubelet on it now
     k0s: str = ""
+    programs: set[str] = field(init=False)  # besides those that are simulated
     disk: Disk = field(default_factory=Disk)
     console: Console = field(init=False)
     cluster: WorkloadCluster | None = None
@@ -54,6 +56,7 @@ class Machine:
         self.hostname = self.hostname or self.name
         self.installed = self.image.kubernetes
         self.k0s = self.image.k0s
+        self.programs = inventory(self.image)
 
     @property
     def running(self) -> bool:
