@@ -1,0 +1,182 @@
+"""Nodes: initialised once, kept up to date, tainted while their machine is off, removed when it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.ccm.label import label_value
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.infra.protocol import Cloud, CloudInstance
+from homeport.machinery import condition
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
+
+NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
+UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
+_WRITE = Write(field_manager="homeport-ccm")
+_INSTANCE_TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds between looks at a Node that is well, and at one whose machine may be gone."""
+
+    steady: float = 300.0
+    doubtful: float = 5.0
+
+
+class NodeReconciler:
+    def __init__(self, manager: Manager, cloud: Cloud, pace: Pace | None = None) -> None:
+        self._client = manager.client
+        self._recorder = manager.recorder
+        self._clock = manager.clock
+        self._nodes = manager.informers.get(NODE).cache
+        self._cloud = cloud
+        self._pace = pace or Pace()
+        self._failures: dict[Key, int] = {}
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        node = self._nodes.get(key)
+        if node is None or node.metadata.get("deletionTimestamp"):
+            self._failures.pop(key, None)
+            return None
+        try:
+            instance = await self._cloud.instance(node)
+        except ProviderError as error:
+            count = self._failures[key] = self._failures.get(key, 0) + 1
+            wait = Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
+            if count == 1:
+                self._recorder.record(node, wait.reason, wait.message, warning=True)
+            return wait
+        self._failures.pop(key, None)
+        if instance is None:
+            return await self._absent(key, node)
+        await self._converge(key, node, instance)
+        return Wait("Watching", f"looked at again in {self._pace.steady:g} s", after=self._next_look(node), quiet=True)
+
+    def _next_look(self, node: Unstructured) -> float:
+        """No machine tells when it is gone, but its Node does when it stops answering."""
+        return self._pace.steady if ready(node) else self._pace.doubtful
+
+    async def _absent(self, key: Key, node: Unstructured) -> Wait | None:
+        """A Node that answers is not removed, whatever the infrastructure says: it would come back at once."""
+        if initialised(node) and not ready(node):
+            log.info("node of a machine that is gone is deleted", node=key.name)
+            self._recorder.record(node, "DeletingNode", "its machine does not exist any more")
+            try:
+                await self._client.delete(NODE, key, uid=node.uid)
+            except NotFound:
+                return None
+            return None
+        return Wait("InstanceNotFound", f"no machine is known for Node {key.name}", after=self._pace.doubtful)
+
+    async def _converge(self, key: Key, node: Unstructured, instance: CloudInstance) -> None:
+        patch = plan_patch(node, instance, rfc3339(self._clock.now()))
+        if patch:
+            first = not initialised(node)
+            node = await self._client.patch(NODE, key, MergePatch(patch), _WRITE)
+            if first:
+                self._recorder.record(node, "Synced", f"initialised as {instance.provider_id}")
+        addresses = plan_addresses(node, instance)
+        if addresses is not None:
+            body = {"status": {"addresses": addresses}}
+            await self._client.patch(NODE, key, MergePatch(body), _WRITE, subresource="status")
+
+
+def initialised(node: Unstructured) -> bool:
+    return not any(taint.get("key") == UNINITIALIZED for taint in _taints(node))
+
+
+def ready(node: Unstructured) -> bool:
+    return condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
+
+
+def plan_patch(node: Unstructured, instance: CloudInstance, now: str) -> dict[str, Any]:
+    """Provider id, labels and taints, in one write and only what differs."""
+    patch: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+    if not (node.get("spec") or {}).get("providerID"):
+        spec["providerID"] = instance.provider_id
+    taints = plan_taints(_taints(node), instance, now)
+    if taints != _taints(node):
+        # The list is replaced whole: somebody else's taint of the last moment must not be lost.
+        spec["taints"] = taints or None
+        patch["metadata"] = {"resourceVersion": node.resource_version}
+    if spec:
+        patch["spec"] = spec
+    held: Mapping[str, str] = node.metadata.get("labels") or {}
+    labels = {name: value for name, value in wanted_labels(instance).items() if held.get(name) != value}
+    if labels:
+        patch.setdefault("metadata", {})["labels"] = labels
+    return patch
+
+
+def wanted_labels(instance: CloudInstance) -> dict[str, str]:
+    wanted = dict(instance.labels)
+    for names, value in (
+        (_INSTANCE_TYPE, instance.instance_type),
+        (_ZONE, instance.zone),
+        (_REGION, instance.region),
+    ):
+        for name in names if value else ():
+            wanted[name] = value
+    return {name: label_value(value) for name, value in wanted.items()}
+
+
+def plan_taints(taints: list[dict[str, Any]], instance: CloudInstance, now: str) -> list[dict[str, Any]]:
+    kept = [each for each in taints if each.get("key") != UNINITIALIZED]
+    down = any(each.get("key") == SHUTDOWN for each in kept)
+    if instance.shutdown and not down:
+        return [*kept, {"key": SHUTDOWN, "effect": "NoSchedule", "timeAdded": now}]
+    if not instance.shutdown and down:
+        return [each for each in kept if each.get("key") != SHUTDOWN]
+    return kept
+
+
+def plan_addresses(node: Unstructured, instance: CloudInstance) -> list[dict[str, str]] | None:
+    """None: as they should be. What the kubelet says of its own name stays."""
+    if not instance.addresses:
+        return None
+    held = (node.get("status") or {}).get("addresses") or []
+    wanted = [{"type": each.type, "address": each.address} for each in instance.addresses]
+    types = {each["type"] for each in wanted}
+    wanted += [each for each in held if each.get("type") == "Hostname" and "Hostname" not in types]
+    return None if wanted == held else wanted
+
+
+def _taints(node: Unstructured) -> list[dict[str, Any]]:
+    return list((node.get("spec") or {}).get("taints") or [])
+
+
+def _news(old: Any, new: Any) -> bool:
+    """Heartbeats come every few seconds; only what is read here counts."""
+    return old is None or new is None or _read(old) != _read(new)
+
+
+def _read(node: Unstructured) -> tuple[Any, ...]:
+    status = node.get("status") or {}
+    return (
+        node.get("spec"),
+        node.metadata.get("labels"),
+        status.get("addresses"),
+        ready(node),
+        (status.get("nodeInfo") or {}).get("systemUUID"),
+    )
+
+
+def install(manager: Manager, cloud: Cloud, pace: Pace | None = None) -> None:
+    manager.add(Controller("node", NODE, NodeReconciler(manager, cloud, pace), predicate=_news))
