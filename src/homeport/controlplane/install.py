@@ -20,7 +20,7 @@ from homeport.runtime.manager import Manager
 _SECRETS = ("-ca", "-etcd", "-proxy", "-sa", "-kubeconfig", "-apiserver-etcd-client")
 
 
-def install(manager: Manager, capi: Capi) -> None:
+def install(manager: Manager, capi: Capi) -> KubeadmControlPlaneReconciler:
     reconciler = KubeadmControlPlaneReconciler(capi)
 
     def of_cluster(cluster: Cluster) -> Iterable[Key]:
@@ -51,6 +51,7 @@ def install(manager: Manager, capi: Capi) -> None:
     )
     reconciler.attach(controller)
     manager.add(controller)
+    return reconciler
 
 
 def _matters(old: Machine | None, new: Machine | None) -> bool:

@@ -34,6 +34,12 @@ ORDER = (
 )
 
 
+# Of Machines, which change with every step of theirs.
+_SUMMARIES = frozenset(
+    {Condition.MACHINES_READY, Condition.ETCD_CLUSTER_HEALTHY, Condition.CONTROL_PLANE_COMPONENTS_HEALTHY}
+)
+
+
 @dataclass(slots=True)
 class Findings:
     """Everything that a reconcile found out, for the report at its end. What stayed None was not looked at."""
@@ -104,7 +110,7 @@ def weight(kcp: KubeadmControlPlane) -> tuple[object, ...]:
     """What others act on: a change of it is written at once, a change of words can wait a moment."""
     status = kcp.status
     return (
-        [(each["type"], each["status"]) for each in status.conditions if each["type"] != Condition.MACHINES_READY],
+        [(each["type"], each["status"]) for each in status.conditions if each["type"] not in _SUMMARIES],
         (status.replicas, status.ready_replicas, status.available_replicas, status.up_to_date_replicas),
         [(each.version, each.replicas) for each in status.versions],
         status.initialization.control_plane_initialized,
