@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 import yaml
-from bootstrap_kit import CLUSTER, Bench, crds
+from bootstrap_kit import CLUSTER, Bench, crds, kubeadm
 
 from homeport import bootstrap
 from homeport.bootstrap.kubeadm.token import SECRET
+from homeport.capi import conversion
 from homeport.capi.capi import Capi
 from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.definition import establish
 from homeport.runtime.testing import plane, virtual
+from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.webhook.hook import Hooks
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import Pace
@@ -134,3 +138,28 @@ async def _boot(version: str, format: str) -> None:
             {"key": each["key"], "effect": each["effect"]} for each in worker["spec"]["taints"]
         ], console
         assert "node-role.kubernetes.io/control-plane" in (await h.node("cp-1"))["metadata"]["labels"]
+
+
+@virtual
+async def test_a_config_written_in_v1beta1_reaches_kubeadm_in_its_own_words():
+    hooks = Hooks()
+    conversion.register(hooks)
+    bootstrap.register(hooks)
+    async with plane() as p:
+        install_hooks(hooks, p.server)
+        await establish(p.client, *crds())
+        b = Bench(p)
+        await b.cluster()
+        key = await b.machine("cp", control_plane=True, version="v1.28.0")
+        kind = p.resource({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "KubeadmConfig"})
+        external = {"cloud-provider": "external"}
+        spec = {
+            "clusterConfiguration": {"apiServer": {"extraArgs": external, "timeoutForControlPlane": "5m0s"}},
+            "initConfiguration": {"nodeRegistration": {"kubeletExtraArgs": external}},
+        }
+        await b.client.patch(kind, key, MergePatch({"spec": spec}))
+        await b.reconcile(key)
+        found = kubeadm(await b.data(key))
+        assert found["ClusterConfiguration"]["apiVersion"] == "kubeadm.k8s.io/v1beta3"
+        assert found["ClusterConfiguration"]["apiServer"] == {"extraArgs": external, "timeoutForControlPlane": "5m0s"}
+        assert found["InitConfiguration"]["nodeRegistration"]["kubeletExtraArgs"] == external
