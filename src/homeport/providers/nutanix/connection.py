@@ -27,7 +27,7 @@ from homeport.providers.nutanix.credential import (
     target_of,
 )
 from homeport.providers.nutanix.lookup import Lookup
-from homeport.providers.nutanix.prism.record import Prism
+from homeport.providers.nutanix.prism.record import Element, Prism, Vm
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.providers.nutanix.task import Poller
@@ -42,6 +42,22 @@ class PrismSession:
     prism: Prism
     lookup: Lookup
     tasks: Poller
+
+    async def prism_elements(self) -> list[Element]:
+        """All clusters, Prism Central's own entry included."""
+        return await self.prism.elements()
+
+    async def categories_of(self, vm: Vm, key: str) -> list[str]:
+        """The values of a category that a VM has; if it has none, those of its cluster."""
+        values = {each.id: each.value for each in await self.prism.categories(key)}
+        own = [values[each] for each in vm.category_ids if each in values]
+        if own or not values:
+            return own
+        held = next((each.category_ids for each in await self.prism.elements() if each.id == vm.cluster_id), ())
+        return [values[each] for each in held if each in values]
+
+    async def host_name(self, vm: Vm) -> str:
+        return await self.prism.host_name(vm.cluster_id, vm.host_id) if vm.host_id else ""
 
     async def close(self) -> None:
         await self.tasks.close()

@@ -18,6 +18,7 @@ class Element:
     id: str
     name: str
     is_central: bool = False
+    category_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,16 @@ class Prism(Protocol):
     async def delete_category(self, category: Category) -> None:
         """Raises Taken while something still carries it."""
 
+    async def categories(self, key: str) -> list[Category]:
+        """All values of a key."""
+
+    async def host_name(self, cluster_id: str, host_id: str) -> str:
+        """'' if there is no such host."""
+
     async def vm(self, vm_id: str) -> Vm | None: ...
+    async def vms(self, ids: Sequence[str]) -> list[Vm]:
+        """Many in one call where the API can. Those that do not exist are left out."""
+
     async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]: ...
     async def create_vm(self, vm: NewVm, request_id: str) -> str: ...
     async def power_on(self, vm: Vm) -> str: ...

@@ -10,6 +10,7 @@ import base64
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from homeport.infra.error import Missing, Rejected, Stale, Taken, Unreachable
 from homeport.infra.protocol import Power
@@ -57,7 +58,15 @@ class PrismV3:
 
     async def elements(self) -> list[Element]:
         found = await self._list("cluster")
-        return [Element(_uuid(each), _name(each), "PRISM_CENTRAL" in _services(each)) for each in found]
+        return [
+            Element(_uuid(each), _name(each), "PRISM_CENTRAL" in _services(each), _category_ids(each)) for each in found
+        ]
+
+    async def host_name(self, cluster_id: str, host_id: str) -> str:
+        try:
+            return _name((await self._client.call("GET", f"{_ROOT}/hosts/{host_id}", what=f"host {host_id}")).body)
+        except Missing:
+            return ""
 
     async def free(self, cluster_id: str) -> tuple[int, int]:
         memory = cpus = 0
@@ -117,6 +126,13 @@ class PrismV3:
             return None
         return Category(f"{key}/{value}", key, value)
 
+    async def categories(self, key: str) -> list[Category]:
+        try:
+            found = await self._pages(f"categories/{quote(key, safe='')}", "category")
+        except Missing:
+            return []
+        return [Category(f"{key}/{each['value']}", key, each["value"]) for each in found]
+
     async def create_category(self, key: str, value: str, description: str) -> Category:
         body = {"name": key, "description": description}
         await self._client.call("PUT", f"{_ROOT}/categories/{key}", body=body, what=f"category {key}")
@@ -141,6 +157,9 @@ class PrismV3:
             return _vm((await self._client.call("GET", f"{_ROOT}/vms/{vm_id}", what=f"VM {vm_id}")).body)
         except Missing:
             return None
+
+    async def vms(self, ids: Sequence[str]) -> list[Vm]:
+        return [vm for each in ids if (vm := await self.vm(each)) is not None]
 
     async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
         found = [_vm(each) for each in await self._list("vm", f"vm_name=={name}" if name else "")]
@@ -203,12 +222,15 @@ class PrismV3:
     # -- pages -------------------------------------------------------------------------------------------------
 
     async def _list(self, kind: str, wanted: str = "") -> list[dict[str, Any]]:
+        return await self._pages(f"{kind}s", kind, wanted)
+
+    async def _pages(self, path: str, kind: str, wanted: str = "") -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         while True:
             body: dict[str, Any] = {"kind": kind, "length": _PAGE, "offset": len(found)}
             if wanted:
                 body["filter"] = wanted
-            reply = await self._client.call("POST", f"{_ROOT}/{kind}s/list", body=body, what=f"{kind}s")
+            reply = await self._client.call("POST", f"{_ROOT}/{path}/list", body=body, what=path)
             items = reply.body.get("entities") or []
             found += items
             total = int((reply.body.get("metadata") or {}).get("total_matches") or 0)
@@ -262,11 +284,15 @@ def _subnet(each: Mapping[str, Any]) -> Subnet:
     )
 
 
+def _category_ids(entity: Mapping[str, Any]) -> tuple[str, ...]:
+    mapping = entity["metadata"].get("categories_mapping") or {}
+    return tuple(f"{key}/{value}" for key, values in mapping.items() for value in values)
+
+
 def _vm(each: Mapping[str, Any]) -> Vm:
     status = each.get("status") or {}
     resources = status.get("resources") or {}
     description = (each.get("spec") or {}).get("description") or status.get("description") or ""
-    mapping = each["metadata"].get("categories_mapping") or {}
     return Vm(
         id=_uuid(each),
         name=_name(each),
@@ -280,7 +306,7 @@ def _vm(each: Mapping[str, Any]) -> Vm:
                 if endpoint.get("ip")
             )
         ),
-        category_ids=tuple(f"{key}/{value}" for key, values in mapping.items() for value in values),
+        category_ids=_category_ids(each),
         marks=tuple(line.strip() for line in str(description).splitlines() if ":" in line),
         volume_group_ids=tuple(
             disk["volume_group_reference"]["uuid"]

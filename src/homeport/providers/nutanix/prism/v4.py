@@ -28,6 +28,7 @@ _PAGE = 100
 _OLDEST = (4, 0)
 _NAMESPACES = ("vmm", "clustermgmt", "networking", "prism", "volumes")
 _TASKS_AT_ONCE = 20
+_VMS_AT_ONCE = 20  # so many ids still fit into the line of a request
 _STATES: Mapping[str, Any] = {
     "QUEUED": "queued",
     "RUNNING": "running",
@@ -72,6 +73,7 @@ class PrismV4:
         self.version = versions["vmm"]
         self._client = client
         self._versions = versions
+        self._filters_ids = True
 
     async def close(self) -> None:
         await self._client.close()
@@ -83,7 +85,22 @@ class PrismV4:
 
     async def elements(self) -> list[Element]:
         found = await self._list("clustermgmt", "config/clusters")
-        return [Element(each["extId"], each.get("name", ""), "PRISM_CENTRAL" in _functions(each)) for each in found]
+        return [
+            Element(
+                each["extId"],
+                each.get("name", ""),
+                "PRISM_CENTRAL" in _functions(each),
+                tuple(each.get("categories") or ()),
+            )
+            for each in found
+        ]
+
+    async def host_name(self, cluster_id: str, host_id: str) -> str:
+        path = self._path("clustermgmt", f"config/clusters/{cluster_id}/hosts/{host_id}")
+        try:
+            return str((await self._client.call("GET", path, what=f"host {host_id}")).body["data"].get("hostName", ""))
+        except Missing:
+            return ""
 
     async def free(self, cluster_id: str) -> tuple[int, int]:
         """Bytes of memory and processors of a cluster that no powered-on machine has."""
@@ -144,6 +161,10 @@ class PrismV4:
         found = await self._list("prism", "config/categories", query)
         return next((Category(each["extId"], each["key"], each["value"]) for each in found), None)
 
+    async def categories(self, key: str) -> list[Category]:
+        found = await self._list("prism", "config/categories", {"$filter": f"key eq {_literal(key)}"})
+        return [Category(each["extId"], each["key"], each["value"]) for each in found]
+
     async def create_category(self, key: str, value: str, description: str) -> Category:
         body = {
             "$objectType": "prism.v4.config.Category",
@@ -175,6 +196,21 @@ class PrismV4:
         except Missing:
             return None
         return wire.read_vm(reply.body["data"], reply.etag)
+
+    async def vms(self, ids: Sequence[str]) -> list[Vm]:
+        """By one filtered list for many; a server that refuses the filter is asked for one after the other."""
+        found: list[Vm] = []
+        for start in range(0, len(ids), _VMS_AT_ONCE):
+            some = ids[start : start + _VMS_AT_ONCE]
+            if len(some) > 1 and self._filters_ids:
+                wanted = " or ".join(f"extId eq {_literal(each)}" for each in some)
+                try:
+                    found += map(wire.read_vm, await self._list("vmm", "ahv/config/vms", {"$filter": wanted}))
+                    continue
+                except (Rejected, Misconfigured):
+                    self._filters_ids = False
+            found += [vm for each in some if (vm := await self.vm(each)) is not None]
+        return found
 
     async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
         query = {"$filter": f"name eq {_literal(name)}"} if name else {}
