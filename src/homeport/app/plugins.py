@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from homeport.app import clusterapi
 from homeport.app.environment import Environment
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
@@ -19,9 +20,9 @@ Register = Callable[[Hooks, Environment], object]
 # CustomResourceDefinitions, read when they are needed.
 Definitions = Callable[[], Iterable[Mapping[str, Any]]]
 
-CONTROLLERS: list[Install] = []
-HOOKS: list[Register] = []
-DEFINITIONS: list[Definitions] = []
+CONTROLLERS: list[Install] = [clusterapi.install]
+HOOKS: list[Register] = [clusterapi.register]
+DEFINITIONS: list[Definitions] = [clusterapi.definitions]
 
 
 class PluginError(ValueError):

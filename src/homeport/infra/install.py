@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -68,6 +69,14 @@ def install(manager: Manager, capi: Capi, provider: Provider[C, M, S]) -> None:
     machines.map(_SECRET, machines_of_users).map(_CONFIG_MAP, machines_of_users)
     manager.add(clusters)
     manager.add(machines)
+    manager.job(lambda: _until_the_end(provider))
+
+
+async def _until_the_end(provider: Provider[Any, Any, Any]) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await provider.connector.close()
 
 
 def _cluster_of(infra_machine: Any, infra_clusters: Any) -> Iterable[Key]:

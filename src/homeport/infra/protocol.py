@@ -197,6 +197,9 @@ class Connector(Protocol[C_contra, S_co]):
 
     async def connect(self, infra: C_contra) -> S_co: ...
 
+    async def close(self) -> None:
+        """All sessions end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Provider(Generic[C, M, S]):

@@ -1,0 +1,290 @@
+"""Everything at once: a plane with all controllers, and behind it a simulated Prism Central whose machines boot.
+
+    @virtual
+    async def test_a_cluster_comes_up():
+        async with nutanix_site() as site:
+            await site.have(*manifest.whole("one", 1, 0))
+            await site.running("one", 1)
+
+Prism Central is called by the name that manifests give it, through a proxy, with its certificate verified. Until there is
+a cloud controller manager in the workload clusters, the site gives Nodes their provider ids as one would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.api.meta import Resource
+from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
+from homeport.app import clusterapi
+from homeport.app.environment import Environment
+from homeport.builtin.install import install as install_builtin
+from homeport.client.errors import ApiError, NotFound
+from homeport.client.protocol import Key, MergePatch, Query
+from homeport.client.reach import Reach
+from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.definition import establish
+from homeport.runtime.manager import Manager
+from homeport.runtime.testing import Plane, plane
+from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.webhook.hook import Hooks
+from homeport.sim.engine.fault import Effect, Fault, Match
+from homeport.sim.engine.tls import Authority
+from homeport.sim.machine.fleet import Fleet
+from homeport.sim.machine.pace import QUICK
+from homeport.sim.machine.pace import Pace as MachinePace
+from homeport.sim.machine.workload.kind import NODE
+from homeport.sim.network import Loopback, Network, Proxy
+from homeport.sim.prism.entity import Vm
+from homeport.sim.prism.pace import INSTANT, Pace
+from homeport.sim.prism.prism import Prism
+from homeport.sim.prism.serve import NAMES
+from homeport.sim.prism.wire import Wire
+from homeport.sim.prism.world import WorldFile, default_world
+
+NAMESPACE = "default"
+EVENT = Resource("events.k8s.io", "v1", "Event", "events")
+SECRET = Resource("", "v1", "Secret", "secrets")
+_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+_CATEGORY = "KubernetesClusterName"
+
+
+class Site:
+    def __init__(self, p: Plane, network: Network, fleet: Fleet, prism: Prism, reach: Reach) -> None:
+        self.plane = p
+        self.client = p.client
+        self.network = network
+        self.fleet = fleet
+        self.prism = prism
+        self.reach = reach
+        self.cloud = True  # False: Nodes stay without provider ids
+        self.made: list[str] = []  # names of VMs in the order in which they came to be
+        prism.journal.told = lambda entry: self._note()
+        self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
+
+    @property
+    def clock(self) -> Clock:
+        return self.plane.clock
+
+    def _note(self) -> None:
+        for vm in self.prism.world.vms:
+            if vm.ext_id not in self._known:
+                self._known.add(vm.ext_id)
+                self.made.append(vm.name)
+
+    def install(self, manager: Manager) -> None:
+        clusterapi.install(manager, Environment(manager.client, self.reach, self.plane.server))
+
+    async def restart(self) -> None:
+        """The controllers end and begin anew, with nothing but what is in the API."""
+        await self.plane.stop()
+        await self.begin()
+
+    async def begin(self) -> None:
+        self.plane.manager = Manager(self.plane.server.client(), clock=self.clock)
+        install_builtin(self.plane.server, self.plane.manager)
+        self.install(self.plane.manager)
+        await self.plane.start()
+
+    # -- a user ------------------------------------------------------------------------------------------------
+
+    async def have(self, *objects: Mapping[str, Any]) -> None:
+        await self.plane.have(*objects)
+
+    async def patch(self, kind: Any, name: str, body: Mapping[str, Any], namespace: str = NAMESPACE) -> Any:
+        return await self.client.patch(kind, Key(namespace, name), MergePatch(body))
+
+    async def delete(self, kind: Any, name: str, namespace: str = NAMESPACE) -> None:
+        with contextlib.suppress(NotFound):
+            await self.client.delete(kind, Key(namespace, name))
+
+    def fault(self, effect: Effect, *, times: int | None = None, name: str = "fault", **match: Any) -> None:
+        self.prism.faults.add(Fault(effect, Match(**match), name=name, times=times))
+        self.prism.core.on_change()
+
+    def heal(self) -> None:
+        self.prism.faults.set(())
+        self.prism.core.on_change()
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    async def until(
+        self,
+        kind: Any,
+        name: str,
+        predicate: Callable[[Any], bool],
+        timeout: float = 900.0,
+        what: str = "",
+        namespace: str = NAMESPACE,
+    ) -> Any:
+        return await self.plane.until(kind, Key(namespace, name), predicate, timeout, what=what)
+
+    async def gone(self, kind: Any, name: str, timeout: float = 900.0, namespace: str = NAMESPACE) -> None:
+        await self.plane.gone(kind, Key(namespace, name), timeout)
+
+    async def get(self, kind: Any, name: str, namespace: str = NAMESPACE) -> Any:
+        return await self.client.get(kind, Key(namespace, name))
+
+    async def list(self, kind: Any, namespace: str = NAMESPACE) -> list[Any]:
+        return list((await self.client.list(kind, Query(namespace=namespace))).items)
+
+    async def running(
+        self, name: str, control_planes: int, workers: int = 0, timeout: float = 1800.0, namespace: str = NAMESPACE
+    ) -> list[Machine]:
+        """All Machines of the cluster, once they run."""
+        await self.until(
+            KubeadmControlPlane,
+            f"{name}-kcp",
+            lambda k: k.status.ready_replicas == control_planes == k.status.replicas,
+            timeout,
+            what=f"{control_planes} control planes ready",
+            namespace=namespace,
+        )
+        if workers:
+            await self.until(
+                MachineDeployment,
+                f"{name}-md-0",
+                lambda m: m.status.ready_replicas == workers == m.status.replicas,
+                timeout,
+                what=f"{workers} workers ready",
+                namespace=namespace,
+            )
+        machines = [each for each in await self.list(Machine, namespace) if each.spec.cluster_name == name]
+        assert {each.status.phase for each in machines} == {"Running"}
+        return machines
+
+    async def condition(
+        self, kind: Any, name: str, type_: str, status: str, *words: str, timeout: float = 600.0
+    ) -> dict[str, Any]:
+        """The condition, once it has this status and its reason or message has all these words."""
+
+        def fits(obj: Any) -> bool:
+            found = _condition(obj, type_)
+            text = f"{found.get('reason', '')} {found.get('message', '')}"
+            return found.get("status") == status and all(word in text for word in words)
+
+        obj = await self.until(kind, name, fits, timeout, what=f"{type_}={status} with {words}")
+        return _condition(obj, type_)
+
+    def vms(self) -> list[Vm]:
+        return list(self.prism.world.vms)
+
+    def categories(self) -> list[str]:
+        """Values of clusters' own category."""
+        return [each.value for each in self.prism.world.categories if each.key == _CATEGORY and each.value]
+
+    def calls(self, since: int = 0) -> Counter[str]:
+        """What was asked of Prism Central, by verb and route."""
+        return Counter(f"{e.method} {e.route}" for e in self.prism.journal if e.number > since)
+
+    async def events(self, reason: str = "") -> list[Any]:
+        found = await self.list(EVENT)
+        return [each for each in found if not reason or each.get("reason") == reason]
+
+    async def empty(self, name: str) -> None:
+        """Nothing of the cluster is left, here or on Prism Central."""
+        for kind in (NutanixMachine, NutanixCluster, Machine, Cluster):
+            assert await self.list(kind) == []
+        assert [vm.name for vm in self.vms()] == []
+        assert name not in self.categories()
+
+    # -- what a cloud controller manager does --------------------------------------------------------------------
+
+    async def play_cloud(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            for workload in self.fleet.clusters() if self.cloud else ():
+                with contextlib.suppress(ApiError):
+                    await self._initialise(workload.client())
+
+    async def _initialise(self, client: Any) -> None:
+        ids = {vm.name: vm.ext_id for vm in self.prism.world.vms}
+        for node in (await client.list(NODE)).items:
+            spec = node.get("spec") or {}
+            if node.name not in ids or spec.get("providerID"):
+                continue
+            taints = [each for each in spec.get("taints") or () if each["key"] != _UNINITIALIZED]
+            body = {"spec": {"providerID": f"nutanix://{ids[node.name]}", "taints": taints or None}}
+            await client.patch(NODE, Key("", node.name), MergePatch(body))
+
+
+def _condition(obj: Any, type_: str) -> dict[str, Any]:
+    return next((dict(each) for each in obj.status.conditions if each["type"] == type_), {})
+
+
+@asynccontextmanager
+async def nutanix_site(
+    *,
+    world: WorldFile | None = None,
+    pace: Pace = INSTANT,
+    machine_pace: MachinePace = QUICK,
+    faults: Iterable[Fault] = (),
+    newest_minor: int = 4,
+    v4: bool = True,
+    start: bool = True,
+    echo: bool = False,
+    session_seconds: float = 900.0,
+) -> AsyncIterator[Site]:
+    async with contextlib.AsyncExitStack() as stack:
+        p = await stack.enter_async_context(plane(echo=echo))
+        hooks = Hooks()
+        network = Network()
+        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0))
+        prism = Prism(
+            world or default_world(),
+            clock=p.clock,
+            pace=pace,
+            faults=faults,
+            guests=fleet,
+            newest_minor=newest_minor,
+            session_seconds=session_seconds,
+        )
+        if not v4:
+            _without_v4(prism)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="homeport-site-")))
+        # Certificates are verified by OpenSSL, which knows the real time alone.
+        authority = Authority.ensure(folder, SystemClock())
+        called = authority.called("server", NAMES, SystemClock())
+        wire, proxy = Wire(prism), Proxy(network)
+        port = await wire.start(tls=called.context)
+        network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
+        await proxy.start()
+        site = Site(p, network, fleet, prism, Reach(proxy.url(), authority.path.read_bytes()))
+        clusterapi.register(hooks, Environment(p.client, site.reach, p.server))
+        install_hooks(hooks, p.server)
+        await establish(p.client, *clusterapi.definitions())
+        cloud = asyncio.create_task(site.play_cloud(), name="cloud controllers")
+        try:
+            if start:
+                install_builtin(p.server, p.manager)
+                site.install(p.manager)
+                await p.start()
+            yield site
+        finally:
+            cloud.cancel()
+            await asyncio.gather(cloud, return_exceptions=True)
+            await p.stop()
+            await wire.close()
+            await fleet.close()
+            await proxy.close()
+            await asyncio.sleep(0)
+
+
+def _without_v4(prism: Prism) -> None:
+    """As a Prism Central of 2023 and before."""
+    from homeport.sim.prism import v3
+    from homeport.sim.prism.site import Routes
+
+    routes = Routes()
+    v3.add_routes(routes)
+    prism.router = routes.router
