@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +40,39 @@ class Connection(RequestHandler):
 
 class ConnectionServer(Server):
     """aiohttp's low-level server, with connections of our own kind."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # aiohttp forgets a connection when it closes it; over TLS that is when the goodbyes begin.
+        self._transports: dict[RequestHandler, asyncio.Transport] = {}
+        self._changed = asyncio.Event()
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._transports[handler] = transport
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._transports.pop(handler, None)
+        self._changed.set()
+
+    async def hang_up(self, seconds: float) -> None:
+        """Waits for connections that are being closed to be gone, and cuts off those that take longer."""
+        if await self._gone(seconds):
+            return
+        for transport in list(self._transports.values()):
+            transport.abort()
+        await self._gone(seconds)
+
+    async def _gone(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                while self._transports:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)

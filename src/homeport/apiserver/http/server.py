@@ -42,6 +42,7 @@ log = structlog.get_logger(__name__)
 REQUEST_SECONDS = 60.0
 _IDLE_SECONDS = 180.0
 _HANDSHAKE_SECONDS = 10.0
+_GOODBYE_SECONDS = 0.25  # for TLS connections of ours and clients to take leave of each other
 _HEADER_BYTES = 64 * 1024
 _LONG = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 
@@ -145,7 +146,9 @@ class HttpServer:
         if self._server is not None:
             self._server.close()
         if self._http is not None:
+            self._http.pre_shutdown()  # idle connections end now, not after the second that busy ones get
             await self._http.shutdown(1.0)
+            await self._http.hang_up(_GOODBYE_SECONDS)
 
     # -- a request ---------------------------------------------------------------------------------------------
 

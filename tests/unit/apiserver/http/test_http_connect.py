@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -201,3 +203,26 @@ async def test_expect_continue_is_answered(api: Api) -> None:
     writer.write(body)
     assert await reader.readline() == b"HTTP/1.1 201 Created\r\n"
     writer.close()
+
+
+async def test_the_end_does_not_wait_for_clients_that_never_say_goodbye(tmp_path: Path) -> None:
+    pki = PKI.ensure(tmp_path / "pki")
+    async with serving(tls=pki.server_context()) as api:
+        trusting = pki.client_context(pki.admin_path)
+
+        def ask() -> ssl.SSLSocket:
+            sock = trusting.wrap_socket(socket.create_connection(("127.0.0.1", api.port)), server_hostname="localhost")
+            sock.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert sock.recv(12) == b"HTTP/1.1 200"
+            return sock
+
+        def drained(raw: socket.socket) -> bool:
+            raw.settimeout(2.0)
+            while raw.recv(4096):  # the server's goodbye, which TLS is not asked to answer
+                pass
+            return True
+
+        with await asyncio.to_thread(ask) as sock, socket.socket(fileno=os.dup(sock.fileno())) as raw:
+            async with asyncio.timeout(5):
+                await api.server.stop()
+            assert await asyncio.to_thread(drained, raw)
