@@ -27,7 +27,7 @@ from homeport.providers.nutanix.credential import (
     target_of,
 )
 from homeport.providers.nutanix.lookup import Lookup
-from homeport.providers.nutanix.prism.record import Element, Prism, Vm
+from homeport.providers.nutanix.prism.record import Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.providers.nutanix.task import Poller
@@ -42,22 +42,6 @@ class PrismSession:
     prism: Prism
     lookup: Lookup
     tasks: Poller
-
-    async def prism_elements(self) -> list[Element]:
-        """All clusters, Prism Central's own entry included."""
-        return await self.prism.elements()
-
-    async def categories_of(self, vm: Vm, key: str) -> list[str]:
-        """The values of a category that a VM has; if it has none, those of its cluster."""
-        values = {each.id: each.value for each in await self.prism.categories(key)}
-        own = [values[each] for each in vm.category_ids if each in values]
-        if own or not values:
-            return own
-        held = next((each.category_ids for each in await self.prism.elements() if each.id == vm.cluster_id), ())
-        return [values[each] for each in held if each in values]
-
-    async def host_name(self, vm: Vm) -> str:
-        return await self.prism.host_name(vm.cluster_id, vm.host_id) if vm.host_id else ""
 
     async def close(self) -> None:
         await self.tasks.close()
@@ -78,10 +62,7 @@ class Connector:
         return sources_of(infra)
 
     async def connect(self, infra: NutanixCluster) -> PrismSession:
-        target = await self._target(infra)
-        secret = await self._read(_SECRET, target.secret, "spec.prismCentral.credentialRef")
-        credentials = parse_credentials(secret, target.secret)
-        bundle = await self._bundle(target)
+        target, credentials, bundle = await self.material(infra)
         key = fingerprint(
             target.address,
             str(target.port),
@@ -96,6 +77,12 @@ class Connector:
             return await self._open(target, credentials, bundle)
 
         return await self._sessions.get(key, open_session)
+
+    async def material(self, infra: NutanixCluster) -> tuple[Target, Credentials, bytes | None]:
+        """What a connection is made of: where to, as whom, and which authorities are trusted (None: the system's)."""
+        target = await self._target(infra)
+        secret = await self._read(_SECRET, target.secret, "spec.prismCentral.credentialRef")
+        return target, parse_credentials(secret, target.secret), await self._bundle(target)
 
     async def close(self) -> None:
         await self._sessions.close()

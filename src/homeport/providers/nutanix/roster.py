@@ -1,0 +1,62 @@
+"""The VMs of Nodes, read together: whoever asks for one that was not seen lately reads all that are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from homeport.providers.nutanix.prism.record import Prism, Vm
+from homeport.runtime.clock import Clock
+
+_FORGET_SECONDS = 1800.0  # nobody asked for it any more: its Node is gone
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    vm: Vm | None
+    at: float
+
+
+class Roster:
+    """`prism` is asked for at each read: credentials may have changed since the last one."""
+
+    def __init__(self, prism: Callable[[], Awaitable[Prism]], clock: Clock) -> None:
+        self._prism = prism
+        self._clock = clock
+        self._asked: dict[str, float] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._lock = asyncio.Lock()
+
+    async def find(self, ids: Sequence[str], *, younger_than: float) -> Vm | None:
+        """The first of `ids` that exists. None is only said after Prism Central has denied each of them by itself."""
+        now = self._clock.monotonic()
+        self._asked.update(dict.fromkeys(ids, now))
+        async with self._lock:
+            if not self._fresh(ids, now - younger_than):
+                await self._read(ids)
+        return next((seen.vm for each in ids if (seen := self._seen.get(each)) and seen.vm is not None), None)
+
+    def _fresh(self, ids: Sequence[str], since: float) -> bool:
+        for each in ids:
+            seen = self._seen.get(each)
+            if seen is None or seen.at < since:
+                return False
+            if seen.vm is not None:
+                return True
+        return True
+
+    async def _read(self, ids: Sequence[str]) -> None:
+        now = self._clock.monotonic()
+        self._asked = {each: at for each, at in self._asked.items() if now - at < _FORGET_SECONDS}
+        prism = await self._prism()
+        found = {vm.id.lower(): vm for vm in await prism.vms(list(self._asked))}
+        kept = {each: seen for each, seen in self._seen.items() if each in self._asked and each not in found}
+        self._seen = kept | {each: _Seen(vm, now) for each, vm in found.items()}
+        for each in ids:
+            if each in found:
+                return
+            # Lists of Prism Central may lag behind; on this answer Nodes are deleted.
+            self._seen[each] = _Seen(await prism.vm(each), now)
+            if self._seen[each].vm is not None:
+                return
