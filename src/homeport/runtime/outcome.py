@@ -14,6 +14,7 @@ class Wait:
     message: str = ""
     after: float | None = None
     quiet: bool = False  # a timer rather than something to explain: not logged
+    warning: bool = False  # somebody should look: its event is a Warning
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}" if self.message else self.reason

@@ -139,7 +139,7 @@ class Reporting:
             scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
             self._told.pop(scope.key, None)
         else:
-            self._tell(scope, wait.reason, wait.message, warn=False, quiet=wait.quiet)
+            self._tell(scope, wait.reason, wait.message, warn=wait.warning, quiet=wait.quiet)
         await self._store(scope)
         return wait
 
