@@ -33,10 +33,11 @@ _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/r
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds between looks at a Node that is well, and at one whose machine may be gone."""
+    """Seconds between looks: at a Node that is well, and at one whose machine may be gone, first and after a while."""
 
     steady: float = 300.0
     doubtful: float = 5.0
+    patient: float = 60.0
 
 
 class NodeReconciler:
@@ -48,11 +49,13 @@ class NodeReconciler:
         self._cloud = cloud
         self._pace = pace or Pace()
         self._failures: dict[Key, int] = {}
+        self._doubts: dict[Key, int] = {}  # looks in a row at a Node that was not well
 
     async def reconcile(self, key: Key) -> Wait | None:
         node = self._nodes.get(key)
         if node is None or node.metadata.get("deletionTimestamp"):
             self._failures.pop(key, None)
+            self._doubts.pop(key, None)
             return None
         try:
             instance = await self._cloud.instance(node)
@@ -65,12 +68,19 @@ class NodeReconciler:
         self._failures.pop(key, None)
         if instance is None:
             return await self._absent(key, node)
+        if not reachable(node, instance):
+            message = f"neither the machine nor Node {key.name} says an internal address yet"
+            return Wait("NoAddress", message, after=self._soon(key))
         await self._converge(key, node, instance)
-        return Wait("Watching", f"looked at again in {self._pace.steady:g} s", after=self._next_look(node), quiet=True)
+        if ready(node):
+            self._doubts.pop(key, None)
+            return Wait("Watching", "no machine tells when it changes", after=self._pace.steady, quiet=True)
+        return Wait("NotReady", "whether its machine is still there is looked at", after=self._soon(key), quiet=True)
 
-    def _next_look(self, node: Unstructured) -> float:
-        """No machine tells when it is gone, but its Node does when it stops answering."""
-        return self._pace.steady if ready(node) else self._pace.doubtful
+    def _soon(self, key: Key) -> float:
+        """No machine tells when it is gone; its Node does, when it stops answering. Then we look often, at first."""
+        count = self._doubts[key] = self._doubts.get(key, 0) + 1
+        return min(self._pace.doubtful * 1.5 ** min(count - 1, 20), self._pace.patient)
 
     async def _absent(self, key: Key, node: Unstructured) -> Wait | None:
         """A Node that answers is not removed, whatever the infrastructure says: it would come back at once."""
@@ -82,7 +92,7 @@ class NodeReconciler:
             except NotFound:
                 return None
             return None
-        return Wait("InstanceNotFound", f"no machine is known for Node {key.name}", after=self._pace.doubtful)
+        return Wait("InstanceNotFound", f"no machine is known for Node {key.name}", after=self._soon(key))
 
     async def _converge(self, key: Key, node: Unstructured, instance: CloudInstance) -> None:
         patch = plan_patch(node, instance, rfc3339(self._clock.now()))
@@ -103,6 +113,14 @@ def initialised(node: Unstructured) -> bool:
 
 def ready(node: Unstructured) -> bool:
     return condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
+
+
+def reachable(node: Unstructured, instance: CloudInstance) -> bool:
+    """Pods come as soon as the taint goes: by then others must find the Node."""
+    held = (node.get("status") or {}).get("addresses") or ()
+    if initialised(node) or any(each.get("type") == "InternalIP" for each in held):
+        return True
+    return any(each.type == "InternalIP" for each in instance.addresses)
 
 
 def plan_patch(node: Unstructured, instance: CloudInstance, now: str) -> dict[str, Any]:
@@ -155,7 +173,12 @@ def plan_addresses(node: Unstructured, instance: CloudInstance) -> list[dict[str
     wanted = [{"type": each.type, "address": each.address} for each in instance.addresses]
     types = {each["type"] for each in wanted}
     wanted += [each for each in held if each.get("type") == "Hostname" and "Hostname" not in types]
-    return None if wanted == held else wanted
+    return None if _as_set(wanted) == _as_set(held) else wanted
+
+
+def _as_set(addresses: list[dict[str, str]]) -> set[tuple[str, str]]:
+    """The kubelet may list them in another order: nobody gains by putting them right for ever."""
+    return {(str(each.get("type")), str(each.get("address"))) for each in addresses}
 
 
 def _taints(node: Unstructured) -> list[dict[str, Any]]:

@@ -74,20 +74,28 @@ class ServiceReconciler:
         self._recorder = manager.recorder
         self._services = manager.informers.get(SERVICE).cache
         self._pools = pools
+        self._given: dict[Key, str] = {}  # by us: the cache shows it a moment later
+        self.waiting: set[Key] = set()  # Services that there was no address for
 
     async def reconcile(self, key: Key) -> Wait | None:
         service = self._services.get(key)
+        self.waiting.discard(key)
         if service is None:
+            self._given.pop(key, None)
             return None
         if service.metadata.get("deletionTimestamp") or not balanced(service):
+            self._given.pop(key, None)
             await self._take_back(key, service)
             return None
         held = ingress(service)
         taken = {each for other in self._services if key_of(other) != key for each in ingress(other)}
+        taken |= {address for other, address in self._given.items() if other != key}
         chosen, why = choose(service, self._pools, held, taken)
         if chosen is None:
             self._recorder.record(service, "NoAddress", why, warning=True)
+            self.waiting.add(key)
             return Wait("NoAddress", why)
+        self._given[key] = chosen
         await self._give(key, service, chosen)
         return None
 
@@ -102,12 +110,14 @@ class ServiceReconciler:
             self._recorder.record(service, "EnsuredLoadBalancer", f"reachable at {address}")
 
     async def _take_back(self, key: Key, service: Unstructured) -> None:
-        annotations = service.metadata.get("annotations") or {}
+        """Only what is ours: others may balance it in their way."""
+        ours = [each for each in ingress(service) if any(ip_address(each) in pool for pool in self._pools)]
+        if not ours:
+            return
         try:
-            if ingress(service) and any(ip_address(each) in pool for each in ingress(service) for pool in self._pools):
-                body: dict[str, Any] = {"status": {"loadBalancer": {"ingress": None}}}
-                await self._client.patch(SERVICE, key, MergePatch(body), _WRITE, subresource="status")
-            if ANNOUNCED in annotations:
+            body: dict[str, Any] = {"status": {"loadBalancer": {"ingress": None}}}
+            await self._client.patch(SERVICE, key, MergePatch(body), _WRITE, subresource="status")
+            if (service.metadata.get("annotations") or {}).get(ANNOUNCED) in ours:
                 body = {"metadata": {"annotations": {ANNOUNCED: None}}}
                 await self._client.patch(SERVICE, key, MergePatch(body), _WRITE)
         except NotFound:
@@ -168,6 +178,18 @@ def _wanted(text: str, pools: Sequence[Pool], used: set[str]) -> tuple[str | Non
     return str(address), ""
 
 
+def _freed(old: Any, new: Any) -> bool:
+    return old is not None and set(ingress(old)) > set(ingress(new) if new is not None else ())
+
+
 def install(manager: Manager, pools: Sequence[Pool]) -> None:
-    controller = Controller("service", SERVICE, ServiceReconciler(manager, pools), workers=1)
+    """One worker: two Services that come at once must not get the same address."""
+    reconciler = ServiceReconciler(manager, pools)
+    controller = Controller("service", SERVICE, reconciler, workers=1, predicate=_news)
+    controller.map(SERVICE, lambda _: list(reconciler.waiting), predicate=_freed)
     manager.add(controller)
+
+
+def _news(old: Any, new: Any) -> bool:
+    """Most Services are none of ours."""
+    return any(each is not None and (balanced(each) or ingress(each)) for each in (old, new))

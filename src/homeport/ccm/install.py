@@ -1,0 +1,17 @@
+"""The cloud controller manager on a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from homeport.ccm import node, service
+from homeport.ccm.service import Pool
+from homeport.infra.protocol import Cloud
+from homeport.runtime.manager import Manager
+
+
+def install(manager: Manager, cloud: Cloud, pools: Sequence[Pool] = (), pace: node.Pace | None = None) -> None:
+    """Without pools, Services of type LoadBalancer are left to whoever else looks after them."""
+    node.install(manager, cloud, pace)
+    if pools:
+        service.install(manager, pools)
