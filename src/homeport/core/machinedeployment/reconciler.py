@@ -104,6 +104,8 @@ class DeploymentReconciler(Reporting):
         current = revision.find_current(scope.sets.values(), scope.object, self.clock.now())
         observed = scope.observed(current)
         actions = plan(observed)
+        fresh = scope.machines[current.metadata.name] if current is not None else []
+        scope.seen.current = {machine.metadata.name for machine in fresh}
         await self._hold_deployment(scope, current, actions)
         await self._converge_sets(scope, current, actions)
         for action in actions:

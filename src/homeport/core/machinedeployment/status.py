@@ -22,6 +22,7 @@ class Seen:
     """What one loop has found out."""
 
     machines: list[Machine] | None = None  # None: not looked yet
+    current: set[str] | None = None  # names of the Machines of the current set; None: not known
     unavailable: int = 0  # so many may be missing
     blocked: list[str] = field(default_factory=list)  # why no Machine is made, as its sets say
     trouble: str = ""
@@ -37,7 +38,7 @@ def report(deployment: MachineDeployment, seen: Seen, now: float) -> Wait | None
         found = {Condition.AVAILABLE: unknown}
         status.phase = status.phase or "Unknown"
     else:
-        _count(deployment, seen.machines)
+        _count(deployment, seen.machines, seen.current)
         found = _verdicts(deployment, seen, seen.machines, now)
         after = replica.late_in(seen.machines, now)
         timer = Wait("DeletionTakesLong", after=after, quiet=True) if after is not None else None
@@ -58,14 +59,22 @@ def report(deployment: MachineDeployment, seen: Seen, now: float) -> Wait | None
     return timer
 
 
-def _count(deployment: MachineDeployment, machines: Sequence[Machine]) -> None:
+def _count(deployment: MachineDeployment, machines: Sequence[Machine], current: set[str] | None) -> None:
     status, counts = deployment.status, replica.count(machines)
     status.replicas = counts.replicas
     status.ready_replicas = counts.ready
     status.available_replicas = counts.available
-    status.up_to_date_replicas = counts.up_to_date
+    status.up_to_date_replicas = sum(is_up_to_date(machine, current) for machine in machines)
     status.versions = replica.count_versions(machines)
     status.phase = phase(deployment, counts.replicas)
+
+
+def is_up_to_date(machine: Machine, current: set[str] | None) -> bool:
+    """Of an older set none is, also while its own condition does not say so yet: the status never speaks of a
+    generation and means the one before."""
+    if current is not None and machine.metadata.name not in current:
+        return False
+    return condition.is_true(machine.status.conditions, Condition.UP_TO_DATE)
 
 
 def phase(deployment: MachineDeployment, current: int) -> str:
@@ -89,7 +98,7 @@ def _verdicts(deployment: MachineDeployment, seen: Seen, machines: Sequence[Mach
         down = replica.scaling_down(len(machines), wanted, deleting=deleting, slow=slow)
     return {
         Condition.AVAILABLE: available(deployment, seen),
-        Condition.ROLLING_OUT: rolling_out(machines),
+        Condition.ROLLING_OUT: rolling_out(machines, seen.current),
         Condition.SCALING_UP: up,
         Condition.SCALING_DOWN: down,
         Condition.MACHINES_READY: replica.machines_ready(machines),
@@ -124,14 +133,15 @@ def _why(seen: Seen) -> str:
     return ""
 
 
-def rolling_out(machines: Sequence[Machine]) -> Verdict:
+def rolling_out(machines: Sequence[Machine], current: set[str] | None) -> Verdict:
     """Which Machines are still to be replaced, and what for; a change of version is named first."""
     reasons: set[str] = set()
     count = 0
     for machine in machines:
         found = condition.find(machine.status.conditions, Condition.UP_TO_DATE)
-        if found is not None and found["status"] == "False":
-            count += 1
+        told = found is not None and found["status"] == "False"
+        count += told or (current is not None and machine.metadata.name not in current)
+        if found is not None and told:
             reasons |= {line for line in str(found.get("message") or "").split("\n") if line}
     if not count:
         return Verdict("False", Reason.NOT_ROLLING_OUT)

@@ -120,6 +120,18 @@ async def test_a_new_template_replaces_all_machines_within_the_limits() -> None:
 
 
 @virtual
+async def test_the_status_never_calls_machines_of_the_template_before_up_to_date() -> None:
+    async with workers(cluster(), machine_deployment(2)) as w:
+        await running(w, 2)
+        changed = await w.patch(MachineDeployment, MD, spec={"template": {"spec": {"version": "v1.31.0"}}})
+        seen = await w.p.until(
+            MachineDeployment, MD, lambda d: d.status.observed_generation == changed.metadata.generation, 60
+        )
+        assert seen.status.up_to_date_replicas == 0
+        assert said(seen, "RollingOut")[0] == "True"
+
+
+@virtual
 async def test_percentages_bound_a_rollout() -> None:
     async with workers(cluster(), machine_deployment(5, spec=rolling("25%", "50%"))) as w:
         await running(w, 5)
