@@ -42,6 +42,7 @@ def install(manager: Manager, capi: Capi) -> KubeadmControlPlaneReconciler:
 
     controller = (
         Controller("kubeadmcontrolplane", KubeadmControlPlane, reconciler, clock=manager.clock)
+        .own(Machine)
         .map(Machine, of_member, predicate=_matters)
         .map(Cluster, of_cluster, predicate=_cluster_matters)
         .map(metadata_only(SECRET), of_secret, query=LABELLED, predicate=_new_or_gone)

@@ -345,6 +345,18 @@ async def test_workers_go_before_the_control_plane() -> None:
         await k.plane.gone(KubeadmControlPlane, KEY)
 
 
+async def test_a_control_plane_whose_cluster_was_removed_by_force_goes_with_its_machines() -> None:
+    async with kit() as k:
+        await k.start(cluster(), control_plane(), template())
+        await k.reconcile()
+        await k.client.delete(KubeadmControlPlane, KEY)
+        await k.client.delete(Cluster, CLUSTER)
+        await k.reconcile()
+        assert await k.machines() == []
+        await k.reconcile()
+        await k.plane.gone(KubeadmControlPlane, KEY)
+
+
 # -- remediation before there is a cluster ---------------------------------------------------------------------
 
 

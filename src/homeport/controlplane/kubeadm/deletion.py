@@ -32,6 +32,23 @@ class Deletion:
         self._deployments = capi.manager.informers.get(MachineDeployment).cache
         self._pools = capi.manager.informers.get(MachinePool).cache
 
+    async def without_cluster(self, kcp: KubeadmControlPlane) -> Wait | None:
+        """Its Cluster is gone, by force: nobody can tell what belonged to it, but what is ours must not stay."""
+        left = self._members.controlled(kcp)
+        for machine in left:
+            meta = machine.metadata
+            if not meta.deletion_timestamp:
+                await self._client.delete(Machine, Key(meta.namespace, meta.name), uid=meta.uid)
+            if PRE_TERMINATE_KCP_CLEANUP in meta.annotations:
+                await self._worker.drop_hook(machine)
+        if left:
+            names = ", ".join(machine.metadata.name for machine in left)
+            return Wait(
+                Reason.WAITING_FOR_MACHINE_DELETION, f"waiting for control plane Machines to be deleted: {names}"
+            )
+        await self._drop(kcp)
+        return None
+
     @property
     def phases(self) -> list[Phase[ControlPlaneScope]]:
         return [self._await_workers, self._delete_machines, self._drop_finalizer]
@@ -73,15 +90,22 @@ class Deletion:
 
     async def _drop_finalizer(self, scope: ControlPlaneScope) -> Wait | None:
         self._say(scope, Reason.DELETION_COMPLETED, "")
-        meta = scope.kcp.metadata
-        left = [each for each in meta.finalizers if each != KUBEADM_CONTROL_PLANE_FINALIZER]
-        if len(left) != len(meta.finalizers):
-            patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}})
-            try:
-                scope.wrote(await self._client.patch(KubeadmControlPlane, scope.key, patch, self._write))
-            except NotFound:
-                return None
+        written = await self._drop(scope.kcp)
+        if written is not None:
+            scope.wrote(written)
         return None
+
+    async def _drop(self, kcp: KubeadmControlPlane) -> KubeadmControlPlane | None:
+        meta = kcp.metadata
+        left = [each for each in meta.finalizers if each != KUBEADM_CONTROL_PLANE_FINALIZER]
+        if len(left) == len(meta.finalizers):
+            return None
+        patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}})
+        try:
+            key = Key(meta.namespace, meta.name)
+            return await self._client.patch(KubeadmControlPlane, key, patch, self._write)
+        except NotFound:
+            return None
 
     def _say(self, scope: ControlPlaneScope, reason: str, message: str) -> Wait:
         scope.findings.deleting = Said(Condition.DELETING, "True", reason, message)

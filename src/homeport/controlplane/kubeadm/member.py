@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Machine
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
@@ -34,6 +35,10 @@ class Members:
     def control_planes(self, cluster: Key) -> Sequence[Machine]:
         """Whoever owns them."""
         return self._machines.by(_CONTROL_PLANES, str(cluster))
+
+    def controlled(self, kcp: KubeadmControlPlane) -> list[Machine]:
+        """Ours, whatever cluster they name."""
+        return [each for each in self._machines.list(kcp.metadata.namespace) if is_controlled_by(each, kcp)]
 
     def workers(self, cluster: Key) -> list[Machine]:
         found = self._machines.by(_ALL, str(cluster))

@@ -100,6 +100,8 @@ class KubeadmControlPlaneReconciler:
             return None
         owner = owner_of_kind(kcp, Cluster.__resource__)
         cluster = self._clusters.get(Key(key.namespace, owner["name"])) if owner is not None else None
+        if cluster is None and owner is not None and kcp.metadata.deletion_timestamp:
+            return await self._deletion.without_cluster(kcp)
         if cluster is None:
             return Wait("WaitingForCluster", f"waiting for a Cluster to own KubeadmControlPlane {key.name}")
         scope = ControlPlaneScope(kcp, cluster, self.clock.now())
