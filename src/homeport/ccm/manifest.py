@@ -89,6 +89,7 @@ def _cluster_rules(settings: Settings) -> list[Json]:
         _rule("", ["nodes"], "list", "watch", "patch", "delete"),
         _rule("", ["nodes/status"], "patch"),
         _rule("events.k8s.io", ["events"], "create", "patch"),
+        _rule("", ["events"], "create", "patch"),
     ]
     if settings.pools:
         rules += [_rule("", ["services"], "list", "watch", "patch"), _rule("", ["services/status"], "patch")]
