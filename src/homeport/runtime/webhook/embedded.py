@@ -53,7 +53,8 @@ class _InProcess:
         if kind.defaults:
             on(group, plural, self._default, WRITES, mutating=True)
         if kind.validates:
-            on(group, plural, self._validate, WRITES)
+            # A scale arrives as the whole object with another count: what holds for the one holds for the other.
+            on(group, plural, self._validate, WRITES, subresources=("", "scale"))
         if kind.deletions:
             on(group, plural, self._validate_delete, (DELETE,))
 
