@@ -132,7 +132,8 @@ def observed_of(scope: ControlPlaneScope) -> Observed:
     healthy_seconds = remediation.min_healthy_period_seconds
     return Observed(
         now=scope.now,
-        replicas=kcp.spec.replicas if kcp.spec.replicas is not None else 1,
+        # Admission refuses less, but not everywhere it is asked: the last Machine goes with the object alone.
+        replicas=max(1, kcp.spec.replicas if kcp.spec.replicas is not None else 1),
         machines=sorted(
             (machine_state(scope, each) for each in scope.owned), key=lambda each: (each.created, each.name)
         ),
