@@ -26,7 +26,7 @@ from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import parse_time, rfc3339
-from homeport.runtime.outcome import Wait
+from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.reconciler import Reporting, Scope
 
 log = structlog.get_logger(__name__)
@@ -70,6 +70,8 @@ class DeploymentReconciler(Reporting):
             return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
         await self._adopt(scope)
         self._observe(scope)
+        if scope.seen.trouble:
+            raise Terminal("InvalidConfiguration", scope.seen.trouble)
         if scope.object.spec.replicas is None:
             return Wait(name.Reason.WAITING_FOR_REPLICAS_SET, "spec.replicas is not set")
         return await self._roll_out(scope)

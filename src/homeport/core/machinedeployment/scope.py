@@ -27,7 +27,11 @@ class DeploymentScope(Scope[MachineDeployment]):
         self.sets: dict[str, MachineSet] = {}
         self.machines: dict[str, list[Machine]] = {}  # by set
         self.timer: Wait | None = None
-        self.surge, self.seen.unavailable = limits(deployment)
+        self.surge = DEFAULT_SURGE
+        try:
+            self.surge, self.seen.unavailable = limits(deployment)
+        except ValueError as error:  # where no admission has looked at it
+            self.seen.trouble = f"spec.rollout.strategy.rollingUpdate: {error}"
 
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""

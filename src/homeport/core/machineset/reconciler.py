@@ -105,7 +105,9 @@ class SetReconciler(Reporting):
         assert scope.machines is not None
         owner = owner_reference(scope.object, controller=True)
         for machine in member.adoptable(self._machines, scope.object):
-            taken = await ensure_owner(self.client, Machine, machine, owner, self._write)
+            # What stood alone belonged to the Cluster; from now on it does so through its set.
+            without = [(name.GROUP, "Cluster")]
+            taken = await ensure_owner(self.client, Machine, machine, owner, self._write, without=without)
             self.recorder.record(scope.object, "SuccessfulAdopt", f"adopted Machine {machine.metadata.name}")
             scope.machines.append(taken)
 
