@@ -71,6 +71,15 @@ class Metrics(Collector):
         """Requests that were answered."""
         return sum(self._requests.values())
 
+    def requests(self) -> dict[str, int]:
+        """How often what was asked: `get pods/log` > number."""
+        counted: dict[str, int] = {}
+        for (labels, _), number in self._requests.items():
+            parts = (part for part in (labels.resource, labels.subresource) if part)
+            asked = f"{labels.verb} {'/'.join(parts)}".rstrip()
+            counted[asked] = counted.get(asked, 0) + number
+        return counted
+
     def started(self, labels: Labels) -> None:
         """A watch or another request that stays open."""
         self._running[labels] = self._running.get(labels, 0) + 1
