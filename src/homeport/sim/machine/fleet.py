@@ -16,6 +16,7 @@ from homeport.sim.machine.image import Image, describe_image
 from homeport.sim.machine.pace import QUICK, Pace
 from homeport.sim.machine.vm import GIB, Machine
 from homeport.sim.machine.workload.cluster import WorkloadCluster
+from homeport.sim.machine.workload.container import Programs
 from homeport.sim.machine.workload.kubelet import Heart
 from homeport.sim.network import Network
 
@@ -34,6 +35,7 @@ class Fleet:
     """The `Guests` of any number of hypervisors.
 
     `images` says what is on an image; by default its name does. `consoles` gets every line that a machine says.
+    `programs` brings containers of workload clusters to life; without it, Pods only seem to run.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Fleet:
         images: Describe = describe,
         platform: str = "nutanix",
         consoles: Callable[[str, str], None] | None = None,
+        programs: Programs | None = None,
     ) -> None:
         self.network = network
         self.clock = clock
@@ -55,6 +58,7 @@ class Fleet:
         self._images = images
         self._platform = platform
         self._consoles = consoles
+        self.programs = programs
         self._bootstraps: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         network.follow(self._network_changed)
@@ -173,6 +177,8 @@ class Fleet:
                 machine.host.assign(address)
 
     async def _joined(self, machine: Machine) -> None:
+        if machine.cluster is not None:
+            machine.cluster.containers.programs = self.programs
         if machine.kubelet is not None:
             self.heart.add(machine.kubelet)
 

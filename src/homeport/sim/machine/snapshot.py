@@ -165,6 +165,7 @@ class Snapshot:
             saved.facts, pki, etcd, fleet.network, clock, fleet.pace.rng, copy_of=copy
         )
         cluster.initialized = True
+        cluster.containers.programs = fleet.programs
         found = cluster.etcd
         found.members = {member.name: member for member in saved.members}
         found.cluster_id, found.leader, found.term = saved.etcd_id, saved.leader, saved.term

@@ -18,6 +18,7 @@ from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.member import PORT as ETCD_PORT
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.workload.authority import Authority, ClusterPki
+from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts
@@ -75,11 +76,13 @@ class WorkloadCluster:
     _vips: dict[str, Vip] = field(default_factory=dict)
     beats: int = 0  # revisions that are heartbeats, which nobody misses
     etcd: Etcd = field(init=False)
+    containers: Containers = field(init=False)
     controllers: Controllers = field(init=False)
 
     def __post_init__(self) -> None:
         self.etcd = Etcd(self._alive, self._hears, self.rng)
-        self.controllers = Controllers(self.server, self.clock, self._kubelet_alive)
+        self.containers = Containers(self)
+        self.controllers = Controllers(self.server, self.clock, self._kubelet_alive, self.containers)
 
     @classmethod
     async def start(

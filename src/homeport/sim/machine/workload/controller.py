@@ -16,6 +16,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import ApiError
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.workload.budget import settle_budgets
+from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.daemon import settle_daemon_sets
 from homeport.sim.machine.workload.podlife import settle_pods
 from homeport.sim.machine.workload.replica import settle_deployments, settle_replica_sets, settle_stateful_sets
@@ -50,8 +51,11 @@ _STEPS = (
 class Controllers:
     """`alive(node)`: the kubelet of that node runs and reaches the API."""
 
-    def __init__(self, server: EmbeddedServer, clock: Clock, alive: Callable[[str], bool]) -> None:
+    def __init__(
+        self, server: EmbeddedServer, clock: Clock, alive: Callable[[str], bool], containers: Containers
+    ) -> None:
         self._server = server
+        self._containers = containers
         self._clock = clock
         self._alive = alive
         self._dirty = False
@@ -92,7 +96,11 @@ class Controllers:
 
     async def _pass(self) -> None:
         for step in _STEPS:
-            await step(View(self._server, self._clock.now(), self._alive, self._later))
+            await step(self._view())
+        self._containers.settle(self._view())
+
+    def _view(self) -> View:
+        return View(self._server, self._clock.now(), self._alive, self._later)
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
         if self._closed:
@@ -123,3 +131,4 @@ class Controllers:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await self._containers.close()
