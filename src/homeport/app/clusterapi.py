@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from homeport import bootstrap, controlplane, core
+from homeport.app.ccm import deploy_to_clusters
 from homeport.app.environment import Environment
 from homeport.capi import conversion
 from homeport.capi import definition as capi_definition
@@ -36,3 +37,4 @@ def install(manager: Manager, environment: Environment) -> None:
     bootstrap.install(manager, capi)
     controlplane.install(manager, capi)
     install_nutanix(manager, capi, environment.reach)
+    deploy_to_clusters(manager, capi)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 
+from homeport.app.ccm import programs
 from homeport.app.description import SimulatorState
 from homeport.app.keeping import Keeping, KeepingError, Kept
 from homeport.app.settings import Simulators
@@ -66,7 +67,9 @@ class Simulation:
         except KeepingError as error:
             raise SimulationError(str(error)) from error
         self.network = Network()
-        self.fleet = Fleet(self.network, clock, pace=pace_of(settings.speed), consoles=self._say)
+        self.fleet = Fleet(
+            self.network, clock, pace=pace_of(settings.speed), consoles=self._say, programs=programs(self._reach_from)
+        )
         self.prism = Prism(kept.world, clock=clock, pace=pace, faults=faults, guests=self.fleet)
         self.prism.journal.told = self._note
         self._proxy = Proxy(self.network)
@@ -160,6 +163,10 @@ class Simulation:
     @property
     def reach(self) -> Reach:
         return Reach(self._proxy.url(), self._authority.path.read_bytes())
+
+    def _reach_from(self, host: str) -> Reach:
+        """How a machine of the simulation reaches others."""
+        return Reach(self._proxy.url(host), self._authority.path.read_bytes())
 
     @property
     def logs(self) -> tuple[str, ...]:
