@@ -87,7 +87,11 @@ class AccountToken:
                 "name": self.pod["metadata"]["name"],
                 "uid": self.pod["metadata"]["uid"],
             }
-            body = {"spec": {"expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": reference}}
+            body = {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"expirationSeconds": _TOKEN_SECONDS, "boundObjectRef": reference},
+            }
             key = Key(self.pod["metadata"]["namespace"], account)
             client = self.cluster.client("kubelet")
             made = await client.create(body, kind=SERVICE_ACCOUNT, key=key, subresource="token")
