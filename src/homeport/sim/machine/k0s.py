@@ -101,6 +101,7 @@ async def run_controller(machine: Machine, flags: dict[str, str]) -> None:
     await await_endpoint(machine, cluster, machine.pace.patience)
     await cluster.put(_objects(facts), "k0s")
     cluster.initialized = True
+    await _announce(machine, cluster)
     await _maybe_worker(machine, cluster, flags)
 
 
@@ -124,7 +125,13 @@ async def _join_controller(machine: Machine, flags: dict[str, str]) -> None:
         raise KubeadmError(f"failed to join the etcd cluster: {refused}") from refused
     machine.cluster = cluster
     cluster.refresh()
+    await _announce(machine, cluster)
     await _maybe_worker(machine, cluster, flags)
+
+
+async def _announce(machine: Machine, cluster: WorkloadCluster) -> None:
+    if cluster.k0s is not None:
+        await cluster.k0s.announce(machine.hostname.lower(), machine.address, f"v{machine.k0s}")
 
 
 async def run_worker(machine: Machine, flags: dict[str, str]) -> None:

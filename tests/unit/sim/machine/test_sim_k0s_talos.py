@@ -9,9 +9,10 @@ import pytest
 import yaml
 from sim_kit import VIP, Secrets, Sim, b64, cloud_config, simulation
 
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.image import describe_image
+from homeport.sim.machine.workload.k0smember import CONTROL_NODE, ETCD_MEMBER
 from homeport.sim.machine.workload.kind import DAEMON_SET
 from homeport.sim.machine.workload.object import bootstrap_token
 
@@ -133,6 +134,28 @@ async def test_a_second_k0s_controller_needs_a_token_for_controllers() -> None:
             )
             console = await sim.boot(name, given, image=K0S_IMAGE)
             assert (name in sim.cluster.etcd.members) is joins, console
+        await the_second_is_told_to_leave(sim)
+
+
+async def the_second_is_told_to_leave(sim: Sim) -> None:
+    client = sim.cluster.client()
+    nodes = (await client.list(CONTROL_NODE)).items
+    assert {node["metadata"]["name"]: node["status"]["k0sVersion"] for node in nodes} == {
+        "cp-0": "v1.31.5+k0s.0",
+        "cp-2": "v1.31.5+k0s.0",
+    }
+    member = await client.get(ETCD_MEMBER, Key("", "cp-2"))
+    assert member["status"]["memberID"] == f"{sim.cluster.etcd.members['cp-2'].id:x}"
+    assert member["status"]["conditions"][0]["status"] == "True"
+    await client.patch(ETCD_MEMBER, Key("", "cp-2"), MergePatch({"spec": {"leave": True}}))
+    await asyncio.sleep(1)
+    assert set(sim.cluster.etcd.members) == {"cp-0"}
+    member = await client.get(ETCD_MEMBER, Key("", "cp-2"))
+    assert member["status"]["conditions"][0]["status"] == "False"
+    assert member["status"]["reconcileStatus"] == "Success"
+    await client.patch(ETCD_MEMBER, Key("", "cp-0"), MergePatch({"spec": {"leave": True}}))
+    await asyncio.sleep(1)
+    assert not sim.cluster.serving()  # the last member takes the data with it
 
 
 def talos_config(secrets: Secrets, kind: str, **more: Any) -> bytes:

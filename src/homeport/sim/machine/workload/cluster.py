@@ -23,6 +23,7 @@ from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.guest import Guest
+from homeport.sim.machine.workload.k0smember import K0sMembers
 from homeport.sim.machine.workload.kind import Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
@@ -78,11 +79,14 @@ class WorkloadCluster:
     etcd: Etcd = field(init=False)
     containers: Containers = field(init=False)
     controllers: Controllers = field(init=False)
+    k0s: K0sMembers | None = None
 
     def __post_init__(self) -> None:
         self.etcd = Etcd(self._alive, self._hears, self.rng)
         self.containers = Containers(self)
         self.controllers = Controllers(self.server, self.clock, self._kubelet_alive, self.containers)
+        if self.facts.flavour == "k0s":
+            self.k0s = K0sMembers(self)
 
     @classmethod
     async def start(
@@ -114,6 +118,8 @@ class WorkloadCluster:
         for vip in self._vips.values():
             vip.close()
         await self.controllers.close()
+        if self.k0s is not None:
+            await self.k0s.close()
         await self.server.close(drain_seconds=0.5)
 
     # -- the API -----------------------------------------------------------------------------------------------
