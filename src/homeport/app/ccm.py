@@ -1,4 +1,4 @@
-"""The cloud controller manager of workload clusters: run in one, brought into them, and simulated in simulated ones."""
+"""Clouds by their names, brought into workload clusters, and simulated in simulated ones."""
 
 from __future__ import annotations
 
@@ -38,21 +38,28 @@ class Opened:
     pools: tuple[Pool, ...] = ()
 
 
-def open_nutanix(text: str, namespace: str, client: Client, clock: Clock, reach: Reach) -> Opened:
+Open = Callable[[Client, Clock, Reach], Opened]
+
+
+def _parse_nutanix(text: str, namespace: str) -> Open:
     config = cloudconfig.parse_config(text, namespace)
-    cloud = NutanixCloud(config, Connector(client, clock, reach), clock)
-    return Opened(cloud, _pools(config.pools))
+    pools = _pools(config.pools)
+
+    def opened(client: Client, clock: Clock, reach: Reach) -> Opened:
+        return Opened(NutanixCloud(config, Connector(client, clock, reach), clock), pools)
+
+    return opened
 
 
 # By the name that --cloud gives.
-CLOUDS: Mapping[str, Callable[[str, str, Client, Clock, Reach], Opened]] = {"nutanix": open_nutanix}
+CLOUDS: Mapping[str, Callable[[str, str], Open]] = {"nutanix": _parse_nutanix}
 
 
-def open_cloud(name: str, text: str, namespace: str, client: Client, clock: Clock, reach: Reach = DIRECT) -> Opened:
+def parse_cloud(name: str, text: str, namespace: str) -> Open:
     """`text` is the configuration file. Raises Misconfigured, naming the field."""
     if name not in CLOUDS:
         raise Misconfigured(f"there is no cloud {name!r}; there are: {', '.join(CLOUDS)}")
-    return CLOUDS[name](text, namespace, client, clock, reach)
+    return CLOUDS[name](text, namespace)
 
 
 def _pools(found: Mapping[str, str]) -> tuple[Pool, ...]:
@@ -116,15 +123,12 @@ async def _run(program: Program, reach: Reach) -> None:
     """As `homeport ccm` does it. Raises what it ends of."""
     args, namespace = program.args, str(program.pod["metadata"]["namespace"])
     text = program.files[_option(args, "--config")].decode()
-    opened = open_cloud(_option(args, "--cloud"), text, namespace, program.client, program.clock, reach)
-    try:
-        mode = Elected(namespace, manifest.LEASE_NAME, TIMING)
-        who = str(program.pod["metadata"]["name"])
-        manager = Manager(program.client, mode=mode, name="homeport-ccm", clock=program.clock, who=who)
-        install(manager, opened.cloud, opened.pools)
-        await manager.run()
-    finally:
-        await opened.cloud.close()
+    opened = parse_cloud(_option(args, "--cloud"), text, namespace)(program.client, program.clock, reach)
+    mode = Elected(namespace, manifest.LEASE_NAME, TIMING)
+    who = str(program.pod["metadata"]["name"])
+    manager = Manager(program.client, mode=mode, name="homeport-ccm", clock=program.clock, who=who)
+    install(manager, opened.cloud, opened.pools)
+    await manager.run()
 
 
 def _option(args: Sequence[str], name: str) -> str:

@@ -18,11 +18,12 @@ from homeport.app.plugins import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.client import kubeconfig
+from homeport.client.config import Config
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 from homeport.runtime.lease import LeaseTiming
-from homeport.runtime.manager import Elected, Manager, Mode, Sharded
+from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
 from homeport.runtime.queue import Backoff
 
 log = structlog.get_logger(__name__)
@@ -39,17 +40,25 @@ class StartError(Exception):
 class Cluster:
     """Which cluster, and how replicas divide the work there."""
 
-    kubeconfig: Path
+    kubeconfig: Path | None  # None: the service account of the Pod that we run in
     context: str = ""
     namespace: str = ""
+    lease: str = LEASE_NAME  # '': this process is the only one, as somebody else takes care
     shards: bool = False
     health: tuple[str, int] | None = None
     timing: LeaseTiming | None = None
 
 
+def connection(cluster: Cluster) -> Config:
+    """Raises ConfigError."""
+    if cluster.kubeconfig is None:
+        return kubeconfig.in_cluster()
+    return kubeconfig.load(cluster.kubeconfig, context=cluster.context)
+
+
 async def run(cluster: Cluster, show: Show, platform: Platform | None = None) -> None:
     """Until SIGTERM or SIGINT; the Lease is given back then. Raises ConfigError, StartError and OSError."""
-    config = kubeconfig.load(cluster.kubeconfig, context=cluster.context)
+    config = connection(cluster)
     stopping = stop_event()
     platform = platform or Platform()
     if not platform.controllers:
@@ -116,8 +125,10 @@ class Replica:
         return found
 
     def _mode(self) -> Mode:
+        if not self._cluster.lease:
+            return Solo()
         kind = Sharded if self._cluster.shards else Elected
-        return kind(self._namespace, LEASE_NAME, self._cluster.timing)
+        return kind(self._namespace, self._cluster.lease, self._cluster.timing)
 
     def _make(self) -> Manager:
         manager = Manager(self._client, mode=self._mode(), name="homeport")
@@ -142,7 +153,7 @@ class Replica:
             except Forbidden:
                 return  # it knows us; what we may do is asked next
             except Unauthorized as error:
-                server, file = self._client.config.server, self._cluster.kubeconfig
+                server, file = self._client.config.server, self._cluster.kubeconfig or "the Pod's service account"
                 raise StartError(f"{server} does not accept the credential of {file}: {error}") from error
             except (Unavailable, Timeout) as error:
                 failures += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
@@ -22,18 +22,21 @@ class Need:
     verbs: tuple[str, ...]
     resource: Resource
     namespace: str = ""  # '': everywhere
+    name: str = ""  # '': all of them
 
     def __str__(self) -> str:
+        what = f"{self.resource.qualified}{f' {self.name}' if self.name else ''}"
         where = f" in namespace {self.namespace}" if self.namespace else ""
-        return f"{', '.join(self.verbs)} {self.resource.qualified}{where}"
+        return f"{', '.join(self.verbs)} {what}{where}"
 
 
 def needs_of(manager: Manager) -> list[Need]:
     """What it needs itself and for its caches; what reconcilers write, they alone know."""
     found: dict[Need, None] = {}
     match manager.mode:
-        case Elected(namespace=namespace):
-            found[Need(("get", "create", "update"), LEASE, namespace)] = None
+        case Elected(namespace=namespace, name=name):
+            found[Need(("create",), LEASE, namespace)] = None
+            found[Need(("get", "update"), LEASE, namespace, name)] = None
         case Sharded(namespace=namespace):
             found[Need(("get", "list", "create", "update"), LEASE, namespace)] = None
     for informer in manager.informers:
@@ -51,7 +54,7 @@ async def missing(client: Client, needs: Iterable[Need]) -> list[Need]:
         except (Forbidden, NotFound, MethodNotAllowed):
             return []  # a server that answers no such questions: we will see
         if verbs:
-            denied.append(Need(tuple(verbs), need.resource, need.namespace))
+            denied.append(replace(need, verbs=tuple(verbs)))
     return denied
 
 
@@ -62,6 +65,7 @@ async def _allowed(client: Client, verb: str, need: Need) -> bool:
         "version": need.resource.version,
         "resource": need.resource.plural,
         "namespace": need.namespace,
+        "name": need.name,
     }
     body = {"apiVersion": _ACCESS.api_version, "kind": _ACCESS.kind, "spec": {"resourceAttributes": asked}}
     answer = await client.create(body, kind=_ACCESS)

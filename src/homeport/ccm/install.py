@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from homeport.ccm import node, service
@@ -11,7 +12,18 @@ from homeport.runtime.manager import Manager
 
 
 def install(manager: Manager, cloud: Cloud, pools: Sequence[Pool] = (), pace: node.Pace | None = None) -> None:
-    """Without pools, Services of type LoadBalancer are left to whoever else looks after them."""
+    """Without pools, Services of type LoadBalancer are left to whoever else looks after them.
+
+    The cloud is closed when the manager ends.
+    """
     node.install(manager, cloud, pace)
     if pools:
         service.install(manager, pools)
+    manager.job(lambda: _until_the_end(cloud))
+
+
+async def _until_the_end(cloud: Cloud) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await cloud.close()

@@ -15,6 +15,7 @@ _VERBS = {
     "restore": "put a backup in place",
     "sim": "simulate infrastructure, for your own clients too",
     "rollout": "look after rollouts: status, history, pause, resume, restart, undo",
+    "ccm": "run the cloud controller manager of a workload cluster",
     "version": "print the version",
 }
 
