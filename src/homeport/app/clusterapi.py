@@ -11,6 +11,7 @@ from homeport.app.environment import Environment
 from homeport.capi import conversion
 from homeport.capi import definition as capi_definition
 from homeport.capi.capi import Capi
+from homeport.infra import owner
 from homeport.providers.nutanix import admission as nutanix_admission
 from homeport.providers.nutanix import definition as nutanix_definition
 from homeport.providers.nutanix.install import install as install_nutanix
@@ -23,12 +24,12 @@ def definitions() -> Iterable[Mapping[str, Any]]:
 
 
 def register(hooks: Hooks, environment: Environment) -> None:
-    del environment
     conversion.register(hooks)
     core.register(hooks)
     bootstrap.register(hooks)
     controlplane.register(hooks)
     nutanix_admission.register(hooks)
+    owner.register(hooks, environment.client, nutanix_admission.KINDS)
 
 
 def install(manager: Manager, environment: Environment) -> None:
@@ -36,5 +37,5 @@ def install(manager: Manager, environment: Environment) -> None:
     core.install(manager, capi)
     bootstrap.install(manager, capi)
     controlplane.install(manager, capi)
-    install_nutanix(manager, capi, environment.reach)
+    install_nutanix(manager, environment.reach)
     deploy_to_clusters(manager, capi)

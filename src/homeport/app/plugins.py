@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.app import clusterapi
 from homeport.app.environment import Environment
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
@@ -20,9 +19,9 @@ Register = Callable[[Hooks, Environment], object]
 # CustomResourceDefinitions, read when they are needed.
 Definitions = Callable[[], Iterable[Mapping[str, Any]]]
 
-CONTROLLERS: list[Install] = [clusterapi.install]
-HOOKS: list[Register] = [clusterapi.register]
-DEFINITIONS: list[Definitions] = [clusterapi.definitions]
+CONTROLLERS: list[Install] = []
+HOOKS: list[Register] = []
+DEFINITIONS: list[Definitions] = []
 
 
 class PluginError(ValueError):
@@ -78,4 +77,10 @@ def _takes_both(function: Callable[..., object]) -> bool:
 
 def chosen(plugins: Iterable[str]) -> Platform:
     """Everything registered, and the named ones besides."""
-    return Platform((*CONTROLLERS, *(load(name) for name in plugins)), tuple(HOOKS), tuple(DEFINITIONS))
+    from homeport.app import clusterapi  # late: parts of it run platforms of their own
+
+    return Platform(
+        (clusterapi.install, *CONTROLLERS, *(load(name) for name in plugins)),
+        (clusterapi.register, *HOOKS),
+        (clusterapi.definitions, *DEFINITIONS),
+    )

@@ -8,16 +8,15 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi import name as names
-from homeport.capi.paused import is_paused
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
-from homeport.infra.error import ProviderError, delay_of, policy_of
-from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider, Session
+from homeport.infra.error import ProviderError, policy_of
+from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Owned, Provider, Session
+from homeport.infra.reconciler import ProviderReconciler, is_provisioned
+from homeport.infra.sweep import Sweep
 from homeport.machinery import condition
-from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Scope
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -27,26 +26,27 @@ BY_CLUSTER = "cluster"
 _CHECK_AGAIN_SECONDS = 30.0
 
 
-class ClusterReconciler(Reporting, Generic[C, M, S]):
+class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
-        super().__init__(manager.client, manager.recorder, manager=f"homeport-{provider.name}", clock=manager.clock)
+        super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer)
         self._provider = provider
-        self._fence = manager.fence
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
         self._machines.add_index(BY_CLUSTER, _cluster_index)
-        self._failures: dict[Key, int] = {}
+        self._sweeps: dict[Key, Sweep] = {}
 
     async def reconcile(self, key: Key) -> Wait | None:
         infra = self._infra.get(key)
         if infra is None:
-            self._failures.pop(key, None)
+            self._went_well(key)
+            self._sweeps.pop(key, None)
             return None
-        cluster = self._owner(infra)
-        if is_paused(cluster, infra):
+        if names.MANAGED_BY in infra.metadata.annotations:
+            return None  # somebody else provides this infrastructure, and says when it is ready
+        cluster, scope = self._owner(infra), Scope(infra)
+        if await self._rests(scope, cluster):
             return None
-        scope = Scope(infra)
         return await self.reported(scope, self._guarded(scope, cluster))
 
     async def _guarded(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
@@ -54,42 +54,65 @@ class ClusterReconciler(Reporting, Generic[C, M, S]):
             work = self._release if scope.deleting else self._normal
             wait = await work(scope, cluster)
         except ProviderError as error:
-            count = self._failures[scope.key] = self._failures.get(scope.key, 0) + 1
-            return Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
-        self._failures.pop(scope.key, None)
+            return self._failed(scope.key, error)
+        self._went_well(scope.key)
         return wait
+
+    async def _connect(self, scope: Scope[C]) -> S:
+        kind = self._provider.conditions.connection
+        try:
+            session = await self._provider.connector.connect(scope.object)
+        except ProviderError as error:
+            self._condition(scope, kind, False, policy_of(error).reason, error.message)
+            raise
+        self._condition(scope, kind, True, "Succeeded")
+        return session
 
     # -- growing -----------------------------------------------------------------------------------------------
 
     async def _normal(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
         if cluster is None:
-            return Wait("WaitingForOwner", "no Cluster owns this object yet: name it in a Cluster's infrastructureRef")
+            return Wait(
+                "WaitingForOwner",
+                "no Cluster owns this object yet: name it in a Cluster's infrastructureRef",
+                quiet=True,  # the Cluster takes it in a moment, or somebody forgot it: the condition says so
+            )
         await self._hold_finalizer(scope)
-        made = ClusterScope(cluster, scope.object, await self._provider.connector.connect(scope.object))
-        if not _provisioned(scope.object):
-            failed = self._report_checks(scope, await self._provider.cluster_driver.preflight(made))
-            if failed is not None:
-                return failed
+        made = self._scope(scope, cluster, await self._connect(scope))
+        failed = self._report_checks(scope, await self._provider.cluster_driver.preflight(made))
+        if failed is not None and not made.provisioned:
+            return failed
         self._fence()
         wait = await self._provider.cluster_driver.converge(made)
         if wait is not None:
             return wait
         await self._publish(scope, made)
+        await self._sweep_now_and_then(scope, made)
         return None
+
+    def _scope(self, scope: Scope[C], cluster: Cluster, session: S, sharing: bool = False) -> ClusterScope[C, S]:
+        return ClusterScope(
+            cluster,
+            scope.object,
+            session,
+            sharing,
+            is_provisioned(scope.object),
+            lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
+        )
 
     def _report_checks(self, scope: Scope[C], checks: Sequence[Check]) -> Wait | None:
         """Each condition is the sum of its checks: all failures are told at once, not one at a time."""
-        now = rfc3339(self.clock.now())
         failed: list[Check] = []
         for kind in dict.fromkeys(check.condition for check in checks):
             bad = [check for check in checks if check.condition == kind and not check.ok]
             failed += bad
-            status: condition.Status = "False" if bad else "True"
             reason = bad[0].reason if bad else "Succeeded"
-            scope.report(kind, status, reason, "; ".join(check.message for check in bad), now)
+            self._condition(scope, kind, not bad, reason, "; ".join(dict.fromkeys(check.message for check in bad)))
         if not failed:
             return None
-        return Wait(failed[0].reason, "; ".join(check.message for check in failed), after=_CHECK_AGAIN_SECONDS)
+        message = "; ".join(dict.fromkeys(check.message for check in failed))
+        waiting = all(check.waiting for check in failed)
+        return Wait(failed[0].reason, message, after=_CHECK_AGAIN_SECONDS, warning=not waiting, quiet=waiting)
 
     async def _publish(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
         await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(made))
@@ -112,6 +135,47 @@ class ClusterReconciler(Reporting, Generic[C, M, S]):
         held.host, held.port = endpoint
         scope.wrote(written)
 
+    # -- what nobody knows of any more -------------------------------------------------------------------------
+
+    async def _sweep_now_and_then(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
+        """A cluster that was provisioned just now has none; one that we found so may."""
+        now = self.clock.monotonic()
+        sweep = self._sweeps.setdefault(scope.key, Sweep(last=now if not made.provisioned else float("-inf")))
+        due = sweep.last + self._provider.sweep_seconds - now
+        if due <= 0:
+            sweep.last, due = now, self._provider.sweep_seconds
+            await self._sweep(scope, made, sweep, now)
+        self._wake(scope.key, after=due)  # machines that belong to nobody don't announce themselves
+
+    async def _sweep(self, scope: Scope[C], made: ClusterScope[C, S], sweep: Sweep, now: float) -> None:
+        owned = await self._provider.cluster_driver.list_owned(made)
+        known = frozenset(each.metadata.uid for each in self._machines)
+        ids = frozenset(filter(None, (_provider_id(each) for each in self._machines)))
+        orphans, ripe = sweep.plan(owned, scope.object.metadata.uid, known, ids, now)
+        shown = _shown(orphans)
+        self._condition(
+            scope,
+            self._provider.conditions.orphans,
+            not orphans,
+            "OrphanedMachines" if orphans else "Succeeded",
+            f"machines that were made for this cluster and belong to no object any more: {shown}; they are removed "
+            "after a while"
+            if orphans
+            else "",
+        )
+        for each in sweep.news(orphans):
+            self.recorder.record(
+                scope.object, "OrphanedMachine", f"machine {each.name} ({each.id}) belongs to no object", warning=True
+            )
+        await self._remove(scope, made, ripe)
+
+    async def _remove(self, scope: Scope[C], made: ClusterScope[C, S], owned: Sequence[Owned]) -> None:
+        for each in owned:
+            self._fence()
+            await self._provider.cluster_driver.remove(made, each)
+            message = f"machine {each.name} ({each.id}) belongs to no object and is removed"
+            self.recorder.record(scope.object, "OrphanRemoved", message)
+
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def _release(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
@@ -122,14 +186,17 @@ class ClusterReconciler(Reporting, Generic[C, M, S]):
         if left:
             shown = ", ".join(sorted(each.metadata.name for each in left)[:3])
             return Wait("WaitingForMachines", f"{len(left)} machines of the cluster still exist ({shown})")
-        if not _touched(scope.object):
+        if not self._touched(scope.object):
             await self._drop_finalizer(scope)  # nothing was ever made: no credentials are needed to undo it
             return None
-        session = await self._provider.connector.connect(scope.object)
         sharing = any(
             each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
         )
-        made = ClusterScope(cluster or _named(name, scope.key.namespace), scope.object, session, sharing)
+        session = await self._connect(scope)
+        made = self._scope(scope, cluster or _named(name, scope.key.namespace), session, sharing)
+        wait = await self._release_orphans(scope, made)
+        if wait is not None:
+            return wait
         self._fence()
         wait = await self._provider.cluster_driver.release(made)
         if wait is not None:
@@ -137,25 +204,20 @@ class ClusterReconciler(Reporting, Generic[C, M, S]):
         await self._drop_finalizer(scope)
         return None
 
-    # -- the object itself -------------------------------------------------------------------------------------
+    async def _release_orphans(self, scope: Scope[C], made: ClusterScope[C, S]) -> Wait | None:
+        """No InfraMachine is left: whatever still carries the cluster's mark was forgotten on the way."""
+        mine = scope.object.metadata.uid
+        owned = [each for each in await self._provider.cluster_driver.list_owned(made) if each.cluster_uid == mine]
+        if not owned:
+            return None
+        await self._remove(scope, made, owned)
+        return Wait("RemovingOrphans", f"machines of the cluster without objects are removed: {_shown(owned)}", 5.0)
 
-    async def _hold_finalizer(self, scope: Scope[C]) -> None:
-        held = scope.object.metadata.finalizers
-        if self._provider.cluster_finalizer not in held:
-            await self._write_finalizers(scope, [*held, self._provider.cluster_finalizer])
-
-    async def _drop_finalizer(self, scope: Scope[C]) -> None:
-        left = [each for each in scope.object.metadata.finalizers if each != self._provider.cluster_finalizer]
-        try:
-            await self._write_finalizers(scope, left)
-        except NotFound:
-            return
-
-    async def _write_finalizers(self, scope: Scope[C], finalizers: list[str]) -> None:
-        meta = scope.object.metadata
-        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
-        written = await self.client.patch(self._provider.cluster_kind, scope.key, MergePatch(body), self._write)
-        scope.wrote(written)
+    def _touched(self, infra: C) -> bool:
+        """Whether anything may have been made at the vendor."""
+        status: Any = getattr(infra, "status", None)
+        found = condition.is_true(status.conditions, self._provider.conditions.connection)
+        return found or is_provisioned(infra) or bool(condition.find(status.conditions, self._provider.conditions.made))
 
     def _owner(self, infra: C) -> Cluster | None:
         for owner in infra.metadata.owner_references:
@@ -180,13 +242,13 @@ def _cluster_index(obj: Object) -> list[str]:
     return [f"{obj.metadata.namespace}/{name}"] if name else []
 
 
-def _provisioned(obj: Any) -> bool:
-    return bool(obj.status.initialization.provisioned or obj.status.ready)
+def _provider_id(obj: Any) -> str:
+    return str(obj.spec.provider_id or "").rpartition("/")[2]
 
 
-def _touched(obj: Any) -> bool:
-    """Whether anything may have been made at the vendor."""
-    return _provisioned(obj) or any(each.get("type") != "Ready" for each in obj.status.conditions)
+def _shown(owned: Sequence[Owned]) -> str:
+    more = f" and {len(owned) - 5} more" if len(owned) > 5 else ""
+    return ", ".join(f"{each.name} ({each.id})" for each in owned[:5]) + more
 
 
 def _named(name: str, namespace: str) -> Cluster:

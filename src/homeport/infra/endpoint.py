@@ -30,7 +30,7 @@ class Endpoint:
         longest: float = 60.0,
     ) -> None:
         self.name = name
-        self._clock = clock
+        self.clock = clock
         self._per_second = per_second
         self._burst = float(burst)
         self._tokens = float(burst)
@@ -47,7 +47,7 @@ class Endpoint:
     @property
     def open(self) -> bool:
         """True: nobody gets through at the moment."""
-        return self._failures >= self._patience and (self._trying or self._clock.monotonic() < self._closed_until)
+        return self._failures >= self._patience and (self._trying or self.clock.monotonic() < self._closed_until)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -61,7 +61,7 @@ class Endpoint:
                 yield
         except Throttled as slow:
             self._tokens = 0.0
-            self._filled = max(self._filled, self._clock.monotonic() + slow.after)
+            self._filled = max(self._filled, self.clock.monotonic() + slow.after)
             raise
         except Unreachable as down:
             self._fail(down)
@@ -77,8 +77,7 @@ class Endpoint:
 
     def _refuse_if_open(self) -> None:
         if self.open:
-            wait = max(self._closed_until - self._clock.monotonic(), 0.0)
-            raise Unreachable(f"{self.name} does not answer ({self._last}); next try in {wait:.0f} s")
+            raise Unreachable(self._last)  # the same words each time: what is told does not change by the second
 
     def _fail(self, error: Unreachable) -> None:
         self._failures += 1
@@ -86,7 +85,7 @@ class Endpoint:
         over = self._failures - self._patience
         if over >= 0:
             pause = min(self._rest * 2 ** min(over, 10), self._longest)
-            self._closed_until = self._clock.monotonic() + pause
+            self._closed_until = self.clock.monotonic() + pause
 
     def _succeed(self) -> None:
         self._failures = 0
@@ -94,7 +93,7 @@ class Endpoint:
 
     async def _take_token(self) -> None:
         while True:
-            now = self._clock.monotonic()
+            now = self.clock.monotonic()
             if now > self._filled:
                 self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._per_second)
                 self._filled = now

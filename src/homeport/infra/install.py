@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import msgspec
+
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
-from homeport.capi.capi import Capi
 from homeport.client.protocol import Key
+from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
 from homeport.infra.machine import MachineReconciler
 from homeport.infra.protocol import Provider, Session
+from homeport.infra.reconciler import is_provisioned
+from homeport.infra.source import SourceReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
@@ -23,53 +27,108 @@ C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound=Session)
 
-_SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
-_CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
+_SECRET = Resource("", "v1", "Secret", "secrets")
+_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+_MACHINE_WORKERS = 32
 
 
-def install(manager: Manager, capi: Capi, provider: Provider[C, M, S]) -> None:
-    clusters = Controller(f"{provider.name}cluster", provider.cluster_kind, ClusterReconciler(manager, provider))
-    reconciler = MachineReconciler(manager, capi, provider)
-    machines = Controller(f"{provider.name}machine", provider.machine_kind, reconciler, workers=32)
-    reconciler.attach(machines)
-    infra_clusters = manager.informers.get(provider.cluster_kind).cache
-    infra_machines = manager.informers.get(provider.machine_kind).cache
-    kind = provider.machine_kind.__resource__.kind
+def install(manager: Manager, provider: Provider[C, M, S]) -> None:
+    links = _Links(manager, provider)
+    _add_clusters(manager, provider, links)
+    _add_machines(manager, provider, links)
+    if provider.source_finalizer:
+        _add_sources(manager, provider, links)
+    if provider.template_kind is not None and provider.capacity is not None:
+        capacity = CapacityReconciler(manager, provider.template_kind, provider.capacity, provider.name)
+        manager.add(Controller(f"{provider.name}machinetemplate", provider.template_kind, capacity, predicate=_edited))
+    manager.job(lambda: _until_the_end(provider))
 
-    def users_of(obj: Any) -> Iterable[Key]:
+
+def _add_clusters(manager: Manager, provider: Provider[Any, Any, Any], links: _Links) -> None:
+    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider)
+    controller = Controller(f"{provider.name}cluster", provider.cluster_kind, reconciler, predicate=_edited)
+    reconciler.attach(controller)
+    controller.map(Cluster, links.infra_of_cluster, predicate=_cluster_news)
+    controller.map(provider.machine_kind, links.waiting_for_machine, predicate=_went)
+    for kind in (_SECRET, _CONFIG_MAP):
+        controller.map(metadata_only(kind), links.users_of)
+    for trigger in provider.triggers:
+        controller.map(trigger.kind, trigger.keys, predicate=_edited)
+    manager.add(controller)
+
+
+def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links) -> None:
+    reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider)
+    name = f"{provider.name}machine"
+    controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=_edited)
+    reconciler.attach(controller)
+    controller.map(Machine, links.infra_of_machine, predicate=_machine_news)
+    controller.map(Cluster, links.machines_of_cluster, predicate=_progress)
+    for kind in (_SECRET, _CONFIG_MAP):
+        controller.map(metadata_only(kind), links.machines_of_users)
+    manager.add(controller)
+
+
+def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Links) -> None:
+    for kind in (_SECRET, _CONFIG_MAP):
+        field = "secrets" if kind is _SECRET else "config_maps"
+
+        def sources_of(infra: Any, field: str = field) -> Iterable[Key]:
+            found: Iterable[Key] = getattr(provider.connector.sources(infra), field)
+            return found
+
+        def users_of(key: Key, field: str = field) -> Iterable[Key]:
+            return links.users(key, field)
+
+        reconciler = SourceReconciler(manager, kind, provider.source_finalizer, users_of, provider.name)
+        controller = Controller(f"{provider.name}{kind.kind.lower()}", metadata_only(kind), reconciler, workers=2)
+        manager.add(controller.map(provider.cluster_kind, sources_of, predicate=_edited))
+
+
+class _Links:
+    """Who has to hear of what."""
+
+    def __init__(self, manager: Manager, provider: Provider[Any, Any, Any]) -> None:
+        self._provider = provider
+        self._clusters = manager.informers.get(provider.cluster_kind).cache
+        self._machines = manager.informers.get(provider.machine_kind).cache
+
+    def users(self, key: Key, *fields: str) -> Iterable[Key]:
         """InfraClusters whose connection is made of this Secret or ConfigMap."""
-        key = key_of(obj)
-        for infra in infra_clusters:
-            sources = provider.connector.sources(infra)
-            if key in (*sources.secrets, *sources.config_maps):
+        for infra in self._clusters:
+            sources = self._provider.connector.sources(infra)
+            if any(key in getattr(sources, field) for field in fields):
                 yield key_of(infra)
 
-    def machines_of_users(obj: Any) -> Iterable[Key]:
-        for key in users_of(obj):
-            yield from machines_of(key.namespace, _cluster_name(infra_clusters.get(key)))
+    def users_of(self, obj: Any) -> Iterable[Key]:
+        return self.users(key_of(obj), "secrets", "config_maps")
 
-    def machines_of(namespace: str, cluster: str) -> Iterable[Key]:
-        return (key_of(each) for each in infra_machines.by(BY_CLUSTER, f"{namespace}/{cluster}"))
+    def machines_of_users(self, obj: Any) -> Iterable[Key]:
+        for key in self.users_of(obj):
+            yield from self._machines_of(key.namespace, _cluster_name(self._clusters.get(key)))
 
-    def infra_of_cluster(cluster: Cluster) -> Iterable[Key]:
+    def machines_of_cluster(self, cluster: Cluster) -> Iterable[Key]:
+        return self._machines_of(cluster.metadata.namespace, cluster.metadata.name)
+
+    def _machines_of(self, namespace: str, cluster: str) -> Iterable[Key]:
+        return (key_of(each) for each in self._machines.by(BY_CLUSTER, f"{namespace}/{cluster}"))
+
+    def infra_of_cluster(self, cluster: Cluster) -> Iterable[Key]:
         ref = cluster.spec.infrastructure_ref
-        if ref is not None and ref.kind == provider.cluster_kind.__resource__.kind:
+        if ref is not None and ref.kind == self._provider.cluster_kind.__resource__.kind:
             yield Key(cluster.metadata.namespace, ref.name)
 
-    def infra_of_machine(machine: Machine) -> Iterable[Key]:
+    def infra_of_machine(self, machine: Machine) -> Iterable[Key]:
         ref = machine.spec.infrastructure_ref
-        if ref is not None and ref.kind == kind:
+        if ref is not None and ref.kind == self._provider.machine_kind.__resource__.kind:
             yield Key(machine.metadata.namespace, ref.name)
 
-    clusters.map(Cluster, infra_of_cluster, predicate=_cluster_news)
-    clusters.map(provider.machine_kind, lambda m: _cluster_of(m, infra_clusters), predicate=_came_or_went)
-    clusters.map(_SECRET, users_of).map(_CONFIG_MAP, users_of)
-    machines.map(Machine, infra_of_machine, predicate=_machine_news)
-    machines.map(Cluster, lambda c: machines_of(c.metadata.namespace, c.metadata.name), predicate=_cluster_news)
-    machines.map(_SECRET, machines_of_users).map(_CONFIG_MAP, machines_of_users)
-    manager.add(clusters)
-    manager.add(machines)
-    manager.job(lambda: _until_the_end(provider))
+    def waiting_for_machine(self, machine: Any) -> Iterable[Key]:
+        """A cluster goes when its last machine has gone."""
+        name = machine.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
+        for infra in self._clusters.list(machine.metadata.namespace):
+            if infra.metadata.deletion_timestamp and _cluster_name(infra) == name:
+                yield key_of(infra)
 
 
 async def _until_the_end(provider: Provider[Any, Any, Any]) -> None:
@@ -79,13 +138,6 @@ async def _until_the_end(provider: Provider[Any, Any, Any]) -> None:
         await provider.connector.close()
 
 
-def _cluster_of(infra_machine: Any, infra_clusters: Any) -> Iterable[Key]:
-    name = infra_machine.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
-    for infra in infra_clusters.list(infra_machine.metadata.namespace):
-        if _cluster_name(infra) == name:
-            yield key_of(infra)
-
-
 def _cluster_name(infra: Any) -> str:
     if infra is None:
         return ""
@@ -93,8 +145,31 @@ def _cluster_name(infra: Any) -> str:
     return str(owners[0] if owners else infra.metadata.labels.get(names.CLUSTER_NAME_LABEL, ""))
 
 
-def _came_or_went(old: Any, new: Any) -> bool:
-    return old is None or new is None
+# -- what is worth a look ----------------------------------------------------------------------------------------
+
+
+def _edited(old: Any, new: Any) -> bool:
+    """Everything but what we write ourselves: status, finalizers and the provider id. A status that was lost counts."""
+    if old is None or new is None:
+        return True
+    lost = _has_status(old) and is_provisioned(old) and not is_provisioned(new)
+    return lost or _read_of(old) != _read_of(new)
+
+
+def _read_of(obj: Any) -> tuple[Any, ...]:
+    meta, spec = obj.metadata, obj.spec
+    if hasattr(spec, "provider_id"):
+        spec = msgspec.structs.replace(spec, provider_id="")
+    return (meta.annotations, meta.labels, meta.owner_references, meta.deletion_timestamp, spec)
+
+
+def _has_status(obj: Any) -> bool:
+    return hasattr(getattr(obj, "status", None), "initialization") and hasattr(obj.status, "ready")
+
+
+def _went(old: Any, new: Any) -> bool:
+    del old
+    return new is None
 
 
 def _cluster_news(old: Any, new: Any) -> bool:
@@ -106,9 +181,18 @@ def _read_of_cluster(cluster: Cluster) -> tuple[Any, ...]:
     return (
         cluster.spec.paused,
         cluster.spec.infrastructure_ref,
+        cluster.spec.control_plane_ref,
         cluster.status.initialization.infrastructure_provisioned,
         cluster.metadata.deletion_timestamp,
     )
+
+
+def _progress(old: Any, new: Any) -> bool:
+    """What machines wait for of their Cluster."""
+    if old is None or new is None:
+        return True
+    before, after = old.status.initialization, new.status.initialization
+    return bool(before != after or old.spec.paused != new.spec.paused)
 
 
 def _machine_news(old: Any, new: Any) -> bool:
@@ -120,6 +204,5 @@ def _read_of_machine(machine: Machine) -> tuple[Any, ...]:
         machine.spec.bootstrap.data_secret_name,
         machine.spec.infrastructure_ref,
         machine.spec.failure_domain,
-        machine.metadata.annotations,
-        machine.metadata.deletion_timestamp,
+        names.CONTROL_PLANE_LABEL in machine.metadata.labels,
     )

@@ -9,17 +9,15 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
-from homeport.capi.capi import Capi
-from homeport.capi.paused import is_paused
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
-from homeport.infra.error import ProviderError, Unreachable, delay_of, policy_of
+from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.protocol import Instance, MachineScope, Provider, Session
+from homeport.infra.reconciler import ProviderReconciler, is_provisioned
 from homeport.infra.vip import VirtualAddress, with_virtual_address
-from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Scope
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -28,73 +26,57 @@ S = TypeVar("S", bound=Session)
 SECRET = Resource("", "v1", "Secret", "secrets")
 
 
-class MachineReconciler(Reporting, Generic[C, M, S]):
-    def __init__(self, manager: Manager, capi: Capi, provider: Provider[C, M, S]) -> None:
-        super().__init__(manager.client, manager.recorder, manager=f"homeport-{provider.name}", clock=manager.clock)
+class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
+    def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
+        super().__init__(manager, provider.name, provider.machine_kind, provider.machine_finalizer)
         self._provider = provider
-        self._fence = manager.fence
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._infra = manager.informers.get(provider.machine_kind).cache
-        self._failures: dict[Key, int] = {}
-        self._controller: Controller | None = None
-
-    def attach(self, controller: Controller) -> None:
-        """Whom to wake when a vendor's task ends, and when it is time to look at a running machine again."""
-        self._controller = controller
-
-    def _wake(self, key: Key, after: float = 0.0) -> None:
-        if self._controller is not None:
-            self._controller.queue.add(key, after=after)
 
     # -- one loop ----------------------------------------------------------------------------------------------
 
     async def reconcile(self, key: Key) -> Wait | None:
         infra = self._infra.get(key)
         if infra is None:
-            self._failures.pop(key, None)
+            self._went_well(key)
             return None
         machine = self._owner(infra)
-        cluster = self._cluster(infra, machine)
-        if is_paused(cluster, infra):
+        cluster, scope = self._cluster(infra, machine), Scope(infra)
+        if await self._rests(scope, cluster):
             return None
-        scope = Scope(infra)
         return await self.reported(scope, self._guarded(scope, machine, cluster))
 
     async def _guarded(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
-        """Vendors' failures become a reason to wait: said on the object, tried again at the right time."""
         try:
             work = self._release if scope.deleting else self._normal
             wait = await work(scope, machine, cluster)
         except ProviderError as error:
-            return self._failed(scope.key, error)
-        self._failures.pop(scope.key, None)
+            wait = self._failed(scope.key, error)
+        else:
+            self._went_well(scope.key)
+        if wait is not None and (scope.deleting or not is_provisioned(scope.object)):
+            self._condition(scope, self._provider.conditions.instance, False, wait.reason, wait.message)
         return wait
-
-    def _failed(self, key: Key, error: ProviderError) -> Wait:
-        count = self._failures[key] = self._failures.get(key, 0) + 1
-        return Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
 
     # -- growing -----------------------------------------------------------------------------------------------
 
     async def _normal(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
-            return Wait("WaitingForOwner", "no Machine owns this object yet")
+            return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
         await self._hold_finalizer(scope)
         infra_cluster = self._infra_cluster(cluster)
         if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
-            return Wait(
-                "WaitingForClusterInfrastructureReady", f"Cluster {cluster.metadata.name} has no infrastructure yet"
-            )
-        if not machine.spec.bootstrap.data_secret_name and not _provisioned(scope.object):
-            return Wait("WaitingForBootstrapData", f"Machine {machine.metadata.name} has no bootstrap data yet")
+            return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
+        if not machine.spec.bootstrap.data_secret_name and not is_provisioned(scope.object):
+            return self._no_bootstrap_data(machine, cluster)
         session = await self._provider.connector.connect(infra_cluster)
         made = self._scope(scope, machine, cluster, infra_cluster, session)
         instance = await self._provider.machine_driver.observe(made)
-        if instance is None and _provisioned(scope.object):
+        if instance is None and is_provisioned(scope.object):
             return self._vanished(scope)
-        if not _provisioned(scope.object):
+        if instance is None:
             made.user_data, made.format = await self._user_data(machine)
             if made.control_plane and self._provider.vip_interface:
                 made.user_data = self._with_vip(made)
@@ -104,11 +86,18 @@ class MachineReconciler(Reporting, Generic[C, M, S]):
             await self._publish(scope, made, instance)
         if wait is not None:
             return wait
-        if instance is None or not instance.serving:
+        if instance is None or not (instance.serving or is_provisioned(scope.object)):
             return Wait("WaitingForInstance", "the machine is not up yet", after=1.0)
         # Nobody tells us when somebody removes it, or takes its address.
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
+
+    def _no_bootstrap_data(self, machine: Machine, cluster: Cluster) -> Wait:
+        plane = names.CONTROL_PLANE_LABEL in machine.metadata.labels
+        if not plane and not cluster.status.initialization.control_plane_initialized:
+            text = f"the control plane of Cluster {cluster.metadata.name} must come up first"
+            return Wait("ControlplaneNotInitialized", text)
+        return Wait("BootstrapDataNotReady", f"Machine {machine.metadata.name} has no bootstrap data yet")
 
     async def _user_data(self, machine: Machine) -> tuple[bytes, str]:
         name = machine.spec.bootstrap.data_secret_name or ""
@@ -133,19 +122,40 @@ class MachineReconciler(Reporting, Generic[C, M, S]):
         message = f"machine {spec.provider_id} is gone from the infrastructure; delete the Machine to have it replaced"
         if hasattr(status, "failure_reason"):
             status.failure_reason, status.failure_message = "InstanceGone", message
-        return Wait("InstanceGone", message, after=self._provider.observe_seconds)
+        self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
+        return Wait("InstanceGone", message, after=self._provider.observe_seconds, warning=True)
 
     async def _publish(self, scope: Scope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
         await self._hold_provider_id(scope, instance)
         status: Any = getattr(scope.object, "status", None)
-        status.addresses = [MachineAddress(type=each.type, address=each.address) for each in instance.addresses]
+        self._publish_addresses(scope, status, instance)
         if instance.failure_domain or made.failure_domain:
             status.failure_domain = instance.failure_domain or made.failure_domain
-        if instance.serving and not _provisioned(scope.object):
+        if instance.serving and not is_provisioned(scope.object):
             status.ready = True
             status.initialization.provisioned = True
+        if is_provisioned(scope.object):
+            self._condition(scope, self._provider.conditions.instance, True, "Provisioned")
         if hasattr(status, "failure_reason"):
             status.failure_reason = status.failure_message = None
+
+    def _publish_addresses(self, scope: Scope[M], status: Any, instance: Instance) -> None:
+        """Addresses that are not reported for a while are still the machine's; others in their place are news."""
+        kind = self._provider.conditions.addresses
+        if not instance.addresses:
+            text = f"machine {instance.name} ({instance.id}) reports no address"
+            known = ", ".join(each.address for each in status.addresses)
+            text += f"; the last known are {known}" if known else ""
+            if instance.power == "on":
+                self._condition(scope, kind, False, "WaitingForAddress", text)
+            return
+        before = [each.address for each in status.addresses]
+        status.addresses = [MachineAddress(type=each.type, address=each.address) for each in instance.addresses]
+        after = [each.address for each in status.addresses]
+        self._condition(scope, kind, True, "Succeeded")
+        if before and before != after:
+            text = f"its addresses were {', '.join(before)} and are now {', '.join(after)}"
+            self.recorder.record(scope.object, "AddressChanged", text, warning=True)
 
     async def _hold_provider_id(self, scope: Scope[M], instance: Instance) -> None:
         spec: Any = getattr(scope.object, "spec", None)
@@ -181,25 +191,6 @@ class MachineReconciler(Reporting, Generic[C, M, S]):
 
     # -- the object itself -------------------------------------------------------------------------------------
 
-    async def _hold_finalizer(self, scope: Scope[M]) -> None:
-        meta = scope.object.metadata
-        if self._provider.machine_finalizer in meta.finalizers:
-            return
-        await self._write_finalizers(scope, [*meta.finalizers, self._provider.machine_finalizer])
-
-    async def _drop_finalizer(self, scope: Scope[M]) -> None:
-        left = [each for each in scope.object.metadata.finalizers if each != self._provider.machine_finalizer]
-        try:
-            await self._write_finalizers(scope, left)
-        except NotFound:
-            return
-
-    async def _write_finalizers(self, scope: Scope[M], finalizers: list[str]) -> None:
-        meta = scope.object.metadata
-        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
-        written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
-        scope.wrote(written)
-
     def _scope(
         self, scope: Scope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
     ) -> MachineScope[C, M, S]:
@@ -219,6 +210,7 @@ class MachineReconciler(Reporting, Generic[C, M, S]):
             failure_domain=machine.spec.failure_domain or "",
             record=record,
             wake=lambda: self._wake(key),
+            report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
         )
 
     # -- whom it belongs to ------------------------------------------------------------------------------------
@@ -240,7 +232,3 @@ class MachineReconciler(Reporting, Generic[C, M, S]):
         if ref is None:
             return None
         return self._infra_clusters.get(Key(cluster.metadata.namespace, ref.name))
-
-
-def _provisioned(obj: Any) -> bool:
-    return bool(obj.status.initialization.provisioned or obj.status.ready)

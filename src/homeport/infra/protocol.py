@@ -4,7 +4,7 @@ a task that runs is a reason to `Wait`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -61,6 +61,7 @@ class Check:
     ok: bool
     reason: str = ""
     message: str = ""
+    waiting: bool = False  # not wrong, only not there yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Owned:
     id: str
     name: str
     uid: str  # of the InfraMachine that it was made for
+    cluster_uid: str = ""  # of the InfraCluster
 
 
 async def _keep_nothing(annotations: Mapping[str, str]) -> None:
@@ -86,6 +88,13 @@ async def _keep_nothing(annotations: Mapping[str, str]) -> None:
 
 
 def _wake_nobody() -> None: ...
+
+
+Report = Callable[[str, bool, str, str], None]  # condition, whether it holds, reason, message
+
+
+def _tell_nobody(condition: str, ok: bool, reason: str, message: str) -> None:
+    del condition, ok, reason, message
 
 
 class Session(Protocol):
@@ -102,6 +111,8 @@ class ClusterScope(Generic[C, S]):
     infra: C
     session: S
     sharing: bool = False  # another Cluster of the same name exists, in some other namespace
+    provisioned: bool = False
+    report: Report = _tell_nobody
 
     @property
     def name(self) -> str:
@@ -123,6 +134,7 @@ class MachineScope(Generic[C, M, S]):
     failure_domain: str = ""
     record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
+    report: Report = _tell_nobody
 
     @property
     def uid(self) -> str:
@@ -131,7 +143,10 @@ class MachineScope(Generic[C, M, S]):
 
 class ClusterDriver(Protocol[C, S]):
     async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
-        """Everything that can be known to be wrong before a machine exists. Never raises for what it checks."""
+        """Everything that can be known to be wrong before a machine exists. Never raises for what it checks.
+
+        Also asked of clusters that are provisioned, for what may still go wrong there: it is told and stops nothing.
+        """
 
     async def converge(self, scope: ClusterScope[C, S]) -> Wait | None:
         """Brings about what machines need: categories, networks, balancers. None: provisioned."""
@@ -146,6 +161,9 @@ class ClusterDriver(Protocol[C, S]):
 
     async def list_owned(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
         """Machines of this cluster, for the sweep of orphans."""
+
+    async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
+        """Begins to remove an orphan. One that is gone already is no error."""
 
     async def discover(self, scope: ClusterScope[C, S], what: str) -> Sequence[Item]:
         """Images, networks, clusters, ...: what a user may name. ValueError for what the vendor does not have."""
@@ -202,6 +220,25 @@ class Connector(Protocol[C_contra, S_co]):
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a provider calls the conditions that every provider has."""
+
+    connection: str = "ConnectionEstablished"
+    made: str = "ClusterResourcesCreated"
+    orphans: str = "NoOrphanedMachines"
+    instance: str = "InstanceProvisioned"
+    addresses: str = "AddressesAssigned"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Objects whose change is worth a new look at InfraClusters: what a preflight reads."""
+
+    kind: Any
+    keys: Callable[[Any], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
 class Provider(Generic[C, M, S]):
     """All of a provider. `finalizer_*` are as upstream spells them, so that objects may change hands."""
 
@@ -213,5 +250,11 @@ class Provider(Generic[C, M, S]):
     connector: Connector[C, S]
     cluster_finalizer: str
     machine_finalizer: str
+    source_finalizer: str = ""  # keeps credentials while a cluster needs them; '': they may go at any time
+    conditions: Conditions = Conditions()
+    triggers: Sequence[Trigger] = ()
+    template_kind: type[Object] | None = None
+    capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a machine made from a template, for autoscalers
     observe_seconds: float = 60.0  # how often a running machine is looked at
+    sweep_seconds: float = 600.0
     vip_interface: str = ""  # where control planes hold their virtual address; '': the provider has load balancers

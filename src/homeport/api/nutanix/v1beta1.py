@@ -112,12 +112,20 @@ class Initialization(Model):
     provisioned: bool | None = None
 
 
+class TaskRef(Model):
+    """What goes on at Prism Central, so that whoever comes next can go on from there."""
+
+    operation: str = ""
+    id: str = ""
+
+
 class MachineStatus(Model):
     ready: bool = False
     initialization: Initialization = msgspec.field(default_factory=Initialization)
     addresses: list[MachineAddress] = []
     vm_uuid: str = msgspec.field(default="", name="vmUUID")
     node_ref: Raw = None
+    task: TaskRef | None = None
     conditions: AnyConditions = []
     failure_reason: str | None = None
     failure_message: str | None = None

@@ -29,6 +29,9 @@ _TOP_SPEC = "spec"
 _TEMPLATE_SPEC = "spec.template.spec"
 
 
+KINDS = (NutanixMachine, NutanixMachineTemplate, NutanixCluster, NutanixClusterTemplate, NutanixFailureDomain)
+
+
 def register(hooks: Hooks) -> None:
     hooks.default(NutanixMachine, default_machine)
     hooks.validate(NutanixMachine, validate_machine)

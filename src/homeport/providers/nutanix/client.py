@@ -32,6 +32,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)
 # Codes that mean "not here, not now" rather than "not like this".
 _CAPACITY = ("VMM-34418", "VMM-31800", "VMM-31802")
 _CAPACITY_WORDS = re.compile(r"insufficient|not enough|no host|quota|exhaust|full", re.IGNORECASE)
+_REFUSED_SECONDS, _REFUSED_LONGEST = 10.0, 300.0
 _SAFE_METHODS = ("GET", "OPTIONS", "HEAD")
 
 
@@ -83,6 +84,8 @@ class Client:
         self._tls = _insecure_tls() if insecure else _tls(reach, bundle)
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
+        self._refused: tuple[float, Denied] | None = None  # until when nobody asks again, and why
+        self._refusals = 0
 
     async def close(self) -> None:
         if self._session is not None:
@@ -101,6 +104,7 @@ class Client:
         what: str = "",
     ) -> Reply:
         """The answer to a request, decoded. `what` names its object for messages. Raises ProviderError."""
+        self._spare_the_account()
         async with self._endpoint.turn():
             headers = {"NTNX-Request-Id": request_id or str(uuid.uuid4()), "Accept": "application/json"}
             if etag:
@@ -112,9 +116,25 @@ class Client:
             if reply.status == 401 and self._logged_in:
                 self._forget_session()
                 reply = await self._send(method, path, query, payload, headers)
+            if reply.status == 401:
+                raise self._refuse(self._error(reply, what))
+            self._refusals = 0
             if reply.status >= 400:
                 raise self._error(reply, what)
             return reply
+
+    def _spare_the_account(self) -> None:
+        """Accounts are locked after a few wrong passwords: one asks for all, and not too often."""
+        if self._refused is not None and self._endpoint.clock.monotonic() < self._refused[0]:
+            raise Denied(self._refused[1].message, code=self._refused[1].code)
+        self._refused = None
+
+    def _refuse(self, error: ProviderError) -> ProviderError:
+        if isinstance(error, Denied):
+            pause = min(_REFUSED_SECONDS * 2 ** min(self._refusals, 10), _REFUSED_LONGEST)
+            self._refusals += 1
+            self._refused = (self._endpoint.clock.monotonic() + pause, error)
+        return error
 
     async def _send(
         self, method: str, path: str, query: Mapping[str, str] | None, payload: bytes | None, headers: dict[str, str]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
@@ -12,62 +13,125 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachine,
     NutanixMachineTemplate,
 )
-from homeport.capi.capi import Capi
 from homeport.client.protocol import Key
 from homeport.client.reach import DIRECT, Reach
 from homeport.infra.install import install as install_provider
-from homeport.infra.protocol import Provider
-from homeport.providers.nutanix.cluster import ClusterDriver
+from homeport.infra.protocol import Conditions, Provider, Trigger
+from homeport.infra.reconciler import is_provisioned
+from homeport.providers.nutanix import failuredomain
+from homeport.providers.nutanix.cluster import CATEGORY, ClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.machine import MachineDriver
+from homeport.providers.nutanix.preflight import Preflight, Wanted
+from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
 
 CLUSTER_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixcluster"
 MACHINE_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixmachine"
+SOURCE_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixclustercredential"
+# As upstream calls them, for whoever watches for these.
+CONDITIONS = Conditions(
+    connection="PrismClientInit", made=CATEGORY, instance="VMProvisioned", addresses="VMAddressesAssigned"
+)
 
 
-def install(
-    manager: Manager, capi: Capi, reach: Reach = DIRECT
-) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
-    domains = manager.informers.get(NutanixFailureDomain).cache
-    templates = manager.informers.get(NutanixMachineTemplate).cache
-    control_planes = manager.informers.get(KubeadmControlPlane).cache
-    deployments = manager.informers.get(MachineDeployment).cache
-
-    def find_domain(namespace: str, name: str) -> NutanixFailureDomain | None:
-        found: NutanixFailureDomain | None = domains.get(Key(namespace, name))
-        return found
-
-    def templates_of(namespace: str, cluster: str) -> Iterable[tuple[NutanixMachineTemplate, int]]:
-        """What the cluster's machines will be made from, and how many of them."""
-        wanted: dict[str, int] = {}
-        owner = manager.informers.get(Cluster).cache.get(Key(namespace, cluster))
-        ref = owner.spec.control_plane_ref if owner is not None else None
-        if ref is not None and ref.kind == "KubeadmControlPlane":
-            plane = control_planes.get(Key(namespace, ref.name))
-            if plane is not None and plane.spec.machine_template.spec.infrastructure_ref is not None:
-                name = plane.spec.machine_template.spec.infrastructure_ref.name
-                wanted[name] = wanted.get(name, 0) + (plane.spec.replicas or 1)
-        for each in deployments.list(namespace):
-            machine = each.spec.template.spec
-            if each.spec.cluster_name == cluster and machine.infrastructure_ref is not None:
-                name = machine.infrastructure_ref.name
-                wanted[name] = wanted.get(name, 0) + (1 if each.spec.replicas is None else each.spec.replicas)
-        for name, count in wanted.items():
-            template = templates.get(Key(namespace, name))
-            if template is not None:
-                yield template, count
-
+def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
+    plans = _Plans(manager)
     provider = Provider(
         name="nutanix",
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
-        cluster_driver=ClusterDriver(find_domain, templates_of),
-        machine_driver=MachineDriver(find_domain),
+        cluster_driver=ClusterDriver(Preflight(plans.domain, plans.wanted, plans.clusters)),
+        machine_driver=MachineDriver(plans.domain),
         connector=Connector(manager.client, manager.clock, reach),
         cluster_finalizer=CLUSTER_FINALIZER,
         machine_finalizer=MACHINE_FINALIZER,
+        source_finalizer=SOURCE_FINALIZER,
+        conditions=CONDITIONS,
+        triggers=(
+            Trigger(NutanixMachineTemplate, plans.unprovisioned_beside),
+            Trigger(KubeadmControlPlane, plans.unprovisioned_beside),
+            Trigger(MachineDeployment, plans.infra_of_deployment),
+            Trigger(NutanixFailureDomain, plans.users_of_domain),
+        ),
+        template_kind=NutanixMachineTemplate,
+        capacity=capacity_of,
         vip_interface="ens3",
     )
-    install_provider(manager, capi, provider)
+    install_provider(manager, provider)
+    failuredomain.install(manager)
     return provider
+
+
+def capacity_of(template: NutanixMachineTemplate) -> Mapping[str, Any]:
+    spec = template.spec.template.spec
+    made: dict[str, Any] = {"cpu": str(spec.vcpu_sockets * spec.vcpus_per_socket), "memory": str(spec.memory_size)}
+    if spec.gpus:
+        made["nvidia.com/gpu"] = str(len(spec.gpus))
+    return made
+
+
+class _Plans:
+    """What the objects of a cluster say about the machines that it is going to have."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._infra = manager.informers.get(NutanixCluster).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        self._domains = manager.informers.get(NutanixFailureDomain).cache
+        self._templates = manager.informers.get(NutanixMachineTemplate).cache
+        self._planes = manager.informers.get(KubeadmControlPlane).cache
+        self._deployments = manager.informers.get(MachineDeployment).cache
+
+    def domain(self, namespace: str, name: str) -> NutanixFailureDomain | None:
+        found: NutanixFailureDomain | None = self._domains.get(Key(namespace, name))
+        return found
+
+    def clusters(self) -> Iterable[NutanixCluster]:
+        return iter(self._infra)
+
+    def wanted(self, namespace: str, cluster: str) -> Iterator[Wanted]:
+        owner = self._clusters.get(Key(namespace, cluster))
+        ref = owner.spec.control_plane_ref if owner is not None else None
+        if ref is not None and ref.kind == "KubeadmControlPlane":
+            yield self._of_plane(namespace, ref.name)
+        for each in self._deployments.list(namespace):
+            machine = each.spec.template.spec
+            if each.spec.cluster_name == cluster and machine.infrastructure_ref is not None:
+                count = 1 if each.spec.replicas is None else each.spec.replicas
+                name = f"MachineDeployment {each.metadata.name}"
+                yield self._of_template(namespace, machine.infrastructure_ref, name, count)
+
+    def _of_plane(self, namespace: str, name: str) -> Wanted:
+        plane = self._planes.get(Key(namespace, name))
+        if plane is None:
+            return Wanted(name, missing=f"KubeadmControlPlane {name} does not exist yet")
+        format_ = plane.spec.kubeadm_config_spec.format or "cloud-config"
+        ref = plane.spec.machine_template.spec.infrastructure_ref
+        count = 1 if plane.spec.replicas is None else plane.spec.replicas
+        return self._of_template(namespace, ref, f"KubeadmControlPlane {name}", count, format_)
+
+    def _of_template(self, namespace: str, ref: Any, owner: str, count: int, format_: str = "cloud-config") -> Wanted:
+        if ref is None or ref.kind != "NutanixMachineTemplate":
+            kind = ref.kind if ref is not None else "nothing"
+            return Wanted(owner, missing=f"{owner}: its infrastructureRef names {kind}, not a NutanixMachineTemplate")
+        template = self._templates.get(Key(namespace, ref.name))
+        if template is None:
+            return Wanted(owner, missing=f"{owner}: NutanixMachineTemplate {ref.name} does not exist yet")
+        return Wanted(owner, count, template, format_)
+
+    # -- whom a change concerns --------------------------------------------------------------------------------
+
+    def unprovisioned_beside(self, obj: Any) -> Iterator[Key]:
+        """Clusters of the namespace that still may be waiting for it; it does not say to which one it belongs."""
+        return (key_of(each) for each in self._infra.list(obj.metadata.namespace) if not is_provisioned(each))
+
+    def infra_of_deployment(self, deployment: MachineDeployment) -> Iterator[Key]:
+        cluster = self._clusters.get(Key(deployment.metadata.namespace, deployment.spec.cluster_name))
+        ref = cluster.spec.infrastructure_ref if cluster is not None else None
+        if ref is not None and ref.kind == "NutanixCluster":
+            yield Key(deployment.metadata.namespace, ref.name)
+
+    def users_of_domain(self, domain: NutanixFailureDomain) -> Iterator[Key]:
+        for each in self._infra.list(domain.metadata.namespace):
+            if domain.metadata.name in (ref.name for ref in each.spec.control_plane_failure_domains):
+                yield key_of(each)

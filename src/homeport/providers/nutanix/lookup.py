@@ -11,12 +11,15 @@ from typing import Generic, Protocol, TypeVar
 
 from homeport.api.nutanix.v1beta1 import Category as WantedCategory
 from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
-from homeport.infra.error import Misconfigured, Missing
-from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet
+from homeport.infra.error import Misconfigured, Missing, ProviderError
+from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet, Vm
 from homeport.runtime.clock import Clock
 
 _FRESH_SECONDS = 60.0
 _NEW_SECONDS = 2.0  # a name that is missing is asked for again, unless the list is this new
+_CATEGORY_SECONDS = 300.0
+_GATHER_SECONDS = 0.02  # how long a question waits for others like it
+_NAMES_AT_ONCE = 20
 _DEFAULT_FORMAT = "capx-{{.BaseOS}}-{{.K8sVersion}}-*"
 
 
@@ -61,7 +64,9 @@ class Lookup:
         self._images = _Listing(prism.images, clock)
         self._projects = _Listing(prism.projects, clock)
         self._containers = _Listing(prism.containers, clock)
-        self._categories: dict[tuple[str, str], Category] = {}
+        self._categories: dict[tuple[str, str], tuple[float, Category]] = {}
+        self._clock = clock
+        self._asked: dict[str, asyncio.Future[list[Vm]]] = {}  # names of machines that somebody waits for
 
     # -- one thing by name or UUID -----------------------------------------------------------------------------
 
@@ -104,18 +109,64 @@ class Lookup:
         )
 
     async def category(self, wanted: WantedCategory, field: str) -> Category:
-        key = (wanted.key, wanted.value)
-        found = self._categories.get(key) or await self._prism.find_category(*key)
+        found = await self.find_category(wanted.key, wanted.value)
         if found is None:
             raise Missing(
                 f"{field}: Prism Central {self._prism.address} has no category {wanted.key}:{wanted.value}; "
                 "create it there, or correct key and value"
             )
-        self._categories[key] = found
         return found
+
+    async def find_category(self, key: str, value: str) -> Category | None:
+        at, held = self._categories.get((key, value), (float("-inf"), None))
+        if held is not None and self._clock.monotonic() - at < _CATEGORY_SECONDS:
+            return held
+        found = await self._prism.find_category(key, value)
+        if found is None:
+            self.forget_category(key, value)
+        else:
+            self.know_category(found)
+        return found
+
+    def know_category(self, category: Category) -> None:
+        self._categories[category.key, category.value] = (self._clock.monotonic(), category)
 
     def forget_category(self, key: str, value: str) -> None:
         self._categories.pop((key, value), None)
+
+    def forget(self) -> None:
+        """Something that was looked up is not as it was: everything is read anew."""
+        self._categories.clear()
+        for listing in (self._elements, self._subnets, self._images, self._projects, self._containers):
+            listing.at = float("-inf")
+
+    # -- machines by name ---------------------------------------------------------------------------------------
+
+    async def vms_named(self, name: str) -> list[Vm]:
+        """As they are now. Those who ask at the same moment share a request."""
+        waiting = self._asked.get(name)
+        if waiting is None:
+            loop = asyncio.get_running_loop()
+            waiting = self._asked[name] = loop.create_future()
+            if len(self._asked) == 1:
+                self._asking = loop.create_task(self._ask_for_names())
+        return await asyncio.shield(waiting)
+
+    async def _ask_for_names(self) -> None:
+        await asyncio.sleep(_GATHER_SECONDS)
+        asked, self._asked = self._asked, {}
+        names = list(asked)
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            some = names[start : start + _NAMES_AT_ONCE]
+            try:
+                found = await self._prism.find_vms(names=some)
+            except ProviderError as error:
+                for name in some:
+                    asked[name].set_exception(error)
+                    asked[name].exception()  # whoever asked may be gone
+                continue
+            for name in some:
+                asked[name].set_result([vm for vm in found if vm.name == name])
 
     # -- lists, for preflight and discovery --------------------------------------------------------------------
 

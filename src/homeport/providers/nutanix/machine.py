@@ -11,8 +11,8 @@ import uuid
 
 import structlog
 
-from homeport.api.nutanix.v1beta1 import Category as WantedCategory
-from homeport.infra.error import Misconfigured, Missing, Stale, Taken
+from homeport.api.nutanix.v1beta1 import TaskRef
+from homeport.infra.error import Misconfigured, Missing, Rejected, Stale
 from homeport.infra.protocol import Address, Instance
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
@@ -31,7 +31,20 @@ _ADDRESS_SECONDS = 2.0
 class MachineDriver:
     def __init__(self, find_domain: FindDomain) -> None:
         self._find_domain = find_domain
-        self._tasks: dict[str, tuple[str, str]] = {}  # what is under way, by the object's UID: (verb, task)
+        # What is under way, by the object's UID. The status says the same, but may lag behind.
+        self._tasks: dict[str, TaskRef] = {}
+
+    # -- what is under way -------------------------------------------------------------------------------------
+
+    def _under_way(self, scope: Scope) -> TaskRef | None:
+        return self._tasks.get(scope.uid) or scope.infra.status.task
+
+    def _begin(self, scope: Scope, operation: str, task_id: str) -> None:
+        self._tasks[scope.uid] = scope.infra.status.task = TaskRef(operation=operation, id=task_id)
+
+    def _end(self, scope: Scope) -> None:
+        self._tasks.pop(scope.uid, None)
+        scope.infra.status.task = None
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -44,108 +57,120 @@ class MachineDriver:
         if known:
             vm = await scope.session.prism.vm(known)
             return vm if vm is not None and _is_ours(scope, vm) else None
-        if scope.uid in self._tasks:
+        if self._under_way(scope) is not None:
             return None  # being made: the task says when it is there
-        found = [each for each in await self._namesakes(scope) if each.mark(MARK) == scope.uid]
-        if len(found) > 1:
-            ids = ", ".join(each.id for each in found)
-            raise Taken(f"{len(found)} VMs carry the mark of NutanixMachine {scope.infra.metadata.name}: {ids}")
+        found = sorted(await self._marked(scope), key=lambda vm: (vm.created, vm.id))
+        for twin in found[1:]:
+            # A create that nobody heard the answer of was repeated where the API has no request ids.
+            log.warning("a second VM was made for the same object: it is removed", vm=twin.name, id=twin.id)
+            await scope.session.prism.delete_vm(twin)
         if not found:
             return None
         scope.infra.status.vm_uuid = found[0].id
         return await scope.session.prism.vm(found[0].id)
 
-    async def _namesakes(self, scope: Scope) -> list[Vm]:
+    async def _marked(self, scope: Scope) -> list[Vm]:
+        """VMs that were made for this very object: of its name, with its mark. Others of that name are none of ours."""
         name = scope.machine.metadata.name or scope.infra.metadata.name
-        return await scope.session.prism.find_vms(name=name)
+        return [each for each in await scope.session.lookup.vms_named(name) if each.mark(MARK) == scope.uid]
 
     # -- growing -----------------------------------------------------------------------------------------------
 
     async def converge(self, scope: Scope, instance: Instance | None) -> Wait | None:
-        name = scope.machine.metadata.name
         if instance is None:
-            wait = await self._make(scope)
-            if wait is not None:
-                return wait
-            return Wait("VMCreated", f"VM {name} is made", after=0.0, quiet=True)
+            return await self._make(scope)
         vm: Vm = instance.vendor
         scope.infra.status.vm_uuid = vm.id
         if vm.power != "on":
             return await self._power_on(scope, vm)
-        if not instance.addresses:
-            return Wait("WaitingForAddress", f"VM {name} ({vm.id}) has no address yet", after=_ADDRESS_SECONDS)
+        self._end(scope)
+        if not instance.addresses and not scope.infra.status.initialization.provisioned:
+            text = f"VM {vm.name} ({vm.id}) has no address yet: is there a DHCP server or IPAM on its subnet?"
+            return Wait("WaitingForAddress", text, after=_ADDRESS_SECONDS)
         return None
 
-    async def _make(self, scope: Scope) -> Wait | None:
-        """None: it is there, and its id is known."""
+    async def _make(self, scope: Scope) -> Wait:
         name = scope.machine.metadata.name
-        under_way = self._tasks.get(scope.uid)
+        under_way = self._under_way(scope)
         if under_way is None:
             return await self._create(scope)
-        task = await scope.session.tasks.state(under_way[1])
-        if task is None or task.status == "failed":
-            del self._tasks[scope.uid]
-            await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
-            raise failed_task(task.error if task else "", task.codes if task else (), f"VM {name} could not be created")
-        if task.status != "succeeded":
+        task = await scope.session.tasks.state(under_way.id)
+        if task is not None and task.status in ("queued", "running"):
             return self._wait_for(scope, task, "CreatingVM", f"VM {name} is being created")
-        del self._tasks[scope.uid]
-        scope.infra.status.vm_uuid = await self._made_by(scope, task)
-        return None
+        self._end(scope)
+        if task is None:
+            # It may have ended long ago: what it made is found by its mark, and otherwise made again.
+            return Wait("CreatingVM", f"VM {name} is being created", after=0.0, quiet=True)
+        if task.status == "failed":
+            await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
+            scope.session.lookup.forget()
+            raise failed_task(task.error, task.codes, f"VM {name} could not be created")
+        return await self._take_up(scope, task)
 
-    async def _made_by(self, scope: Scope, task: Task) -> str:
-        """Tasks name all sorts of entities, some of which never existed."""
+    async def _take_up(self, scope: Scope, task: Task) -> Wait:
+        """What the task made is powered on right away. Tasks name all sorts of entities, some of which never were."""
+        name = scope.machine.metadata.name
         for each in task.entity_ids:
             vm = await scope.session.prism.vm(each)
             if vm is not None and vm.mark(MARK) == scope.uid:
-                return vm.id
-        for vm in await self._namesakes(scope):
-            if vm.mark(MARK) == scope.uid:
-                return vm.id
-        raise Missing(f"VM {scope.machine.metadata.name} was created and is not there: looking again")
+                scope.infra.status.vm_uuid = vm.id
+                if vm.power == "on":
+                    return Wait("PoweringOn", f"VM {name} is made and on", after=0.0, quiet=True)
+                return await self._power_on(scope, vm)
+        for vm in await self._marked(scope):
+            scope.infra.status.vm_uuid = vm.id
+            return Wait("CreatingVM", f"VM {name} is made", after=0.0, quiet=True)
+        raise Missing(f"VM {name} was created and is not there: looking again")
 
     async def _create(self, scope: Scope) -> Wait:
-        if not scope.user_data and (ref := scope.infra.spec.bootstrap_ref) is not None and ref.kind != "Image":
+        ref = scope.infra.spec.bootstrap_ref
+        if not scope.user_data and (ref is None or ref.kind != "Image"):
             raise Misconfigured(f"Machine {scope.machine.metadata.name} has bootstrap data without content")
         vm = await plan_vm(scope, self._find_domain, await hold_category(scope))
         request_id = str(uuid.uuid5(uuid.UUID(scope.uid), f"create {_attempt(scope)}"))
-        task_id = await scope.session.prism.create_vm(vm, request_id)
+        try:
+            task_id = await scope.session.prism.create_vm(vm, request_id)
+        except (Missing, Rejected):
+            scope.session.lookup.forget()  # something of what it refers to may be gone
+            raise
         log.info("VM is being created", vm=vm.name, task=task_id)
-        self._tasks[scope.uid] = ("create", task_id)
+        self._begin(scope, "create", task_id)
         return self._wait_for(scope, Task(task_id, "queued"), "CreatingVM", f"VM {vm.name} is being created")
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
         if scope.infra.status.initialization.provisioned:
             # Whoever switched it off had a reason: a machine that ran is not started against his will.
-            return Wait(
-                "PoweredOff", f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine", 60.0
-            )
-        under_way = self._tasks.get(scope.uid)
+            text = f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine"
+            return Wait("PoweredOff", text, 60.0, warning=True)
+        under_way = self._under_way(scope)
         if under_way is not None:
-            task = await scope.session.tasks.state(under_way[1])
+            task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.status in ("queued", "running"):
                 return self._wait_for(scope, task, "PoweringOn", f"VM {vm.name} is being powered on")
-            del self._tasks[scope.uid]
+            self._end(scope)
             if task is not None and task.status == "failed":
                 raise failed_task(task.error, task.codes, f"VM {vm.name} could not be powered on")
             return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_ADDRESS_SECONDS)
         task_id = await scope.session.prism.power_on(vm)
-        self._tasks[scope.uid] = ("power-on", task_id)
+        self._begin(scope, "power-on", task_id)
         return self._wait_for(scope, Task(task_id, "queued"), "PoweringOn", f"VM {vm.name} is being powered on")
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def release(self, scope: Scope, instance: Instance | None) -> Wait | None:
         name = scope.infra.metadata.name
-        under_way = self._tasks.get(scope.uid)
+        under_way = self._under_way(scope)
         if under_way is not None:
-            task = await scope.session.tasks.state(under_way[1])
+            task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.status in ("queued", "running"):
-                return self._wait_for(scope, task, "Deleting", f"VM of {name}: waiting for {under_way[0]} to end")
-            del self._tasks[scope.uid]
-            if under_way[0] == "delete" and task is not None and task.status == "failed":
-                raise failed_task(task.error, task.codes, f"VM of {name} could not be deleted")
-            return Wait("Deleting", f"VM of {name}: {under_way[0]} has ended", after=0.0, quiet=True)
+                text = f"VM of {name}: waiting for {under_way.operation} to end"
+                return self._wait_for(scope, task, "Deleting", text)
+            self._end(scope)
+            if under_way.operation == "delete" and task is not None and task.status == "failed" and instance:
+                raise failed_task(task.error, task.codes, f"VM {instance.name} ({instance.id}) could not be deleted")
+            if under_way.operation == "create":
+                # It was not looked for while it was being made.
+                return Wait("Deleting", f"VM of {name}: create has ended", after=0.0, quiet=True)
         if instance is None:
             return None
         vm: Vm = instance.vendor
@@ -155,7 +180,7 @@ class MachineDriver:
             task_id = await scope.session.prism.delete_vm(vm)
         except Missing:
             return Wait("Deleting", f"VM {vm.name} is gone", after=0.0, quiet=True)
-        self._tasks[scope.uid] = ("delete", task_id)
+        self._begin(scope, "delete", task_id)
         return self._wait_for(scope, Task(task_id, "queued"), "Deleting", f"VM {vm.name} is being deleted")
 
     async def _detach(self, scope: Scope, vm: Vm) -> Wait:
@@ -166,7 +191,7 @@ class MachineDriver:
         failed = [each for each in started if isinstance(each, BaseException)]
         for task_id in started:
             if isinstance(task_id, str):
-                scope.session.tasks.follow(task_id, scope.wake)
+                scope.session.tasks.follow(task_id, scope.uid, scope.wake)
         for error in failed:
             if not isinstance(error, Missing | Stale):
                 raise error
@@ -174,19 +199,20 @@ class MachineDriver:
         return Wait("DetachingVolumeGroups", f"VM {vm.name}: {count} volume groups are being detached", after=5.0)
 
     def _wait_for(self, scope: Scope, task: Task, reason: str, message: str) -> Wait:
-        scope.session.tasks.follow(task.id, scope.wake)
+        scope.session.tasks.follow(task.id, scope.uid, scope.wake)
         share = f" ({task.progress} %)" if task.progress else ""
         return Wait(reason, f"{message}{share}", after=_TASK_SECONDS)
 
 
 async def hold_category(scope: Scope) -> Category:
     """The mark of the cluster, made anew where somebody removed it."""
-    name = scope.cluster.metadata.name
-    try:
-        return await scope.session.lookup.category(WantedCategory(key=CLUSTER_CATEGORY, value=name), "cluster")
-    except Missing:
+    name, lookup = scope.cluster.metadata.name, scope.session.lookup
+    found = await lookup.find_category(CLUSTER_CATEGORY, name)
+    if found is None:
         description = f"Machines of Kubernetes cluster {name}, managed by Homeport"
-        return await scope.session.prism.create_category(CLUSTER_CATEGORY, name, description)
+        found = await scope.session.prism.create_category(CLUSTER_CATEGORY, name, description)
+        lookup.know_category(found)
+    return found
 
 
 def known_id(scope: Scope) -> str:

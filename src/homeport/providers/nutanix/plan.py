@@ -13,13 +13,16 @@ from homeport.infra.error import Exhausted, Misconfigured, Missing
 from homeport.infra.protocol import MachineScope
 from homeport.machinery.quantity import parse_quantity
 from homeport.providers.nutanix.connection import PrismSession
-from homeport.providers.nutanix.prism.record import Category, Disk, Element, Gpu, Image, NewVm
+from homeport.providers.nutanix.prism.record import Category, Disk, Element, Gpu, Image, NewVm, Project
 
 Scope = MachineScope[NutanixCluster, NutanixMachine, PrismSession]
 FindDomain = Callable[[str, str], NutanixFailureDomain | None]
 
 CLUSTER_CATEGORY = "KubernetesClusterName"
-MARK = "homeport-machine"  # on a VM: the UID of the NutanixMachine that it was made for
+PROJECT = "ProjectAssigned"
+# On a VM: the UIDs of the NutanixMachine and of the NutanixCluster that it was made for.
+MARK = "homeport-machine"
+CLUSTER_MARK = "homeport-cluster"
 _GIB = 2**30
 MIN_MEMORY = 2 * _GIB
 MIN_SYSTEM_DISK = 20 * _GIB
@@ -68,7 +71,7 @@ async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> 
     categories = [category]
     for number, each in enumerate(spec.additional_categories):
         categories.append(await lookup.category(each, f"spec.additionalCategories[{number}]"))
-    project = await lookup.project(spec.project, "spec.project") if spec.project else None
+    project = await _project(scope)
     return NewVm(
         name=scope.machine.metadata.name,
         description=f"Node of Kubernetes cluster {scope.cluster.metadata.name}, managed by Homeport",
@@ -84,8 +87,21 @@ async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> 
         project_id=project.id if project else "",
         boot="uefi" if spec.boot_type == "uefi" else "legacy" if spec.boot_type == "legacy" else "",
         gpus=await _gpus(scope, element),
-        marks=[f"{MARK}:{scope.uid}"],
+        marks=[f"{MARK}:{scope.uid}", f"{CLUSTER_MARK}:{scope.infra_cluster.metadata.uid}"],
     )
+
+
+async def _project(scope: Scope) -> Project | None:
+    wanted = scope.infra.spec.project
+    if wanted is None:
+        return None
+    try:
+        found = await scope.session.lookup.project(wanted, "spec.project")
+    except Missing as error:
+        scope.report(PROJECT, False, "ProjectAssignationFailed", error.message)
+        raise
+    scope.report(PROJECT, True, "Succeeded", "")
+    return found
 
 
 async def _element(scope: Scope, placement: Placement) -> Element:

@@ -22,7 +22,7 @@ _FORGET_SECONDS = 600.0
 @dataclass(slots=True)
 class _Followed:
     since: float
-    wakes: list[Callable[[], None]] = field(default_factory=list)
+    wakes: dict[str, Callable[[], None]] = field(default_factory=dict)  # by who waits
     task: Task | None = None  # the last that was seen of it
     unknown: int = 0
 
@@ -36,17 +36,17 @@ class Poller:
         self._followed: dict[str, _Followed] = {}
         self._running: asyncio.Task[None] | None = None
 
-    def follow(self, task_id: str, wake: Callable[[], None]) -> None:
+    def follow(self, task_id: str, who: str, wake: Callable[[], None]) -> None:
         held = self._followed.setdefault(task_id, _Followed(self._clock.monotonic()))
-        held.wakes.append(wake)
+        held.wakes[who] = wake
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._poll(), name="tasks of Prism Central")
 
     async def state(self, task_id: str) -> Task | None:
-        """The newest that is known, asked for if nothing is. None: Prism Central does not know it (any more)."""
+        """The newest that is known, asked for if nobody looks after it. None: Prism Central does not know it."""
         held = self._followed.get(task_id)
-        if held is not None and held.task is not None:
-            return held.task
+        if held is not None and (held.task is not None or held.wakes):
+            return held.task or Task(task_id, "queued")
         found = await self._prism.tasks([task_id])
         return found[0] if found else None
 
@@ -92,8 +92,8 @@ class Poller:
     def _wake_all(self, ids: list[str]) -> None:
         for task_id in ids:
             held = self._followed[task_id]
-            wakes, held.wakes = held.wakes, []
-            for wake in wakes:
+            wakes, held.wakes = held.wakes, {}
+            for wake in wakes.values():
                 wake()
 
     def _forget(self) -> None:

@@ -75,9 +75,8 @@ async def test_what_there_is_is_listed_whole(site: Site, version: str) -> None:
     assert "kubernetes-project" in {each.name for each in await prism.projects()}
     gpus = await prism.gpus(elements["nutanix-cluster-1"].id)
     assert {each.name for each in gpus} >= {"Tesla T4 compute"}
-    memory, cpus = await prism.free(elements["nutanix-cluster-1"].id)
+    memory = await prism.memory(elements["nutanix-cluster-1"].id)
     assert memory > 100 << 30
-    assert cpus > 10
 
 
 @BOTH
@@ -85,7 +84,7 @@ async def test_a_machine_lives_and_dies(site: Site, version: str) -> None:
     prism = await site.verbs(version)
     task = await over(prism, await prism.create_vm(await new_vm(prism), str(uuid.uuid4())))
     assert task.status == "succeeded"
-    (found,) = await prism.find_vms(name="one")
+    (found,) = await prism.find_vms(names=["one"])
     vm = await prism.vm(found.id)
     assert vm is not None
     assert vm.power == "off"
@@ -112,7 +111,7 @@ async def test_a_create_that_is_sent_twice_makes_one_machine(site: Site) -> None
     first, second = await prism.create_vm(vm, request), await prism.create_vm(vm, request)
     assert first == second
     await over(prism, first)
-    assert len(await prism.find_vms(name="one")) == 1
+    assert len(await prism.find_vms(names=["one"])) == 1
 
 
 @BOTH
@@ -139,7 +138,7 @@ async def test_a_full_cluster_is_told_as_such(site: Site, version: str) -> None:
     try:
         task = await over(prism, await prism.create_vm(huge, str(uuid.uuid4())))
         if task.status == "succeeded":
-            (vm,) = await prism.find_vms(name="one")
+            (vm,) = await prism.find_vms(names=["one"])
             task = await over(prism, await prism.power_on(vm))
         assert task.status == "failed"
         assert isinstance(failed_task(task.error, task.codes, "VM one"), Exhausted)
@@ -170,13 +169,13 @@ async def test_nobody_at_home_is_unreachable_and_the_breaker_opens(site: Site) -
     from homeport.providers.nutanix.client import Client
     from homeport.runtime.clock import SystemClock
 
-    client = Client(
-        "127.0.0.1", 1, Credentials("a", "b"), Endpoint("Prism Central 127.0.0.1:1", SystemClock()), reach=Reach()
-    )
+    endpoint = Endpoint("Prism Central 127.0.0.1:1", SystemClock())
+    client = Client("127.0.0.1", 1, Credentials("a", "b"), endpoint, reach=Reach())
     for _ in range(5):
         with pytest.raises(Unreachable, match="can't be reached"):
             await client.call("GET", "/x")
-    with pytest.raises(Unreachable, match="next try in"):
+    assert endpoint.open
+    with pytest.raises(Unreachable, match="can't be reached"):
         await client.call("GET", "/x")
     await client.close()
 

@@ -79,6 +79,7 @@ class Vm:
     name: str
     cluster_id: str
     power: Power
+    memory_bytes: int = 0
     addresses: tuple[str, ...] = ()
     category_ids: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()  # custom attributes; with v3 what our description says
@@ -159,8 +160,8 @@ class Prism(Protocol):
         """Raises Denied for wrong credentials, Unreachable, Misconfigured (TLS)."""
 
     async def elements(self) -> list[Element]: ...
-    async def free(self, cluster_id: str) -> tuple[int, int]:
-        """Bytes of memory and processors of a cluster that no powered-on machine has."""
+    async def memory(self, cluster_id: str) -> int:
+        """Bytes of memory that the hosts of a cluster have."""
 
     async def subnets(self) -> list[Subnet]: ...
     async def images(self) -> list[Image]: ...
@@ -182,7 +183,7 @@ class Prism(Protocol):
     async def vms(self, ids: Sequence[str]) -> list[Vm]:
         """Many in one call where the API can. Those that do not exist are left out."""
 
-    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]: ...
+    async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]: ...
     async def create_vm(self, vm: NewVm, request_id: str) -> str: ...
     async def power_on(self, vm: Vm) -> str: ...
     async def power_off(self, vm: Vm) -> str: ...

@@ -68,18 +68,11 @@ class PrismV3:
         except Missing:
             return ""
 
-    async def free(self, cluster_id: str) -> tuple[int, int]:
-        memory = cpus = 0
-        for host in await self._list("host"):
-            if _reference(host, "cluster_reference") == cluster_id:
-                resources = host["status"].get("resources") or {}
-                memory += int(resources.get("memory_capacity_mib") or 0) * _MIB
-                cpus += int(resources.get("num_cpu_cores") or 0)
-        for vm in await self._list("vm"):
-            resources = vm["status"].get("resources") or {}
-            if _reference(vm, "cluster_reference") == cluster_id and resources.get("power_state") == "ON":
-                memory -= int(resources.get("memory_size_mib") or 0) * _MIB
-        return memory, cpus
+    async def memory(self, cluster_id: str) -> int:
+        found = [each for each in await self._list("host") if _reference(each, "cluster_reference") == cluster_id]
+        return sum(
+            int((each["status"].get("resources") or {}).get("memory_capacity_mib") or 0) * _MIB for each in found
+        )
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("subnet")]
@@ -161,8 +154,9 @@ class PrismV3:
     async def vms(self, ids: Sequence[str]) -> list[Vm]:
         return [vm for each in ids if (vm := await self.vm(each)) is not None]
 
-    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
-        found = [_vm(each) for each in await self._list("vm", f"vm_name=={name}" if name else "")]
+    async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
+        wanted = ",".join(f"vm_name=={name}" for name in names)  # a comma is an "or"
+        found = [_vm(each) for each in await self._list("vm", wanted)]
         return [each for each in found if category is None or category.id in each.category_ids]
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
@@ -298,6 +292,7 @@ def _vm(each: Mapping[str, Any]) -> Vm:
         name=_name(each),
         cluster_id=_reference(each, "cluster_reference"),
         power=_POWER.get(str(resources.get("power_state")), "unknown"),
+        memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
         addresses=tuple(
             dict.fromkeys(
                 endpoint["ip"]

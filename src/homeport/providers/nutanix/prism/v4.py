@@ -102,16 +102,9 @@ class PrismV4:
         except Missing:
             return ""
 
-    async def free(self, cluster_id: str) -> tuple[int, int]:
-        """Bytes of memory and processors of a cluster that no powered-on machine has."""
+    async def memory(self, cluster_id: str) -> int:
         hosts = await self._list("clustermgmt", f"config/clusters/{cluster_id}/hosts")
-        memory = sum(int(each.get("memorySizeBytes") or 0) for each in hosts)
-        cpus = sum(int(each.get("numberOfCpuThreads") or each.get("numberOfCpuCores") or 0) for each in hosts)
-        fields = "extId,powerState,memorySizeBytes,cluster"
-        for vm in await self._list("vmm", "ahv/config/vms", {"$select": fields}):
-            if vm.get("powerState") == "ON" and (vm.get("cluster") or {}).get("extId") == cluster_id:
-                memory -= int(vm.get("memorySizeBytes") or 0)
-        return memory, cpus
+        return sum(int(each.get("memorySizeBytes") or 0) for each in hosts)
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("networking", "config/subnets")]
@@ -212,8 +205,8 @@ class PrismV4:
             found += [vm for each in some if (vm := await self.vm(each)) is not None]
         return found
 
-    async def find_vms(self, *, name: str = "", category: Category | None = None) -> list[Vm]:
-        query = {"$filter": f"name eq {_literal(name)}"} if name else {}
+    async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
+        query = {"$filter": " or ".join(f"name eq {_literal(name)}" for name in names)} if names else {}
         found = [wire.read_vm(each) for each in await self._list("vmm", "ahv/config/vms", query)]
         return [each for each in found if category is None or category.id in each.category_ids]
 

@@ -20,6 +20,7 @@ def read_vm(raw: Mapping[str, Any], etag: str = "") -> Vm:
         name=raw.get("name", ""),
         cluster_id=(raw.get("cluster") or {}).get("extId", ""),
         power=_POWER.get(str(raw.get("powerState")), "unknown"),
+        memory_bytes=int(raw.get("memorySizeBytes") or 0),
         addresses=tuple(dict.fromkeys(_addresses(raw.get("nics") or ()))),
         category_ids=tuple(each["extId"] for each in raw.get("categories") or ()),
         marks=tuple(raw.get("customAttributes") or ()),

@@ -1,0 +1,86 @@
+"""What the reconcilers of InfraClusters and InfraMachines have in common: pauses, finalizers, and vendors' failures."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.meta import Object
+from homeport.capi.paused import is_paused, paused_condition
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.machinery import condition
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+O = TypeVar("O", bound=Object)
+
+
+class ProviderReconciler(Reporting, Generic[O]):
+    def __init__(self, manager: Manager, provider: str, kind: type[O], finalizer: str) -> None:
+        super().__init__(manager.client, manager.recorder, manager=f"homeport-{provider}", clock=manager.clock)
+        self._kind = kind
+        self._finalizer = finalizer
+        self._fence = manager.fence
+        self._failures: dict[Key, int] = {}
+        self._controller: Controller | None = None
+
+    def attach(self, controller: Controller) -> None:
+        """Whom to wake when a vendor's task ends, and when it is time for another look."""
+        self._controller = controller
+
+    def _wake(self, key: Key, after: float = 0.0) -> None:
+        if self._controller is not None:
+            self._controller.queue.add(key, after=after)
+
+    # -- reports -----------------------------------------------------------------------------------------------
+
+    def _condition(self, scope: Scope[O], kind: str, ok: bool, reason: str, message: str = "") -> None:
+        status: condition.Status = "True" if ok else "False"
+        scope.report(kind, status, reason, message, rfc3339(self.clock.now()))
+
+    async def _rests(self, scope: Scope[O], cluster: Cluster | None) -> bool:
+        """Whether it is paused; the object says so, and says when it is no longer."""
+        status: Any = getattr(scope.object, "status", None)
+        now, generation = rfc3339(self.clock.now()), scope.object.metadata.generation
+        status.conditions = paused_condition(status.conditions, cluster, scope.object, now=now, generation=generation)
+        if not is_paused(cluster, scope.object):
+            return False
+        await self._store(scope)
+        return True
+
+    def _failed(self, key: Key, error: ProviderError) -> Wait:
+        """Vendors' failures become a reason to wait: said on the object, tried again at the right time."""
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        policy = policy_of(error)
+        return Wait(policy.reason, error.message, after=delay_of(error, count), warning=policy.warning)
+
+    def _went_well(self, key: Key) -> None:
+        self._failures.pop(key, None)
+
+    # -- finalizers --------------------------------------------------------------------------------------------
+
+    async def _hold_finalizer(self, scope: Scope[O]) -> None:
+        held = scope.object.metadata.finalizers
+        if self._finalizer not in held:
+            await self._write_finalizers(scope, [*held, self._finalizer])
+
+    async def _drop_finalizer(self, scope: Scope[O]) -> None:
+        left = [each for each in scope.object.metadata.finalizers if each != self._finalizer]
+        try:
+            await self._write_finalizers(scope, left)
+        except NotFound:
+            return
+
+    async def _write_finalizers(self, scope: Scope[O], finalizers: list[str]) -> None:
+        meta = scope.object.metadata
+        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
+        scope.wrote(await self.client.patch(self._kind, scope.key, MergePatch(body), self._write))
+
+
+def is_provisioned(obj: Any) -> bool:
+    return bool(obj.status.initialization.provisioned or obj.status.ready)

@@ -1,0 +1,47 @@
+"""Secrets and ConfigMaps by which clusters reach their vendor: kept from deletion while one of them needs it.
+
+Deleting everything in one go (a namespace, a file of manifests) would otherwise take away the credentials by which the
+machines are to be removed. They stay the user's: nothing of ours owns or deletes them, and several clusters may share
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from homeport.api.meta import Resource
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.runtime.informer import metadata_only
+from homeport.runtime.manager import Manager
+
+
+class SourceReconciler:
+    """`users` gives the InfraClusters that need a key of this kind."""
+
+    def __init__(
+        self, manager: Manager, kind: Resource, finalizer: str, users: Callable[[Key], Iterable[Key]], provider: str
+    ) -> None:
+        self._client = manager.client
+        self._kind = kind
+        self._objects = manager.informers.get(metadata_only(kind)).cache
+        self._finalizer = finalizer
+        self._users = users
+        self._write = Write(field_manager=f"homeport-{provider}")
+
+    async def reconcile(self, key: Key) -> None:
+        found: Any = self._objects.get(key)
+        if found is None:
+            return
+        meta = found.metadata
+        held, used = self._finalizer in meta.finalizers, any(True for _ in self._users(key))
+        if held == used or (used and meta.deletion_timestamp):
+            return  # one that is going away takes no more finalizers
+        finalizers = [each for each in meta.finalizers if each != self._finalizer]
+        finalizers += [self._finalizer] if used else []
+        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
+        try:
+            await self._client.patch(self._kind, key, MergePatch(body), self._write)
+        except NotFound:
+            return

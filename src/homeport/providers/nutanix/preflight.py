@@ -1,0 +1,259 @@
+"""Everything that can be found wrong with a cluster before its first machine exists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TypeVar
+
+from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster, NutanixMachineTemplate
+from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
+from homeport.infra.protocol import Check, ClusterScope
+from homeport.providers.nutanix.connection import PrismSession
+from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, FindDomain, size_of
+from homeport.providers.nutanix.prism.record import Element, Image, Subnet, Vm
+
+T = TypeVar("T")
+Scope = ClusterScope[NutanixCluster, PrismSession]
+
+REFERENCES = "ReferencesResolved"
+ENDPOINT = "ControlPlaneEndpointFree"
+CAPACITY = "CapacitySufficient"
+DOMAINS = "FailureDomainsValidated"
+NO_DOMAINS = "NoFailureDomainsConfigured"
+
+# Systems that don't read what others read: by what their images are called.
+_IMMUTABLE = re.compile(r"flatcar|coreos", re.IGNORECASE)
+_TALOS = re.compile(r"talos", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Machines that a cluster is going to have. `missing`: something that they are made from is not there yet."""
+
+    owner: str
+    count: int = 0
+    template: NutanixMachineTemplate | None = None
+    format: str = "cloud-config"
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    name: str
+    cluster: Identifier | None
+    subnets: Sequence[Identifier]
+    control_plane: bool = True
+
+
+# Of a namespace and the name of a Cluster in it.
+FindWanted = Callable[[str, str], Iterable[Wanted]]
+FindClusters = Callable[[], Iterable[NutanixCluster]]
+
+
+class Preflight:
+    def __init__(self, find_domain: FindDomain, wanted: FindWanted, clusters: FindClusters) -> None:
+        self._find_domain = find_domain
+        self._wanted = wanted
+        self._clusters = clusters
+
+    async def run(self, scope: Scope) -> Sequence[Check]:
+        checks = [*await self._check_domains(scope)]
+        needed: dict[str, int] = {}
+        for wanted in self._wanted(scope.infra.metadata.namespace, scope.name):
+            checks += await self._check_wanted(scope, wanted, needed)
+        if scope.provisioned:
+            return checks  # its own machines hold the address and the memory by now
+        if not any(check.condition == REFERENCES for check in checks):
+            checks.append(Check(REFERENCES, True))
+        checks += self._check_sharing(scope)
+        if all(check.ok for check in checks):
+            vms = await scope.session.prism.find_vms()
+            checks += await self._check_endpoint(scope, vms)
+            checks += await self._check_capacity(scope, needed, vms)
+        return checks
+
+    # -- templates ---------------------------------------------------------------------------------------------
+
+    async def _check_wanted(self, scope: Scope, wanted: Wanted, needed: dict[str, int]) -> list[Check]:
+        """Every reference of a template; all that is wrong with it is told at once."""
+        if wanted.template is None:
+            return [Check(REFERENCES, False, "WaitingForTemplates", wanted.missing, waiting=True)]
+        spec = wanted.template.spec.template.spec
+        where = f"NutanixMachineTemplate {wanted.template.metadata.name}"
+        lookup, checks = scope.session.lookup, [Check(REFERENCES, True)]
+        element: Element | None = None
+        if spec.cluster is not None:
+            element, check = await _tried(lookup.element(spec.cluster, "spec.template.spec.cluster"), where)
+            checks.append(check)
+        if element is not None:
+            needed[element.id] = needed.get(element.id, 0) + wanted.count * _memory(spec)
+            for number, each in enumerate(spec.subnet):
+                field = f"spec.template.spec.subnet[{number}]"
+                checks.append((await _tried(lookup.subnet(each, element, field), where))[1])
+        if spec.image is not None:
+            checks.append(await self._check_image(scope, spec.image, where, wanted))
+        if spec.project is not None:
+            checks.append((await _tried(lookup.project(spec.project, "spec.template.spec.project"), where))[1])
+        for number, category in enumerate(spec.additional_categories):
+            field = f"spec.template.spec.additionalCategories[{number}]"
+            checks.append((await _tried(lookup.category(category, field), where))[1])
+        return checks
+
+    async def _check_image(self, scope: Scope, identifier: Identifier, where: str, wanted: Wanted) -> Check:
+        image, check = await _tried(scope.session.lookup.image(identifier, "spec.template.spec.image"), where)
+        if image is None:
+            return check
+        wrong = image_misfit(image, wanted)
+        return Check(REFERENCES, False, wrong[0], f"{where}: spec.template.spec.image: {wrong[1]}") if wrong else check
+
+    # -- the control plane's address -----------------------------------------------------------------------------
+
+    def _check_sharing(self, scope: Scope) -> list[Check]:
+        host = scope.infra.spec.control_plane_endpoint.host
+        if not host:
+            return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
+        for other in self._clusters():
+            same = other.spec.control_plane_endpoint.host == host
+            if same and other.metadata.uid != scope.infra.metadata.uid:
+                text = f"{host} is the address of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
+                return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]
+        return [Check(ENDPOINT, True)]
+
+    async def _check_endpoint(self, scope: Scope, vms: Sequence[Vm]) -> list[Check]:
+        """A virtual address that Prism also gives out to machines ends up on two of them."""
+        host = scope.infra.spec.control_plane_endpoint.host
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return [Check(ENDPOINT, True)]
+        for subnet in await self._subnets_used(scope):
+            for first, last in subnet.pools:
+                if first and last and _within(address, first, last):
+                    return [
+                        _bad_endpoint(
+                            "EndpointInPool",
+                            f"{host} lies in the pool {first}-{last} that subnet {subnet.name!r} gives to machines; "
+                            "choose an address outside of it",
+                        )
+                    ]
+        return await self._check_holder(scope, host, vms)
+
+    async def _check_holder(self, scope: Scope, host: str, vms: Sequence[Vm]) -> list[Check]:
+        own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name)
+        for vm in vms:
+            if host in vm.addresses and (own is None or own.id not in vm.category_ids):
+                return [_bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) has the address {host} already")]
+        return [Check(ENDPOINT, True)]
+
+    async def _subnets_used(self, scope: Scope) -> list[Subnet]:
+        places = [(each.cluster, each.subnets) for each in self.domains(scope)]
+        for wanted in self._wanted(scope.infra.metadata.namespace, scope.name):
+            if wanted.template is not None:
+                spec = wanted.template.spec.template.spec
+                places.append((spec.cluster, spec.subnet))
+        found: dict[str, Subnet] = {}
+        for cluster, subnets in places:
+            element = (await _tried(scope.session.lookup.element(cluster, ""), ""))[0] if cluster else None
+            if element is None:
+                continue
+            for each in subnets:
+                subnet, _ = await _tried(scope.session.lookup.subnet(each, element, ""), "")
+                if subnet is not None:
+                    found[subnet.id] = subnet
+        return list(found.values())
+
+    # -- room --------------------------------------------------------------------------------------------------
+
+    async def _check_capacity(self, scope: Scope, needed: dict[str, int], vms: Sequence[Vm]) -> list[Check]:
+        checks = []
+        names = {each.id: each.name for each in await scope.session.lookup.elements()}
+        for cluster_id, wanted in needed.items():
+            used = sum(vm.memory_bytes for vm in vms if vm.cluster_id == cluster_id and vm.power == "on")
+            free = max(await scope.session.prism.memory(cluster_id) - used, 0)
+            if wanted > free:
+                message = (
+                    f"cluster {names.get(cluster_id, cluster_id)!r} has {free >> 30} GiB of memory free, and the "
+                    f"machines of this cluster need {wanted >> 30} GiB: free some, or use smaller or fewer machines"
+                )
+                checks.append(Check(CAPACITY, False, "InsufficientCapacity", message))
+        return checks or [Check(CAPACITY, True)]
+
+    # -- failure domains ---------------------------------------------------------------------------------------
+
+    def domains(self, scope: Scope) -> list[Domain]:
+        found = [
+            Domain(each.name, each.cluster, each.subnets, each.control_plane)
+            for each in scope.infra.spec.failure_domains
+        ]
+        for ref in scope.infra.spec.control_plane_failure_domains:
+            domain = self._find_domain(scope.infra.metadata.namespace, ref.name)
+            if domain is not None:
+                found.append(Domain(ref.name, domain.spec.prism_element_cluster, domain.spec.subnets))
+        return found
+
+    async def _check_domains(self, scope: Scope) -> list[Check]:
+        spec = scope.infra.spec
+        if not spec.failure_domains and not spec.control_plane_failure_domains:
+            return [Check(NO_DOMAINS, True)]
+        checks = [
+            Check(DOMAINS, False, "FailureDomainMissing", f"NutanixFailureDomain {ref.name} does not exist: create it")
+            for ref in spec.control_plane_failure_domains
+            if self._find_domain(scope.infra.metadata.namespace, ref.name) is None
+        ]
+        for domain in self.domains(scope):
+            checks += await self.check_domain(scope, domain)
+        return checks
+
+    async def check_domain(self, scope: Scope, domain: Domain) -> list[Check]:
+        where = f"failure domain {domain.name}"
+        if domain.cluster is None:
+            return [Check(DOMAINS, False, "FailureDomainsMisconfigured", f"{where}: cluster: name a Prism Element")]
+        element, check = await _tried(scope.session.lookup.element(domain.cluster, "cluster"), where, DOMAINS)
+        if element is None:
+            return [check]
+        return [
+            (await _tried(scope.session.lookup.subnet(each, element, f"subnets[{number}]"), where, DOMAINS))[1]
+            for number, each in enumerate(domain.subnets)
+        ]
+
+
+def image_misfit(image: Image, wanted: Wanted) -> tuple[str, str] | None:
+    """Why machines with this image would never come up: (reason, sentence)."""
+    if image.kind == "iso":
+        return "ImageIsISO", f"{image.name!r} is an ISO, which installs a system but is none; name a DISK image"
+    if _TALOS.search(image.name):
+        text = f"{image.name!r} is Talos, which reads no kubeadm configuration as {wanted.owner} gives it"
+        return "ImageDoesNotFit", f"{text}; name an image with cloud-init and kubeadm"
+    if _IMMUTABLE.search(image.name) and wanted.format != "ignition":
+        text = f"{image.name!r} reads Ignition, and {wanted.owner} gives {wanted.format}"
+        return "ImageDoesNotFit", f"{text}; set format: ignition there, or name another image"
+    return None
+
+
+async def _tried(work: Awaitable[T], where: str, condition: str = REFERENCES) -> tuple[T | None, Check]:
+    """What was found, and the check of it. That nobody could be asked says nothing about the spec."""
+    try:
+        return await work, Check(condition, True)
+    except (Unreachable, Throttled, Denied):
+        raise
+    except ProviderError as error:
+        return None, Check(condition, False, policy_of(error).reason, f"{where}: {error.message}")
+
+
+def _bad_endpoint(reason: str, message: str) -> Check:
+    return Check(ENDPOINT, False, reason, f"spec.controlPlaneEndpoint.host: {message}")
+
+
+def _within(address: IPv4Address | IPv6Address, first: str, last: str) -> bool:
+    low, high = ip_address(first), ip_address(last)
+    return low.version == address.version == high.version and int(low) <= int(address) <= int(high)
+
+
+def _memory(spec: MachineSpec) -> int:
+    try:
+        return size_of(spec.memory_size, "spec.memorySize", 0)
+    except ProviderError:
+        return 0
