@@ -35,6 +35,8 @@ class Fleet:
     """The `Guests` of any number of hypervisors.
 
     `images` says what is on an image; by default its name does. `consoles` gets every line that a machine says.
+    `cni` False: as with kubeadm on bare images, nodes stay NotReady until somebody installs a network for Pods (one
+    whose Pods have /etc/cni/net.d of their host). By default the network comes with the image.
     `programs` brings containers of workload clusters to life; without it, Pods only seem to run.
     """
 
@@ -46,6 +48,7 @@ class Fleet:
         pace: Pace = QUICK,
         images: Describe = describe,
         platform: str = "nutanix",
+        cni: bool = True,
         consoles: Callable[[str, str], None] | None = None,
         programs: Programs | None = None,
     ) -> None:
@@ -57,6 +60,7 @@ class Fleet:
         self.heart = Heart(clock)
         self._images = images
         self._platform = platform
+        self._cni = cni
         self._consoles = consoles
         self.programs = programs
         self._bootstraps: dict[str, asyncio.Event] = {}
@@ -161,6 +165,7 @@ class Fleet:
             clock=self.clock,
             pace=self.pace,
             platform=self._platform,
+            cni=self._cni,
             sink=None if self._consoles is None else partial(self._consoles, ext_id),
         )
         self.machines[ext_id] = self._by_host[name] = built

@@ -11,13 +11,25 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from sim_kit import Secrets, Sim, init_data, join_data, simulation
 
+from homeport.api.meta import Resource
 from homeport.apiserver.auth import certificate as certs
 from homeport.client.errors import TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.clock import parse_time
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.etcd import EtcdError
-from homeport.sim.machine.workload.kind import BUDGET, DEPLOYMENT, LEASE, NODE, POD, REQUEST
+from homeport.sim.machine.workload.kind import (
+    ATTACHMENT,
+    BUDGET,
+    CLAIM,
+    DAEMON_SET,
+    DEPLOYMENT,
+    LEASE,
+    NODE,
+    POD,
+    REQUEST,
+    VOLUME,
+)
 
 
 async def three(sim: Sim) -> None:
@@ -331,3 +343,83 @@ async def test_the_request_of_a_user_waits_for_somebody_to_approve_it() -> None:
         found = await client.get(REQUEST, Key("", "jane"))
         signed = x509.load_pem_x509_certificate(base64.b64decode(found["status"]["certificate"]))
         assert (signed.not_valid_after_utc - signed.not_valid_before_utc).total_seconds() == 3900
+
+
+def claimed(name: str, volume: str) -> list[tuple[dict[str, Any], Resource]]:
+    """A volume of a CSI driver, and a claim that is bound to it."""
+    meta = {"name": name, "namespace": "default"}
+    csi = {"driver": "csi.nutanix.com", "volumeHandle": volume}
+    capacity = {"storage": "1Gi"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": capacity}, "volumeName": volume}
+    spec = {"capacity": capacity, "accessModes": ["ReadWriteOnce"], "csi": csi, "claimRef": meta}
+    return [({"metadata": {"name": volume}, "spec": spec}, VOLUME), ({"metadata": meta, "spec": claim}, CLAIM)]
+
+
+def pod_with(claim: str, node: str) -> dict[str, Any]:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}], "volumes": volumes}
+    return {"metadata": {"name": f"with-{claim}", "namespace": "default"}, "spec": spec}
+
+
+@virtual
+async def test_volumes_are_attached_with_their_pods_and_detached_after_them() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        await sim.boot("md-0", join_data(sim.secrets))
+        client = cluster.client()
+        await cluster.put(claimed("data", "pv-1"))
+        await client.create(pod_with("data", "md-0"), kind=POD)
+        await cluster.controllers.idle()
+        (attachment,) = (await client.list(ATTACHMENT)).items
+        assert attachment["spec"]["nodeName"] == "md-0"
+        assert attachment["spec"]["source"] == {"persistentVolumeName": "pv-1"}
+        assert attachment["status"]["attached"] is True
+        await client.delete(POD, Key("default", "with-data"))
+        await cluster.controllers.idle()
+        assert (await client.list(ATTACHMENT)).items == []
+
+
+@virtual
+async def test_a_volume_stays_attached_to_a_node_that_does_not_answer_until_the_node_is_gone() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        await sim.boot("md-0", join_data(sim.secrets))
+        client = cluster.client()
+        await cluster.put(claimed("data", "pv-1"))
+        await client.create(pod_with("data", "md-0"), kind=POD)
+        await cluster.controllers.idle()
+        sim.power_off("md-0")
+        await client.delete(POD, Key("default", "with-data"), grace_seconds=0)
+        await cluster.controllers.idle()
+        assert len((await client.list(ATTACHMENT)).items) == 1
+        await client.delete(NODE, Key("", "md-0"))
+        await cluster.controllers.idle()
+        assert (await client.list(ATTACHMENT)).items == []
+
+
+def cni() -> dict[str, Any]:
+    labels = {"app": "cni"}
+    volume = {"name": "conf", "hostPath": {"path": "/etc/cni/net.d"}}
+    pod = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume], "tolerations": [{"operator": "Exists"}]}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    return {"metadata": {"name": "cni", "namespace": "kube-system"}, "spec": spec}
+
+
+@virtual
+async def test_without_a_network_for_pods_nodes_are_not_ready_until_there_is_one() -> None:
+    async with simulation(cni=False) as sim:
+        cluster = await sim.cluster_up()
+        await sim.boot("md-0", join_data(sim.secrets))
+
+        async def ready() -> dict[str, Any]:
+            node = await sim.node("md-0")
+            return next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+
+        await asyncio.sleep(60)
+        assert (await ready())["status"] == "False"
+        assert "cni plugin not initialized" in (await ready())["message"]
+        assert {"not-ready"} == {each["key"].rpartition("/")[2] for each in (await sim.node("md-0"))["spec"]["taints"]}
+        await cluster.client().create(cni(), kind=DAEMON_SET)
+        await asyncio.sleep(20)
+        assert (await ready())["status"] == "True"
+        assert not (await sim.node("md-0"))["spec"].get("taints")

@@ -24,6 +24,7 @@ from homeport.sim.machine.workload.scheduler import settle_schedule
 from homeport.sim.machine.workload.signer import settle_requests
 from homeport.sim.machine.workload.token import settle_tokens
 from homeport.sim.machine.workload.view import View
+from homeport.sim.machine.workload.volume import settle_volumes
 from homeport.store import Change, StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -31,6 +32,7 @@ log = structlog.get_logger(__name__)
 _WATCHED = (
     "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps",
     "poddisruptionbudgets.policy", "namespaces", "volumeattachments.storage.k8s.io",
+    "persistentvolumes", "persistentvolumeclaims",
     "certificatesigningrequests.certificates.k8s.io", "secrets", "configmaps",
 )  # fmt: skip
 _MOST_PASSES = 100
@@ -42,6 +44,7 @@ _STEPS = (
     settle_daemon_sets,
     settle_schedule,
     settle_pods,
+    settle_volumes,
     settle_budgets,
     settle_requests,
     settle_tokens,

@@ -19,5 +19,9 @@ class Guest(Protocol):
     def console(self) -> Console: ...
 
     @property
+    def cni(self) -> bool:
+        """Its image brings a network for Pods along; without, a node is not ready until its cluster has one."""
+
+    @property
     def running(self) -> bool:
         """Powered on, and its services started."""

@@ -24,6 +24,8 @@ DAEMON_SET: Final = Resource("apps", "v1", "DaemonSet", "daemonsets")
 STATEFUL_SET: Final = Resource("apps", "v1", "StatefulSet", "statefulsets")
 BUDGET: Final = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
+CLAIM: Final = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUME: Final = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 REQUEST: Final = Resource(
     "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
 )

@@ -19,12 +19,15 @@ from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
 from homeport.sim.machine.workload.node import (
+    NO_NETWORK,
+    NOT_READY,
     UNREACHABLE,
     Registration,
     build_node,
     conditions,
     lost_conditions,
     node_addresses,
+    not_ready_taints,
 )
 from homeport.sim.machine.workload.staticpod import mirror
 from homeport.store import StoreUnavailable
@@ -48,6 +51,7 @@ class Kubelet:
     reported: float = 0.0  # the last whole status
     missed: bool = False  # the node controller has given it up
     retired: bool = False  # its Node was deleted
+    networked: bool = True  # Pods have a network
     moves: bool = True  # tells the addresses that the machine has; with --node-ip it tells that one alone
 
     async def register(self, found: Registration) -> Json:
@@ -55,6 +59,10 @@ class Kubelet:
         now = self.cluster.clock.now()
         self.moves = "node-ip" not in found.arguments
         body = build_node(found, now)
+        self.networked = self.guest.cni or self.cluster.facts.flavour != "kubeadm"
+        if not self.networked:
+            body["status"]["conditions"] = conditions(False, now, NO_NETWORK)
+            body["spec"]["taints"] = [*(body["spec"].get("taints") or ()), *not_ready_taints(now)]
         client = self.cluster.client("kubelet")
         node = await client.create(body, kind=NODE)
         status = MergePatch({"status": body["status"]})
@@ -124,8 +132,21 @@ class Kubelet:
             lease["spec"]["renewTime"] = rfc3339_micro(now)
             await store.put("leases.coordination.k8s.io", name, encoder(lease), expect=None)
             self.cluster.beats += 1
+        if not self.networked and self._finds_network():
+            self.networked = True
+            self.report_soon()
         if self.missed or now - self.reported >= STATUS_SECONDS:
             await self._report(now)
+
+    def _finds_network(self) -> bool:
+        """Whether a Pod on this node puts a network configuration where the container runtime looks for it."""
+        pods = (orjson.loads(record.value) for record in self.cluster.server.store.range("pods"))
+        return any(
+            pod["spec"].get("nodeName") == self.node
+            and (pod.get("status") or {}).get("phase") == "Running"
+            and any(_is_cni(volume) for volume in pod["spec"].get("volumes") or ())
+            for pod in pods
+        )
 
     def report_soon(self) -> None:
         """Something about the machine has changed: the next heartbeat tells all."""
@@ -134,7 +155,7 @@ class Kubelet:
     async def _report(self, now: float) -> None:
         client = self.cluster.client("kubelet")
         node = await client.get(NODE, Key("", self.node))
-        fresh = conditions(True, now)
+        fresh = conditions(self.networked, now, "" if self.networked else NO_NETWORK)
         before = {each["type"]: each for each in (node.get("status") or {}).get("conditions") or ()}
         for each in fresh:
             known = before.get(each["type"])
@@ -149,6 +170,8 @@ class Kubelet:
         node = await client.patch(NODE, Key("", self.node), patch, subresource="status")
         if self.missed:
             await self._set_unreachable(node, unreachable=False, now=now)
+        if self.networked:
+            await self._untaint(NOT_READY)
         self.missed, self.reported = False, now
 
     async def _give_up(self, now: float) -> None:
@@ -158,6 +181,14 @@ class Kubelet:
         await self._set_unreachable(node, unreachable=True, now=now)
         self.missed = True
 
+    async def _untaint(self, key: str) -> None:
+        client = self.cluster.client("kube-controller-manager")
+        node = await client.get(NODE, Key("", self.node))
+        taints = (node.get("spec") or {}).get("taints") or []
+        left = [each for each in taints if each["key"] != key]
+        if len(left) != len(taints):
+            await client.patch(NODE, Key("", self.node), MergePatch({"spec": {"taints": left or None}}))
+
     async def _set_unreachable(self, node: Json, *, unreachable: bool, now: float) -> None:
         taints = [each for each in (node.get("spec") or {}).get("taints") or () if each["key"] != UNREACHABLE]
         if unreachable:
@@ -165,6 +196,11 @@ class Kubelet:
             taints.append({"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": rfc3339(now)})
         client = self.cluster.client("kube-controller-manager")
         await client.patch(NODE, Key("", self.node), MergePatch({"spec": {"taints": taints or None}}))
+
+
+def _is_cni(volume: Json) -> bool:
+    path = str((volume.get("hostPath") or {}).get("path") or "")
+    return path.rstrip("/") in ("/etc/cni", "/etc/cni/net.d")
 
 
 class Heart:

@@ -13,6 +13,11 @@ from homeport.sim.machine.workload.kind import Json
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+NOT_READY = "node.kubernetes.io/not-ready"
+NO_NETWORK = (
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+    "message:Network plugin returns error: cni plugin not initialized"
+)
 
 _PRESSURES = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -125,6 +130,13 @@ def conditions(ready: bool, now: float, message: str = "") -> list[Json]:
     if ready:
         return [*found, _condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", at)]
     return [*found, _condition("Ready", "False", "KubeletNotReady", message, at)]
+
+
+def not_ready_taints(now: float) -> list[Json]:
+    return [
+        {"key": NOT_READY, "effect": "NoSchedule"},
+        {"key": NOT_READY, "effect": "NoExecute", "timeAdded": rfc3339(now)},
+    ]
 
 
 def lost_conditions(now: float) -> list[Json]:

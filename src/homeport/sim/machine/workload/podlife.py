@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from homeport.runtime.clock import parse_time
-from homeport.sim.machine.workload.kind import ATTACHMENT, POD, Json
+from homeport.sim.machine.workload.kind import POD, Json
 from homeport.sim.machine.workload.view import View, finished, leaving
 
 _EVICT_SECONDS = 300.0
@@ -23,9 +23,6 @@ async def settle_pods(view: View) -> None:
             await _run(view, pod, view.nodes[node])
         elif not leaving(pod):
             await _evict_lost(view, pod, view.nodes[node])
-    for attachment in view.all(ATTACHMENT):
-        if leaving(attachment) and attachment["metadata"].get("finalizers"):
-            await view.patch(ATTACHMENT, attachment, {"metadata": {"finalizers": None}})
 
 
 async def _run(view: View, pod: Json, node: Json) -> None:
