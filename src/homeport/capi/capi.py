@@ -18,10 +18,12 @@ class Capi:
     externals: Externals
     remotes: Remotes
     clock: Clock
+    proxy: str = ""  # by which workload clusters are reached; kubeconfigs name it
 
     @classmethod
     def make(cls, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> Capi:
         """`connect` and `proxy`: how workload clusters are reached."""
         contracts = Contracts(manager.informers)
         externals = Externals(manager, contracts)
-        return cls(manager, contracts, externals, Remotes(manager, connect=connect, proxy=proxy), manager.clock)
+        remotes = Remotes(manager, connect=connect, proxy=proxy)
+        return cls(manager, contracts, externals, remotes, manager.clock, proxy)

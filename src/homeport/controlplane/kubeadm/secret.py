@@ -28,6 +28,7 @@ class Secrets:
     def __init__(self, capi: Capi, client: Client, write: Write) -> None:
         self._client = client
         self._write = write
+        self._proxy = capi.proxy
         self._known = capi.manager.informers.get(metadata_only(SECRET), LABELLED).cache
         self._certificates: dict[Key, tuple[tuple[str, ...], Certificates]] = {}
         self._kubeconfigs: dict[Key, tuple[str, str, float]] = {}  # version, server, when it is due
@@ -115,6 +116,7 @@ class Secrets:
             owner=owner_reference(scope.kcp, controller=True),
             now=scope.now,
             options=self._write,
+            proxy=self._proxy,
         )
         try:
             due = kubeconfig.renew_at(kubeconfig.value(secret))

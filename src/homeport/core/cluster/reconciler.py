@@ -190,6 +190,7 @@ class ClusterReconciler(Paced):
             owner=owner_reference(cluster, controller=True),
             now=now,
             options=self._write,
+            proxy=self.capi.proxy,
         )
         due = kubeconfig.renew_at(kubeconfig.value(secret))
         return None if due is None else Wait("KubeconfigIsGood", after=max(1.0, due - now), quiet=True)
