@@ -17,6 +17,7 @@ from realkube import find_binaries
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "docs/tutorial/first-steps.md",
+    "docs/tutorial/first-cluster.md",
     "docs/howto/backup.md",
     "docs/howto/access.md",
     "docs/howto/controller.md",
