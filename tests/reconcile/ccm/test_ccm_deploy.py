@@ -1,0 +1,251 @@
+"""The cloud controller manager is brought into workload clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cloud_kit import node
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.meta import Resource
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.local import LocalClient
+from homeport.app.ccm import deploy_to_clusters
+from homeport.capi import definition as capi_definition
+from homeport.capi.capi import Capi
+from homeport.ccm.deploy import MANAGED, POOL
+from homeport.ccm.manifest import CLUSTER_ROLE, CONFIG_MAP, DAEMON_SET, DEPLOYMENT, NAME, SECRET, SECRET_NAME
+from homeport.ccm.node import NODE
+from homeport.client.errors import Forbidden, NotFound
+from homeport.client.protocol import Key, MergePatch, Query
+from homeport.providers.nutanix import definition as nutanix_definition
+from homeport.runtime.testing import Plane, plane, shared_pki, virtual
+
+C = Key("default", "c")
+OURS = Key("kube-system", NAME)
+EVENT = Resource("events.k8s.io", "v1", "Event", "events")
+
+
+def cluster(**annotations: str) -> dict[str, Any]:
+    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "NutanixCluster", "name": "c"}
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster",
+        "metadata": {"name": "c", "annotations": annotations},
+        "spec": {"infrastructureRef": ref, "controlPlaneEndpoint": {"host": "10.0.0.100", "port": 6443}},
+    }
+
+
+def infra(**more: Any) -> dict[str, Any]:
+    central = {"address": "pc.example.com", "port": 9440, "credentialRef": {"kind": "Secret", "name": "creds"}, **more}
+    return {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+        "kind": "NutanixCluster",
+        "metadata": {"name": "c"},
+        "spec": {"prismCentral": central, "controlPlaneEndpoint": {"host": "10.0.0.100", "port": 6443}},
+    }
+
+
+def secret(password: str = "one") -> dict[str, Any]:
+    data = {"prismCentral": {"username": "u", "password": password}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "creds"},
+        "stringData": {"credentials": json.dumps([{"type": "basic_auth", "data": data}])},
+    }
+
+
+class Refusing(LocalClient):
+    """A workload cluster that lets nobody apply anything."""
+
+    async def apply(self, *args: Any, **more: Any) -> Any:
+        raise Forbidden("no")
+
+
+@dataclass
+class Site:
+    plane: Plane
+    capi: Capi
+    server: EmbeddedServer
+    workload: LocalClient
+
+    async def connect(self, client: LocalClient | None = None) -> None:
+        await self.capi.remotes.attach(C, client or self.workload)
+
+    async def have(self, *objects: Mapping[str, Any]) -> None:
+        await self.plane.have(*objects)
+
+    async def join(self, name: str) -> None:
+        body = node(name)
+        await self.workload.create(body, kind=NODE)
+
+    async def found(self, kind: Resource, key: Key = OURS, timeout: float = 60.0) -> Any:
+        async with asyncio.timeout(timeout):
+            while True:
+                try:
+                    return await self.workload.get(kind, key)
+                except NotFound:
+                    await asyncio.sleep(0.5)
+
+    async def absent(self) -> bool:
+        await asyncio.sleep(120)
+        try:
+            await self.workload.get(DEPLOYMENT, OURS)
+        except NotFound:
+            return True
+        return False
+
+    async def events(self) -> dict[str, str]:
+        await asyncio.sleep(5)
+        found = (await self.plane.client.list(EVENT, Query(namespace="default"))).items
+        return {each["reason"]: each["note"] for each in found}
+
+
+@asynccontextmanager
+async def site() -> AsyncIterator[Site]:
+    crds = [*capi_definition.definitions(), *nutanix_definition.definitions()]
+    async with plane(crds=crds) as p:
+        server = await EmbeddedServer.open(None, shared_pki(), clock=p.clock.now)
+        capi = Capi.make(p.manager)
+        deploy_to_clusters(p.manager, capi)
+        try:
+            await p.start()
+            yield Site(p, capi, server, server.client(field_manager="test"))
+        finally:
+            await p.stop()
+            await server.close(drain_seconds=0.1)
+
+
+@virtual
+async def test_a_node_that_waits_brings_a_cloud_controller_manager() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await s.found(DEPLOYMENT)
+        config = json.loads((await s.found(CONFIG_MAP))["data"]["nutanix_config.json"])
+        assert config["prismCentral"]["address"] == "pc.example.com"
+        assert config["prismCentral"]["credentialRef"] == {
+            "kind": "Secret",
+            "name": SECRET_NAME,
+            "namespace": "kube-system",
+        }
+        assert config["ignoredNodeIPs"] == ["10.0.0.100"]
+        assert "CloudControllerManagerApplied" in await s.events()
+
+
+@virtual
+async def test_a_cluster_whose_nodes_do_not_wait_gets_none() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.workload.create(node("cp-0", taints=(), provider_id="nutanix://1"), kind=NODE)
+        assert await s.absent()
+
+
+@virtual
+async def test_an_annotation_keeps_it_away() -> None:
+    async with site() as s:
+        await s.have(cluster(**{MANAGED: "false"}), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        assert await s.absent()
+
+
+@virtual
+async def test_a_paused_cluster_and_one_that_is_deleted_are_left_alone() -> None:
+    async with site() as s:
+        paused = cluster()
+        paused["spec"]["paused"] = True
+        paused["metadata"]["finalizers"] = ["example.com/held"]
+        await s.have(paused, infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        assert await s.absent()
+        await s.plane.client.delete(Cluster, C)
+        await s.plane.client.patch(Cluster, C, MergePatch({"spec": {"paused": False}}))
+        assert await s.absent()
+
+
+@virtual
+async def test_somebody_else_s_is_respected_and_ours_gives_way_to_one_that_comes_later() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await s.found(DEPLOYMENT)
+        labels = {"app": "other"}
+        pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        other = {
+            "metadata": {"name": "nutanix-cloud-controller-manager", "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": labels}, "template": pod},
+        }
+        await s.workload.create(other, kind=DAEMON_SET)
+        await s.join("cp-1")
+        assert await s.absent()
+        assert "nutanix-cloud-controller-manager" in (await s.events())["CloudControllerManagerRemoved"]
+        await s.join("cp-2")
+        assert await s.absent()
+
+
+@virtual
+async def test_new_credentials_reach_the_workload_cluster_and_nothing_else_is_written() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        before = (await s.found(DEPLOYMENT))["metadata"]["resourceVersion"]
+        await s.plane.client.patch(
+            SECRET, Key("default", "creds"), MergePatch({"data": _encoded(secret("two")["stringData"])})
+        )
+        await asyncio.sleep(10)
+        held = await s.workload.get(SECRET, Key("kube-system", SECRET_NAME))
+        assert b'"two"' in base64.b64decode(held["data"]["credentials"])
+        assert (await s.workload.get(DEPLOYMENT, OURS))["metadata"]["resourceVersion"] == before
+
+
+def _encoded(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+
+
+@virtual
+async def test_missing_credentials_are_told_on_the_cluster_and_their_coming_goes_on() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra())
+        await s.connect()
+        await s.join("cp-0")
+        assert await s.absent()
+        assert "default/creds does not exist" in (await s.events())["InvalidConfiguration"]
+        await s.have(secret())
+        await s.found(DEPLOYMENT, timeout=5)
+
+
+@virtual
+async def test_a_cluster_that_refuses_is_told_and_tried_again() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect(Refusing(s.server.registry))
+        await s.join("cp-0")
+        assert "can't be brought" in (await s.events())["CloudControllerManagerNotApplied"]
+        await s.connect()
+        await s.found(DEPLOYMENT)
+
+
+@virtual
+async def test_addresses_for_services_come_from_an_annotation_of_the_cluster() -> None:
+    async with site() as s:
+        await s.have(cluster(**{POOL: "10.0.0.30-10.0.0.39"}), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await s.found(DEPLOYMENT)
+        config = json.loads((await s.found(CONFIG_MAP))["data"]["nutanix_config.json"])
+        assert config["addressPools"] == {"default": "10.0.0.30-10.0.0.39"}
+        rules = (await s.workload.get(CLUSTER_ROLE, Key("", NAME)))["rules"]
+        assert any("services/status" in rule["resources"] for rule in rules)
