@@ -1,4 +1,4 @@
-"""Writes config/crds/: the CustomResourceDefinitions of our kinds, one file each, made from the types.
+"""Writes config/crds/: the CustomResourceDefinitions of our kinds, one file each, made from the types; and all in one.
 
 With --check nothing is written; the exit code says whether the files are what would be.
 """
@@ -10,12 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 
 from homeport.capi import definition as capi
 from homeport.providers.nutanix import definition as nutanix
 
-FOLDER = Path(__file__).resolve().parent.parent / "config/crds"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "config/crds"
+# The same for the program itself, which should not have to make them at every start.
+PACKED = ROOT / "src/homeport/app/definitions.json"
 
 
 class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
@@ -25,10 +29,18 @@ class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
         return True
 
 
+def definitions() -> list[dict[str, Any]]:
+    return [*capi.definitions(), *nutanix.definitions()]
+
+
+def pack() -> bytes:
+    return orjson.dumps(definitions(), option=orjson.OPT_APPEND_NEWLINE)
+
+
 def render() -> dict[str, str]:
     """File name > content."""
     files = {}
-    for crd in (*capi.definitions(), *nutanix.definitions()):
+    for crd in definitions():
         name = f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[name] = "---\n" + yaml.dump(crd, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
     return files
@@ -46,6 +58,9 @@ def main() -> int:
     check = parser.parse_args().check
     files = render()
     names = stale(files)
+    packed = pack()
+    if not PACKED.exists() or PACKED.read_bytes() != packed:
+        names.append(PACKED.name)
     if check:
         print(
             f"config/crds differs from the types: {', '.join(names)}: run make gen"
@@ -54,7 +69,10 @@ def main() -> int:
         )
         return 1 if names else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
+    PACKED.write_bytes(packed)
     for name in names:
+        if name == PACKED.name:
+            continue
         if name in files:
             (FOLDER / name).write_text(files[name])
         else:

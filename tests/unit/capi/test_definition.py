@@ -49,6 +49,7 @@ def test_generated_files_are_up_to_date() -> None:
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     assert tool.stale(tool.render()) == [], "run make gen"
+    assert tool.PACKED.read_bytes() == tool.pack(), "run make gen"
 
 
 def served(p: Plane) -> Plane:
