@@ -25,6 +25,7 @@ from homeport.runtime.clock import Clock
 INSTANCE_TYPE = "ahv-vm"
 _PROVIDER_MARK = "providerid"
 _LABELS = "nutanix.com"
+_MARKS = "node.cloudprovider.kubernetes.io/"  # taints that wait for what we say
 _STEADY_SECONDS = 120.0  # how old news of a Node that is well may be ...
 _URGENT_SECONDS = 2.0  # ... and of one that is new or does not answer
 _PLACE_SECONDS = 900.0  # clusters, categories and hosts: they hardly ever change
@@ -158,8 +159,10 @@ def vm_ids(node: Unstructured) -> list[str]:
 
 
 def settled(node: Unstructured) -> bool:
-    """Known before, and answering."""
-    known = bool((node.get("spec") or {}).get("providerID"))
+    """Known before, answering, and not marked as new or as off."""
+    spec = node.get("spec") or {}
+    marked = any(str(each.get("key", "")).startswith(_MARKS) for each in spec.get("taints") or ())
+    known = bool(spec.get("providerID")) and not marked
     return known and condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 

@@ -19,7 +19,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import Denied, Misconfigured, Missing
 from homeport.infra.protocol import Address
 from homeport.providers.nutanix.client import Credentials
-from homeport.providers.nutanix.cloud import NutanixCloud, vm_ids
+from homeport.providers.nutanix.cloud import NutanixCloud, settled, vm_ids
 from homeport.providers.nutanix.cloudconfig import parse_config, render_config, render_credentials
 from homeport.providers.nutanix.connection import Connector
 from homeport.providers.nutanix.credential import Target
@@ -260,6 +260,26 @@ async def test_a_node_that_says_nothing_of_its_machine_is_told(site: Site, api: 
     cloud = cloud_of(api, site)
     with pytest.raises(Missing, match="Node n says neither systemUUID nor providerID"):
         await cloud.instance(node())
+
+
+@pytest.mark.parametrize(
+    ("provider", "ready", "taint", "expected"),
+    [
+        ("nutanix://1", True, "", True),
+        ("", True, "", False),
+        ("nutanix://1", False, "", False),
+        ("nutanix://1", True, "node.cloudprovider.kubernetes.io/shutdown", False),
+        ("nutanix://1", True, "node.cloudprovider.kubernetes.io/uninitialized", False),
+        ("nutanix://1", True, "node.kubernetes.io/unschedulable", True),
+    ],
+)
+def test_only_nodes_that_are_well_are_content_with_old_news(
+    provider: str, ready: bool, taint: str, expected: bool
+) -> None:
+    found = node("1", provider, ready=ready)
+    if taint:
+        found["spec"]["taints"] = [{"key": taint, "effect": "NoSchedule"}]
+    assert settled(found) is expected
 
 
 @pytest.mark.parametrize(

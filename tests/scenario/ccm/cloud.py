@@ -1,0 +1,66 @@
+"""A site whose workload clusters run the cloud controller manager that they are given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.app.ccm import programs
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, Query
+from homeport.client.reach import Reach
+from homeport.providers.nutanix.connection import Connector
+from homeport.providers.nutanix.prism.record import Prism
+from homeport.sim.machine.workload.cluster import WorkloadCluster
+from homeport.sim.machine.workload.kind import NODE
+from scenario.nutanix.site import Site, nutanix_site
+
+
+@asynccontextmanager
+async def cloudy_site(**more: Any) -> AsyncIterator[Site]:
+    async with nutanix_site(**more) as site:
+        site.cloud = False  # nobody plays the cloud controller manager: there is one
+        proxy = site.reach.proxy.removeprefix("http://")
+        site.fleet.programs = programs(lambda host: Reach(f"http://{host}@{proxy}", site.reach.ca_pem))
+        yield site
+
+
+def workload(site: Site) -> WorkloadCluster:
+    (found,) = site.fleet.clusters()
+    return found
+
+
+async def nodes(site: Site) -> dict[str, Any]:
+    found = await workload(site).client().list(NODE, Query())
+    return {each.name: each for each in found.items}
+
+
+async def until_node(
+    site: Site, name: str, predicate: Callable[[Any], bool], timeout: float = 300.0, what: str = ""
+) -> Any:
+    """The Node (None: it is gone) once the predicate is true of it."""
+    deadline = site.clock.monotonic() + timeout
+    while True:
+        try:
+            found = await workload(site).client().get(NODE, Key("", name))
+        except NotFound:
+            found = None
+        if predicate(found):
+            return found
+        assert site.clock.monotonic() < deadline, (
+            f"Node {name}: {what or 'as expected'} not within {timeout} s: {found}"
+        )
+        await asyncio.sleep(1.0)
+
+
+@asynccontextmanager
+async def administrator(site: Site, cluster: str) -> AsyncIterator[Prism]:
+    """Somebody at Prism Central's console."""
+    connector = Connector(site.client, site.clock, site.reach)
+    try:
+        yield (await connector.connect(await site.get(NutanixCluster, cluster))).prism
+    finally:
+        await connector.close()
