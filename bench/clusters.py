@@ -61,6 +61,7 @@ class Calls:
 async def measure(count: int, control_planes: int, workers: int, database: Path | None) -> dict[str, Any]:
     from capikit.yard import yard
     from homeport.api.cluster.v1beta2 import Cluster
+    from homeport.app.standalone import tune_garbage_collection
     from homeport.client.protocol import Query
     from homeport.machinery import condition
 
@@ -73,6 +74,7 @@ async def measure(count: int, control_planes: int, workers: int, database: Path 
         )
 
     async with yard(database=database) as y:
+        tune_garbage_collection()
         calls = Calls(y.plane.server.registry)
         revision = y.plane.server.store.revision
         memory_before, cpu_before, started = resident_mib(), cpu_seconds(), time.monotonic()

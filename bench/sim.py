@@ -21,6 +21,7 @@ import yaml
 from cryptography import x509
 
 from homeport.apiserver.auth import certificate as certs
+from homeport.app.standalone import tune_garbage_collection
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import Fleet
@@ -107,6 +108,7 @@ async def boot_clusters(clusters: int, control_planes: int, workers: int) -> dic
     which cost as much but for their static Pods."""
     network, clock, plan = Network(), SystemClock(), Plan()
     fleet = Fleet(network, clock)
+    tune_garbage_collection()
     before, used = resident_kib(), cpu_seconds()
     joining = control_planes - 1 + workers
     try:

@@ -124,7 +124,7 @@ class Plane:
         show.ready(server.url)
         for line in told:
             show.say(line)
-        _tune_garbage_collection()
+        tune_garbage_collection()
         follow = show.follow(lambda: self._describe(server, parts))
         working = [asyncio.create_task(parts.run()), asyncio.create_task(follow)]
         try:
@@ -176,7 +176,7 @@ class Plane:
         )
 
 
-def _tune_garbage_collection() -> None:
+def tune_garbage_collection() -> None:
     """A request makes thousands of small objects that die by themselves; looking for cycles among them every 700
     allocations took a tenth of the processor. What is here now stays for good and need not be looked at again."""
     gc.freeze()

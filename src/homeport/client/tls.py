@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import tempfile
-from pathlib import Path
 
 from homeport.client.config import Config, ConfigError
 from homeport.client.credential import Certificate
@@ -46,13 +44,11 @@ def _trusting_only(config: Config) -> ssl.SSLContext:
 
 def _load(made: ssl.SSLContext, certificate: Certificate, server: str) -> None:
     """OpenSSL reads a chain from a file alone: one that only we can read, and gone at once."""
-    with tempfile.TemporaryDirectory(prefix="homeport-") as folder:
-        file = Path(folder) / "client.pem"
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as out:
-            out.write(certificate.cert.rstrip() + b"\n" + certificate.key)
+    with tempfile.NamedTemporaryFile(prefix="homeport-") as file:
+        file.write(certificate.cert.rstrip() + b"\n" + certificate.key)
+        file.flush()
         try:
-            made.load_cert_chain(file, password=_no_password)
+            made.load_cert_chain(file.name, password=_no_password)
         except (ssl.SSLError, ConfigError) as error:
             why = getattr(error, "reason", None) or str(error)
             raise ConfigError(f"the client certificate or key for {server} can't be used: {why}") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import traceback
 from time import perf_counter, time
@@ -81,6 +82,7 @@ class HttpServer:
         self.root = Root(registry.catalog, self.health, self.metrics, accounts)
         self._server: asyncio.Server | None = None
         self._http: ConnectionServer | None = None
+        self._tls: ssl.SSLContext | None = None
         self._draining = False
         self._idle: asyncio.Event | None = None
         self._open = 0
@@ -111,12 +113,25 @@ class HttpServer:
             # Few clients resume sessions, so two tickets are one too many. None at all would cost each new connection
             # 40 ms: it is the ticket that acknowledges the client's handshake and lets its first request out.
             tls.num_tickets = 1
-        patience = _HANDSHAKE_SECONDS if tls is not None else None
+        self._tls = tls
         self._server = await loop.create_server(
-            self._http, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=patience
+            self._http, host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=self._patience
         )
         self.watches.start()
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def take(self, sock: socket.socket) -> None:
+        """Serves a connection that came another way than by our port."""
+        assert self._http is not None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(self._http, sock, ssl=self._tls, ssl_handshake_timeout=self._patience)
+        except OSError:  # the client left, or did not trust us
+            sock.close()
+
+    @property
+    def _patience(self) -> float | None:
+        return _HANDSHAKE_SECONDS if self._tls is not None else None
 
     @property
     def connections(self) -> int:

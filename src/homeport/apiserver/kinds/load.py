@@ -36,6 +36,12 @@ def kubernetes_version() -> str:
     return str(_facts()["version"])
 
 
+@cache
+def _schema(definition: str) -> Schema:
+    """Of all servers of this process: nobody changes one, and its parts are made when they are needed."""
+    return Schema({"$ref": _REF + definition}, definitions())
+
+
 class _WireChecker:
     """What decoding does: the rules of a kind, its defaults among them, are its strategy's."""
 
@@ -81,7 +87,7 @@ def _served(facts: Json, behaviour: Behaviour | None) -> Served:
         strategy.definition = definition
     at = Version(
         resource=Resource(group, version, kind, facts["plural"], facts["namespaced"]),
-        schema=Schema({"$ref": _REF + definition}, definitions()),
+        schema=_schema(definition),
         checker=_WireChecker(definition, version),
         status="status" in subresources,
         scale=_SCALE if "scale" in subresources else None,

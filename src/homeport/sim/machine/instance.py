@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
+from homeport.sim.machine import yaml
 
 Json = dict[str, Any]
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 def parse_meta_data(raw: bytes) -> Json:
     """YAML or JSON; anything else is no meta data."""
     try:
-        found = yaml.safe_load(raw.decode("utf-8", "replace")) if raw.strip() else {}
+        found = yaml.load(raw.decode("utf-8", "replace")) if raw.strip() else {}
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.serviceaccount import decoded
 from homeport.apiserver.auth.source import read
+from homeport.sim.machine import yaml
 from homeport.sim.machine.flag import parse_flags
 from homeport.sim.machine.kubeadm.config import KubeadmError, Registering
 from homeport.sim.machine.kubeadm.discovery import Discovery, authenticate, discover, read_kubeconfig, require
@@ -200,7 +199,7 @@ def _read_config(machine: Machine, flags: dict[str, str]) -> tuple[Facts, VipCon
     if text is None:
         raise KubeadmError(f"failed to read config: open {path}: no such file or directory")
     try:
-        config = yaml.safe_load(text) or {}
+        config = yaml.load(text) or {}
         spec: dict[str, Any] = config.get("spec") or {}
     except (yaml.YAMLError, AttributeError) as broken:
         raise KubeadmError(f"failed to read config {path}: {' '.join(str(broken).split())}") from broken

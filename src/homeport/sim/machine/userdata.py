@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
-import yaml
 
+from homeport.sim.machine import yaml
 from homeport.sim.machine.jinja import TemplateError, render
 from homeport.sim.machine.merge import merged
 
@@ -128,7 +128,7 @@ def _talos(text: str) -> UserData | None:
     if "machine:" not in text:
         return None
     try:
-        documents = [each for each in yaml.load_all(text, Loader=_LOADER) if isinstance(each, dict)]
+        documents = [each for each in yaml.load_all(text) if isinstance(each, dict)]
     except yaml.YAMLError:
         return None
     for document in documents:
@@ -231,11 +231,8 @@ def _add_config(found: UserData, body: str, merge: str) -> None:
 
 def _load(body: str, warnings: list[str]) -> Any:
     try:
-        return yaml.load(body, Loader=_LOADER)  # noqa: S506 - a safe loader
+        return yaml.load(body)
     except yaml.YAMLError as broken:
         text = " ".join(str(broken).split())
         warnings.append(f"Failed loading yaml blob. Invalid format: {text}")
         return None
-
-
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any
 
-import yaml
-
 from homeport.apiserver.name import dns_subdomain
+from homeport.sim.machine import yaml
 from homeport.sim.machine.workload.facts import Facts, Version, parse_version
 from homeport.sim.machine.workload.object import duration
 from homeport.sim.machine.workload.staticpod import arguments
@@ -46,7 +45,7 @@ class Documents:
 
 def parse_documents(text: str, kubeadm: Version) -> Documents:
     try:
-        loaded = [each for each in yaml.safe_load_all(text) if each is not None]
+        loaded = [each for each in yaml.load_all(text) if each is not None]
     except yaml.YAMLError as broken:
         shown = " ".join(str(broken).split())
         raise KubeadmError(f"error converting YAML to JSON: yaml: {shown}") from broken

@@ -8,7 +8,6 @@ import binascii
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from cryptography import x509
 
 from homeport.apiserver.auth import bootstrap
@@ -16,6 +15,7 @@ from homeport.apiserver.auth.decision import Attributes, describe
 from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.source import read
 from homeport.apiserver.request import User
+from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import KubeadmError
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.authority import spki_hash
@@ -82,7 +82,7 @@ def _from_file(machine: Machine, path: str, token: str) -> Discovery:
 def read_kubeconfig(text: str, token: str = "") -> Discovery:
     """Endpoint, authority and token of a kubeconfig. Raises KubeadmError."""
     try:
-        config = yaml.safe_load(text)
+        config = yaml.load(text)
         named = {each["name"]: each for each in config.get("clusters") or ()}
         contexts = {each["name"]: each["context"] for each in config.get("contexts") or ()}
         context = contexts.get(config.get("current-context") or "", {})
@@ -151,7 +151,7 @@ def _check_cluster_info(cluster: WorkloadCluster, wanted: Discovery) -> None:
     _check_signature(info, wanted)
     if wanted.unsafe and not wanted.hashes:
         return
-    shown = yaml.safe_load((info.get("data") or {}).get("kubeconfig") or "") or {}
+    shown = yaml.load((info.get("data") or {}).get("kubeconfig") or "") or {}
     try:
         pem = base64.b64decode(shown["clusters"][0]["cluster"]["certificate-authority-data"])
         found = spki_hash(x509.load_pem_x509_certificate(pem))

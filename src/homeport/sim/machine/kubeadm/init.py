@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-import yaml
-
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
+from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import (
     Documents,
     KubeadmError,
@@ -135,7 +134,7 @@ def write_manifests(machine: Machine, facts: Facts, address: str, port: int) -> 
     """The control plane's own, beside those that were there; kube-vip's configuration if it is among them."""
     for name in COMPONENTS:
         if name != "etcd" or not facts.external_etcd:
-            text = yaml.safe_dump(component(name, facts, address, port))
+            text = yaml.dump(component(name, facts, address, port))
             machine.disk.write(f"{MANIFESTS}/{name}.yaml", text.encode(), mode=0o600)
     return next(filter(None, map(read_kube_vip, static_pods(machine))), None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -14,6 +13,7 @@ from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.source import read
 from homeport.apiserver.request import User
 from homeport.client.protocol import Key, MergePatch
+from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import Documents, KubeadmError, read_registering, timeout_of
 from homeport.sim.machine.kubeadm.discovery import authenticate, discover, read_discovery, require
 from homeport.sim.machine.kubeadm.init import (
@@ -82,7 +82,7 @@ def _cluster_version(cluster: WorkloadCluster) -> str:
     found = read(cluster.server.store, "configmaps", "kube-system", "kubeadm-config")
     if found is None:
         raise KubeadmError('error execution phase preflight: configmaps "kubeadm-config" not found')
-    configuration = yaml.safe_load((found.get("data") or {}).get("ClusterConfiguration") or "") or {}
+    configuration = yaml.load((found.get("data") or {}).get("ClusterConfiguration") or "") or {}
     return str(configuration.get("kubernetesVersion") or cluster.facts.version)
 
 

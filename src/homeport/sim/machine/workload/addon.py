@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_network
 
-import yaml
-
 from homeport.api.meta import Resource
+from homeport.sim.machine import yaml
 from homeport.sim.machine.workload.facts import Facts, parse_version
 from homeport.sim.machine.workload.kind import CONFIG_MAP, DAEMON_SET, DEPLOYMENT, SERVICE, SERVICE_ACCOUNT, Json
 
@@ -85,7 +84,7 @@ def kube_proxy(facts: Facts) -> Iterator[tuple[Json, Resource]]:
         "clientConnection": {"kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf"},
         **{key: value for key, value in facts.proxy.items() if key not in ("apiVersion", "kind")},
     }
-    data = {"config.conf": yaml.safe_dump(config), "kubeconfig.conf": f"server: {facts.server}\n"}
+    data = {"config.conf": yaml.dump(config), "kubeconfig.conf": f"server: {facts.server}\n"}
     yield (
         {"metadata": {"name": "kube-proxy", "namespace": _SYSTEM, "labels": {"app": "kube-proxy"}}, "data": data},
         CONFIG_MAP,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import random
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -28,7 +31,7 @@ from homeport.sim.machine.workload.kind import Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
-from homeport.sim.network import Balancer, Loopback, Network
+from homeport.sim.network import Balancer, Network
 from homeport.store import History
 
 _BOOTSTRAP_MANAGER = "kubeadm"
@@ -36,12 +39,21 @@ _BOOTSTRAP_MANAGER = "kubeadm"
 _HISTORY = History(seconds=300.0)
 
 
-class ApiService(Loopback):
+class ApiService:
     """What answers at the ports of a cluster's control planes."""
 
-    def __init__(self, host: str, port: int, cluster: WorkloadCluster) -> None:
-        super().__init__(host, port)
+    def __init__(self, cluster: WorkloadCluster) -> None:
         self.cluster = cluster
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def accept(self, sock: socket.socket, source: str) -> None:
+        """Straight into the server, without a detour by its own port."""
+        http = self.cluster.server.http
+        if http is None or self.cluster.closed:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused: the API server has ended")
+        task = asyncio.create_task(http.take(sock), name=f"connection of {source}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -106,7 +118,8 @@ class WorkloadCluster:
         )
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
         server.builtin.ports.dial = PodDialer(made).dial
-        made.service = ApiService(*await _serve(server, pki, network), made)
+        await _serve(server, pki, network)
+        made.service = ApiService(made)
         return made
 
     async def close(self) -> None:
@@ -235,18 +248,15 @@ class WorkloadCluster:
         return kubelet is not None and kubelet.guest.running and self.reachable(kubelet.guest)
 
 
-async def _serve(server: EmbeddedServer, pki: ClusterPki, network: Network) -> tuple[str, int]:
-    """On a loopback address of its own, as far as the system has more than one."""
+async def _serve(server: EmbeddedServer, pki: ClusterPki, network: Network) -> None:
+    """Also on a loopback address of its own, as far as the system has more than one."""
     own = network.loopback()
     pki.add_hosts([own])
     for host, port in ((own, 6443), (own, 0)):
         with contextlib.suppress(OSError):
-            return host, _port(await server.serve(host, port))
-    return "127.0.0.1", _port(await server.serve())
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2])
+            await server.serve(host, port)
+            return
+    await server.serve()
 
 
 def cluster_at(network: Network, source: str, host: str, port: int) -> WorkloadCluster | None:

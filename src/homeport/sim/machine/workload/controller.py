@@ -23,7 +23,7 @@ from homeport.sim.machine.workload.replica import settle_deployments, settle_rep
 from homeport.sim.machine.workload.scheduler import settle_schedule
 from homeport.sim.machine.workload.signer import settle_requests
 from homeport.sim.machine.workload.token import settle_tokens
-from homeport.sim.machine.workload.view import View
+from homeport.sim.machine.workload.view import Reader, View
 from homeport.sim.machine.workload.volume import settle_volumes
 from homeport.store import Change, StoreUnavailable
 
@@ -79,11 +79,12 @@ class Controllers:
 
     async def _run(self) -> None:
         try:
+            reader = Reader(self._server.store)  # kept no longer than there is something to do
             for _ in range(_MOST_PASSES):
                 if not self._dirty:
                     return
                 self._dirty = False
-                await self._pass()
+                await self._pass(reader)
             self._stuck = True  # something never settles: it gets its turn, but not all of the time
             self._later()
         except StoreUnavailable:
@@ -97,13 +98,13 @@ class Controllers:
             if self._dirty and not self._stuck and not self._closed:
                 self.wake()
 
-    async def _pass(self) -> None:
+    async def _pass(self, reader: Reader) -> None:
         for step in _STEPS:
-            await step(self._view())
-        self._containers.settle(self._view())
+            await step(self._view(reader))
+        self._containers.settle(self._view(reader))
 
-    def _view(self) -> View:
-        return View(self._server, self._clock.now(), self._alive, self._later)
+    def _view(self, reader: Reader) -> View:
+        return View(self._server, reader, self._clock.now(), self._alive, self._later)
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
         if self._closed:

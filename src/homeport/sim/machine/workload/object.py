@@ -8,10 +8,9 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from homeport.api.meta import Resource
 from homeport.runtime.clock import rfc3339
+from homeport.sim.machine import yaml
 from homeport.sim.machine.workload.authority import ClusterPki
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.kind import CONFIG_MAP, SECRET, Json
@@ -94,4 +93,4 @@ def _map(namespace: str, name: str, data: dict[str, str]) -> tuple[Json, Resourc
 
 
 def _yaml(value: Json) -> str:
-    return yaml.safe_dump(value, sort_keys=True, default_flow_style=False)
+    return yaml.dump(value)

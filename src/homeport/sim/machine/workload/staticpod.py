@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import yaml
-
 from homeport.runtime.clock import rfc3339
+from homeport.sim.machine import yaml
 from homeport.sim.machine.workload.facts import Facts, parse_version
 from homeport.sim.machine.workload.kind import Json
 
@@ -74,7 +73,7 @@ def arguments(extra: Any) -> dict[str, str]:
 def read_manifest(text: str) -> Json | None:
     """A Pod in a manifest file; None for anything that the kubelet would not run."""
     try:
-        found = yaml.safe_load(text)
+        found = yaml.load(text)
     except yaml.YAMLError:
         return None
     if not isinstance(found, dict) or found.get("kind") != "Pod" or not (found.get("metadata") or {}).get("name"):
@@ -86,7 +85,7 @@ def mirror(manifest: Json, node: Json, seen: float) -> Json:
     """The Pod that stands in the API for a static Pod of a node."""
     name = node["metadata"]["name"]
     meta = manifest["metadata"]
-    digest = hashlib.sha256(yaml.safe_dump(manifest).encode()).hexdigest()[:32]
+    digest = hashlib.sha256(yaml.dump(manifest).encode()).hexdigest()[:32]
     marks = {
         "kubernetes.io/config.hash": digest,
         "kubernetes.io/config.mirror": digest,

@@ -15,15 +15,42 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.clock import rfc3339
 from homeport.sim.machine.workload.kind import DEPLOYMENT, NODE, POD, REPLICA_SET, Json
+from homeport.store import Store
 
 MANAGER = "kube-controller-manager"
 
 
+class Reader:
+    """Objects of the store, decoded once as long as they don't change. Who reads leaves them as they are."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: dict[str, dict[str, tuple[int, Json]]] = {}
+
+    def all(self, kind: Resource) -> list[Json]:
+        bucket = kind.qualified
+        before = self._decoded.get(bucket, {})
+        now: dict[str, tuple[int, Json]] = {}
+        for record in self._store.range(bucket):
+            known = before.get(record.name)
+            if known is None or known[0] != record.revision:
+                known = (record.revision, orjson.loads(record.value))
+            now[record.name] = known
+        self._decoded[bucket] = now
+        return [obj for _, obj in now.values()]
+
+
 class View:
     def __init__(
-        self, server: EmbeddedServer, now: float, alive: Callable[[str], bool], later: Callable[[float], None]
+        self,
+        server: EmbeddedServer,
+        reader: Reader,
+        now: float,
+        alive: Callable[[str], bool],
+        later: Callable[[float], None],
     ) -> None:
         self.server = server
+        self._reader = reader
         self._client = server.client(field_manager=MANAGER)
         self.now = now
         self.alive = alive
@@ -32,7 +59,7 @@ class View:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def all(self, kind: Resource) -> list[Json]:
-        return [orjson.loads(record.value) for record in self.server.store.range(kind.qualified)]
+        return self._reader.all(kind)
 
     @cached_property
     def pods(self) -> list[Json]:
