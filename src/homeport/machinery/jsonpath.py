@@ -17,6 +17,7 @@ Find = Callable[[Any], list[Any]]
 _Step = Callable[[list[Any]], list[Any]]
 
 _SIMPLE = re.compile(r"(\{)?\$?((?:\.[A-Za-z0-9_-]+)+)(?(1)\})")
+_ESCAPED = re.compile(r"\\(.)")
 _FIELD_END = frozenset(".,[]$@{} \t\n")
 _SLICE = re.compile(r"\s*(-?[0-9]*)\s*(?::\s*(-?[0-9]*)\s*(?::\s*(-?[0-9]*)\s*)?)?")
 _FILTER = re.compile(r"\s*([^!<>=]+?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?)\s*)?", re.DOTALL)
@@ -191,7 +192,7 @@ class _Parser:
         if part == "*":
             return _wildcard
         if len(part) > 1 and part[0] in "\"'" and part[-1] == part[0]:
-            return _field(part[1:-1].replace(f"\\{part[0]}", part[0]))
+            return _field(_ESCAPED.sub(r"\1", part[1:-1]))  # printer columns escape the dots of labels
         found = _SLICE.fullmatch(part)
         if not part or found is None:
             self._at = at

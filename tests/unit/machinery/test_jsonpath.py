@@ -52,6 +52,7 @@ OBJ: dict[str, Any] = {
         (".status.conditions[?(@.n)].type", ["Ready", "Up"]),
         ('.status.conditions[?(@.n>"x")].type', []),
         (".metadata.labels['example.com/x']", ["1"]),
+        (".metadata.labels['example\\.com/x']", ["1"]),
         (".metadata.labels.b\\.c", ["2"]),
         (".metadata['name','absent']", ["a"]),
         ("..port", [80, 443]),
