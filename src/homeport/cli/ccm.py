@@ -76,5 +76,8 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(manager.run(cluster, show, cloudcontroller.platform(cluster, cloud, config)))
-    except (ConfigError, Misconfigured, manager.StartError, OSError) as error:
+    except ConfigError as error:
+        hint = "" if where["kubeconfig"] else "; to run it elsewhere, name the cluster with --kubeconfig FILE"
+        raise click.ClickException(f"{error}{hint}") from error
+    except (Misconfigured, manager.StartError, OSError) as error:
         raise click.ClickException(str(error)) from error
