@@ -1,0 +1,20 @@
+"""Providers that are held to the suite. Each entry opens a simulated vendor."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from conformance.provider.nutanix import open_nutanix
+from conformance.provider.vendor import Open
+
+VENDORS: dict[str, Open] = {
+    "nutanix-v4": partial(open_nutanix, version="v4"),
+    "nutanix-v3": partial(open_nutanix, version="v3"),
+}
+
+
+@pytest.fixture(params=list(VENDORS))
+def vendor(request: pytest.FixtureRequest) -> Open:
+    return VENDORS[request.param]
