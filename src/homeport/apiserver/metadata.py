@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -96,10 +96,11 @@ def check_metadata(meta: Json, old: Json | None, served: Served) -> list[Cause]:
     return causes
 
 
-def finalizer_warnings(meta: Json, old: Json | None) -> Iterator[str]:
-    """What is told, and not refused, about new finalizers of custom objects."""
+def finalizer_warnings(meta: Json, old: Json | None, asked: Sequence[str] | None = None) -> Iterator[str]:
+    """What is told, and not refused, about new finalizers of custom objects. `asked`: those of the request itself."""
     known = (old or {}).get("finalizers") or ()
-    for name in sorted(set(meta.get("finalizers") or ()).difference(known)):
+    new = set(meta.get("finalizers") or ()).difference(known)
+    for name in sorted(new if asked is None else new.intersection(asked)):
         if "/" not in name and name not in _SPECIAL_FINALIZERS:
             path = " including a path (/)" if "." in name else ""
             yield (

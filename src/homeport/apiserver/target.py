@@ -11,7 +11,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 class Target:
     """The address of one write, and what messages call it."""
 
-    __slots__ = ("at", "called", "faults", "key", "name", "namespace", "served", "subresource")
+    __slots__ = ("asked_finalizers", "at", "called", "faults", "key", "name", "namespace", "served", "subresource")
 
     def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
         self.served = served
@@ -19,6 +19,7 @@ class Target:
         self.namespace = namespace if served.namespaced else ""
         self.name = name
         self.subresource = subresource
+        self.asked_finalizers: list[str] | None = None  # before admission added its own; None: it added nothing
         self.faults: list[Cause] = []  # what is wrong already before the object is validated
         self.called = served.kind  # the kind as the client called it
         self.key = f"{self.namespace}/{name}" if served.namespaced else name

@@ -283,6 +283,8 @@ class Writer:
     async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:
         if not self._admission.mutates(target.served, operation, target.subresource):
             return obj
+        # Whoever wrote the request can't help what admission adds: he is not warned of that.
+        target.asked_finalizers = obj["metadata"].get("finalizers") or []
         changed = await self._admission.mutate(self._attributes(ctx, target, operation, obj, old))
         if changed is not obj:
             target.at.checker.prune(changed)
@@ -326,7 +328,7 @@ class Writer:
         if causes:
             raise target.invalid(causes)
         if served.custom and "finalizers" in obj["metadata"]:
-            for text in finalizer_warnings(obj["metadata"], before):
+            for text in finalizer_warnings(obj["metadata"], before, target.asked_finalizers):
                 ctx.warn(text)
 
     async def _to_storage(self, target: Target, obj: Json) -> Json:
