@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # planes that simulate nothing don't load simulators
     from homeport.sim.machine.workload.container import Program, Programs, Run
 
 # Nodes wait for us only when they are new: a slower change of hands than usual spares the API most of the renewals.
-TIMING = LeaseTiming(duration=30.0, renew_deadline=20.0, retry_period=5.0)
+TIMING = LeaseTiming(duration=45.0, renew_deadline=30.0, retry_period=10.0)
 _IMAGE = "/homeport:"
 
 

@@ -27,12 +27,12 @@ from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.k0smember import K0sMembers
-from homeport.sim.machine.workload.kind import Json
+from homeport.sim.machine.workload.kind import LEASE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
 from homeport.sim.network import Balancer, Network
-from homeport.store import History
+from homeport.store import Change, History
 
 _BOOTSTRAP_MANAGER = "kubeadm"
 # As much of the past as etcd keeps: heartbeats would pile up for hours otherwise.
@@ -87,7 +87,7 @@ class WorkloadCluster:
     closed: bool = False
     service: ApiService | None = None
     _vips: dict[str, Vip] = field(default_factory=dict)
-    beats: int = 0  # revisions that are heartbeats, which nobody misses
+    beats: int = 0  # revisions that renew Leases, which nobody misses
     etcd: Etcd = field(init=False)
     containers: Containers = field(init=False)
     controllers: Controllers = field(init=False)
@@ -95,10 +95,14 @@ class WorkloadCluster:
 
     def __post_init__(self) -> None:
         self.etcd = Etcd(self._alive, self._hears, self.rng)
+        self.server.store.subscribe(LEASE.qualified, self._count_beats)
         self.containers = Containers(self)
         self.controllers = Controllers(self.server, self.clock, self._kubelet_alive, self.containers)
         if self.facts.flavour == "k0s":
             self.k0s = K0sMembers(self)
+
+    def _count_beats(self, changes: list[Change]) -> None:
+        self.beats += len(changes)
 
     @classmethod
     async def start(

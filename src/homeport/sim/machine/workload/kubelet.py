@@ -131,7 +131,6 @@ class Kubelet:
             lease = orjson.loads(record.value)
             lease["spec"]["renewTime"] = rfc3339_micro(now)
             await store.put("leases.coordination.k8s.io", name, encoder(lease), expect=None)
-            self.cluster.beats += 1
         if not self.networked and self._finds_network():
             self.networked = True
             self.report_soon()
