@@ -7,6 +7,8 @@ an hour of waiting takes no time, `asyncio.sleep` included, and runs in the same
 from __future__ import annotations
 
 import asyncio
+import functools
+import math
 import random
 import selectors
 import time
@@ -59,7 +61,13 @@ class LoopClock:
 
 
 def rfc3339(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(math.floor(moment))
+
+
+@functools.lru_cache(maxsize=1024)
+def _second(second: int) -> str:
+    """What happens within a second bears the same time, over and over."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(moment: float) -> str:

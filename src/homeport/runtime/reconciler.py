@@ -48,9 +48,10 @@ class Scope(Generic[O]):
 
     def __init__(self, obj: O) -> None:
         # Objects from a cache are shared; a round trip through JSON is the fastest deep copy there is.
-        encoded = msgspec.json.encode(obj)
-        self.object: O = msgspec.json.decode(encoded, type=type(obj))
-        self._status_before = _status(obj)
+        self._read = msgspec.json.encode(obj)
+        self.object: O = msgspec.json.decode(self._read, type=type(obj))
+        # What the status is now, as bytes, and how it differs from what it was: most loops change nothing.
+        self._difference: tuple[bytes, dict[str, Any]] = (_status(obj), {})
 
     @property
     def key(self) -> Key:
@@ -66,11 +67,20 @@ class Scope(Generic[O]):
         Merge patches replace lists whole, so what somebody else wrote meanwhile would be lost, and a reconcile that was
         held up for long would write its old news: the patch is refused when the object is no longer what it was.
         """
-        patch = diff_merge({"status": self._status_before}, {"status": _status(self.object)})
+        status = _status(self.object)
+        if status != self._difference[0]:
+            self._difference = (status, self._compare())
+        patch = self._difference[1]
         if not patch:
             return {}
         meta = self.object.metadata
         return {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, **patch}
+
+    def _compare(self) -> dict[str, Any]:
+        before: Any = msgspec.json.decode(self._read, type=type(self.object))
+        after: Any = self.object
+        patch: dict[str, Any] = diff_merge({"status": wire(before.status)}, {"status": wire(after.status)})
+        return patch
 
     def wrote(self, obj: O) -> None:
         """The object's metadata or spec was written in this loop: go on from what the server answered."""
@@ -185,5 +195,5 @@ async def whole(write: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _status(obj: Object) -> Any:
-    return wire(getattr(obj, "status", None))
+def _status(obj: Object) -> bytes:
+    return msgspec.json.encode(getattr(obj, "status", None))
