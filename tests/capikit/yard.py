@@ -11,25 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+import structlog
 
 from capikit import generic, manifest
-from homeport import bootstrap, builtin, controlplane, core  # noqa: F401
+from homeport import bootstrap, controlplane, core
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.builtin.install import install as install_builtin
 from homeport.capi import conversion
+from homeport.capi.capi import Capi
+from homeport.capi.definition import definitions
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Query
+from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.machinery import condition
-from homeport.runtime.clock import Clock
-from homeport.runtime.manager import Manager
+from homeport.runtime.clock import LoopClock
+from homeport.runtime.definition import establish
+from homeport.runtime.manager import Manager, Mode
 from homeport.runtime.testing import Plane, plane
 from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.runtime.webhook.hook import Hooks
@@ -39,6 +41,8 @@ from homeport.sim.network import Network
 from homeport.sim.network.proxy import Proxy
 
 NAMESPACE = "default"
+
+Wrap = Callable[[Client], Any]  # what controllers have in place of a client
 
 
 def make_hooks() -> Hooks:
@@ -53,17 +57,28 @@ def make_hooks() -> Hooks:
 class Yard:
     """The plane, the infrastructure behind it, and a user's hands."""
 
-    def __init__(self, plane: Plane, network: Network, fleet: Fleet, infra: generic.Generic, proxy: str) -> None:
+    def __init__(
+        self, plane: Plane, network: Network, fleet: Fleet, infra: generic.Generic, proxy: str, wrap: Wrap | None
+    ) -> None:
         self.plane = plane
         self.client = plane.client
         self.network = network
         self.fleet = fleet
         self.infra = infra
         self.proxy = proxy
+        self._wrap: Wrap = wrap or (lambda client: client)
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> LoopClock:
+        assert isinstance(self.plane.clock, LoopClock)
         return self.plane.clock
+
+    def manager(self, mode: Mode | None = None, who: str = "") -> Manager:
+        """Controllers that do not run yet."""
+        made = Manager(self._wrap(self.plane.server.client()), mode=mode, clock=self.plane.clock, who=who)
+        install_builtin(self.plane.server, made)
+        self.install(made)
+        return made
 
     def install(self, manager: Manager) -> None:
         capi = Capi.make(manager, proxy=self.proxy)
@@ -75,9 +90,7 @@ class Yard:
     async def restart(self) -> None:
         """The controllers end and begin anew, with nothing but what is in the API."""
         await self.plane.stop()
-        self.plane.manager = Manager(self.plane.server.client(), clock=self.clock)
-        install_builtin(self.plane.server, self.plane.manager)
-        self.install(self.plane.manager)
+        self.plane.manager = self.manager()
         await self.plane.start()
 
     # -- a user ------------------------------------------------------------------------------------------------
@@ -144,6 +157,29 @@ def _at(kcp: Any, version: str) -> bool:
     return [v.version for v in kcp.status.versions] == [version]
 
 
+class Blunders:
+    """Log lines that nobody should ever see."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def __enter__(self) -> None:
+        structlog.get_config()["processors"].insert(0, self._note)
+
+    def __exit__(self, *_: object) -> None:
+        structlog.get_config()["processors"].remove(self._note)
+
+    def _note(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if method in ("error", "exception", "critical"):
+            self._lines.append(f"{event} {structlog.contextvars.get_contextvars()}")
+        return event
+
+    def check(self, manager: Manager) -> None:
+        assert not self._lines, "errors were logged:\n" + "\n".join(self._lines[:10])
+        failed = {c.name: dict(c.failed) for c in manager.controllers if c.failed}
+        assert not failed, f"controllers failed at last: {failed}"
+
+
 @asynccontextmanager
 async def yard(
     *,
@@ -153,25 +189,30 @@ async def yard(
     database: Path | None = None,
     start: bool = True,
     echo: bool = False,
+    wrap: Wrap | None = None,
+    errors: bool = False,
 ) -> AsyncIterator[Yard]:
+    """`wrap` stands between the controllers and the API. Without `errors`, a controller that logged an error or that
+    failed at its last attempt, when the scenario has come to its end, is a failure."""
     crds = [*definitions(), *generic.definitions(contract)]
     async with plane(crds=(), database=database, echo=echo) as p:
         install_hooks(make_hooks(), p.server)
-        from homeport.runtime.definition import establish
-
         await establish(p.client, *crds)
         network = Network()
         fleet = Fleet(network, p.clock, pace=pace)
         infra = generic.Generic(network, fleet, contract)
         infra.failure_domains = list(domains)
         proxy = Proxy(network)
-        made = Yard(p, network, fleet, infra, await proxy.start())
-        install_builtin(p.server, p.manager)
-        made.install(p.manager)
+        made = Yard(p, network, fleet, infra, await proxy.start(), wrap)
+        p.manager = made.manager()
+        said = Blunders()
         try:
-            if start:
-                await p.start()
-            yield made
+            with said:
+                if start:
+                    await p.start()
+                yield made
+            if not errors:
+                said.check(p.manager)
         finally:
             await p.stop()
             await fleet.close()

@@ -61,8 +61,9 @@ class _Link:
     connected: bool = False
     why: str = "the connection is about to be made"
     failures: int = 0  # of attempts or probes, in a row
+    began: float | None = None  # when the first attempt was made, by the wall clock
     last_probe: float | None = None  # the last successful one, by the wall clock ...
-    probed_at: float = 0.0  # ... and by the one that never jumps
+    probed_at: float = 0.0  # ... and by the one that never jumps; at first, when it began
     secret_version: str = ""
     digest: bytes = b""  # of the kubeconfig in use
     ages: list[float] = field(default_factory=list)  # thresholds that are still to come
@@ -109,6 +110,16 @@ class Remotes:
         link = self._links.get(cluster)
         return None if link is None else link.last_probe
 
+    def silent_since(self, cluster: Key) -> float | None:
+        """As `last_probe`, but before the first success: since when it is asked for. None: it was not asked yet.
+
+        Whoever has just begun to ask knows no better than those before: what they found out still counts for a while.
+        """
+        link = self._links.get(cluster)
+        if link is None:
+            return None
+        return link.began if link.last_probe is None else link.last_probe
+
     def failures(self, cluster: Key) -> int:
         """How many attempts or probes failed since the last success."""
         link = self._links.get(cluster)
@@ -119,7 +130,7 @@ class Remotes:
         return sum(link.connected for link in self._links.values())
 
     def follow(self, changed: Changed) -> None:
-        """`changed` is called with the cluster at each connect and disconnect, when it has not answered for 50 and for
+        """`changed` is called with the cluster at each connect and disconnect, when it has been silent for 50 and for
         300 seconds, and when five first attempts in a row failed."""
         self._followers.append(changed)
 
@@ -192,6 +203,9 @@ class Remotes:
         if not _provisioned(cluster) and not link.connected:
             link.why = "the infrastructure of the cluster is not provisioned yet"
             return  # its change brings us back
+        if link.began is None:
+            link.began = self._clock.now()
+            self._count_silence(link)
         try:
             if not link.connected:
                 await self._dial(link)
@@ -280,6 +294,9 @@ class Remotes:
         link.failures = 0
         link.why = ""
         link.last_probe = self._clock.now()
+        self._count_silence(link)
+
+    def _count_silence(self, link: _Link) -> None:
         link.probed_at = self._clock.monotonic()
         link.ages = list(AGES)
         if link.timer is None:

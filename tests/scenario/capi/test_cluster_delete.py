@@ -28,7 +28,7 @@ _KINDS = (
 
 async def nothing_left(y: Yard) -> None:
     for kind in _KINDS:
-        left = [getattr(each, "metadata", None) for each in (await y.client.list(kind, Query())).items]  # type: ignore[call-overload]
+        left = [getattr(each, "metadata", None) for each in (await y.client.list(kind, Query())).items]
         assert not left, f"{kind}: {left}"
     assert not y.infra.machines
     assert not y.infra.balancers

@@ -69,6 +69,7 @@ class Inspection:
         if remote is None:
             scope.seen = Seen(down=self._down(cluster), lost=self._is_lost(scope))
             scope.findings.down = scope.seen.down
+            scope.findings.lost = scope.seen.lost
             return None
         scope.remote = remote
         pods = remote.watch(POD, STATIC_PODS, self._pod_handler(cluster))
@@ -118,8 +119,8 @@ class Inspection:
         return f"the workload cluster can't be reached: {why}"
 
     def _is_lost(self, scope: ControlPlaneScope) -> bool:
-        last = self._capi.remotes.last_probe(scope.cluster_key)
-        return scope.findings.initialized and (last is None or scope.now - last >= LOST_SECONDS)
+        since = self._capi.remotes.silent_since(scope.cluster_key)
+        return scope.findings.initialized and since is not None and scope.now - since >= LOST_SECONDS
 
     # -- add-ons -----------------------------------------------------------------------------------------------
 

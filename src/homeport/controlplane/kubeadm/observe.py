@@ -169,7 +169,9 @@ def _pending_version(kcp: KubeadmControlPlane, cluster: Cluster) -> str:
 
 def machine_conditions(scope: ControlPlaneScope, owned: Owned, state: MachineState) -> list[Said]:
     """All that this provider says on a Machine."""
-    found = conditions_of(subject_of(scope, owned), scope.seen)
+    # What was known is still the best guess for a while after the connection was lost, or before it is made.
+    fading = bool(scope.seen.down) and not scope.seen.lost
+    found = [] if fading else conditions_of(subject_of(scope, owned), scope.seen)
     if state.outdated:
         text = "\n".join(f"* {reason}" for reason in state.outdated)
         found.append(Said(Condition.UP_TO_DATE, "False", Reason.NOT_UP_TO_DATE, text))

@@ -52,6 +52,7 @@ class Findings:
     actions: Sequence[Action] = ()
     etcd: EtcdView = field(default_factory=EtcdView)
     down: str = ""  # why the workload cluster can't be reached
+    lost: bool = False  # and so for long
     initialized: bool = False
     certificates: Said | None = None
     blocked: str = ""  # why nothing could be planned
@@ -176,6 +177,9 @@ def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
     if findings.certificates is not None and findings.certificates.status != "True":
         problems.append(findings.certificates.message)
     observed = findings.observed
+    known = condition.find(kcp.status.conditions, kind)
+    if findings.down and not findings.lost and known is not None and known["status"] == "True" and not problems:
+        return Said(kind, "True", Reason.AVAILABLE)  # most connections come back
     if observed is None or findings.down:
         return Said(kind, "Unknown", Reason.INSPECTION_FAILED, findings.down or findings.blocked or findings.failed)
     if observed.etcd_managed:

@@ -100,7 +100,9 @@ class ClusterReconciler(Paced):
             seen.cluster_class = self._classes.get(Key(ref.namespace or key.namespace, ref.name))
         remotes = self.capi.remotes
         up = remotes.get(key) is not None
-        seen.connection = Connection(up, "" if up else remotes.why(key), remotes.last_probe(key))
+        seen.connection = Connection(
+            up, "" if up else remotes.why(key), remotes.last_probe(key), remotes.silent_since(key)
+        )
 
     # -- taking hold -------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
     cluster.status.workers = replicas.workers(cluster, found)
     control_plane, workers = found.control_plane, found.plain_workers
     verdicts = {
-        Condition.REMOTE_CONNECTION_PROBE: remote_connection_probe(seen, now),
+        Condition.REMOTE_CONNECTION_PROBE: remote_connection_probe(cluster, seen, now),
         Condition.INFRASTRUCTURE_READY: infrastructure_ready(cluster, seen),
         Condition.CONTROL_PLANE_INITIALIZED: initialized,
         Condition.CONTROL_PLANE_AVAILABLE: control_plane_available(cluster, seen),
@@ -218,11 +218,14 @@ def _aggregate(objects: Sequence[Any], kind: str, reasons: summary.Reasons, *, n
 # -- the whole -------------------------------------------------------------------------------------------------------
 
 
-def remote_connection_probe(seen: Observed, now: float) -> Verdict:
-    """Short silences are not told."""
-    last = seen.connection.last_probe
+def remote_connection_probe(cluster: Cluster, seen: Observed, now: float) -> Verdict:
+    """Short silences are not told, nor that of controllers which have only just begun to ask."""
+    last, since = seen.connection.last_probe, seen.connection.since
     if seen.connection.up or (last is not None and now - last <= GRACE_SECONDS):
         return Verdict("True", Reason.PROBE_SUCCEEDED)
+    if last is None and (since is None or now - since <= GRACE_SECONDS):
+        if condition.is_true(cluster.status.conditions, Condition.REMOTE_CONNECTION_PROBE):
+            return Verdict("True", Reason.PROBE_SUCCEEDED)
     text = seen.connection.why or "the workload cluster has not been reached yet"
     if last is not None:
         text = f"{text}; it last answered at {rfc3339(last)}"

@@ -47,7 +47,7 @@ def _unconnected(machine: Machine, seen: Observed, now: float) -> Verdict | None
     """What was last known stays for a while: most connections come back."""
     known = condition.find(machine.status.conditions, Condition.NODE_HEALTHY)
     last = seen.connection.last_probe
-    since = max(last or 0.0, _initialized_at(seen))
+    since = max(now if seen.connection.since is None else seen.connection.since, _initialized_at(seen))
     if known is not None and known["reason"] != Reason.INSPECTION_FAILED and now - since <= GRACE_SECONDS:
         return None
     text = seen.connection.why or "there is no connection to the workload cluster"

@@ -17,6 +17,7 @@ class Connection:
     up: bool = False
     why: str = ""  # why there is none
     last_probe: float | None = None
+    since: float | None = None  # how long it has been silent for all we know; None: it was not asked yet
 
 
 @dataclass(slots=True)

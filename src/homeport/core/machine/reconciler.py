@@ -108,7 +108,8 @@ class MachineReconciler(Paced):
         remotes = self.capi.remotes
         up = remotes.get(scope.cluster_key) is not None
         why = "" if up else remotes.why(scope.cluster_key)
-        seen.connection = Connection(up, why, remotes.last_probe(scope.cluster_key))
+        key = scope.cluster_key
+        seen.connection = Connection(up, why, remotes.last_probe(key), remotes.silent_since(key))
 
     # -- taking hold -------------------------------------------------------------------------------------------
 

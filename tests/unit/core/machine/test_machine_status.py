@@ -97,17 +97,21 @@ def known(kind: str, status: str = "True", reason: str = "NodeHealthy") -> dict[
 
 
 @pytest.mark.parametrize(
-    ("last_probe", "expected"),
+    ("last_probe", "since", "expected"),
     [
-        (NOW - 100, None),  # what was known still counts
-        (NOW - 301, "ConnectionDown"),
-        (None, "ConnectionDown"),
+        (NOW - 100, NOW - 100, None),  # what was known still counts
+        (NOW - 301, NOW - 301, "ConnectionDown"),
+        (None, None, None),  # nobody has asked yet
+        (None, NOW - 100, None),
+        (None, NOW - 301, "ConnectionDown"),
     ],
 )
-def test_lost_connections_are_told_after_a_while(last_probe: float | None, expected: str | None) -> None:
+def test_lost_connections_are_told_after_a_while(
+    last_probe: float | None, since: float | None, expected: str | None
+) -> None:
     made = machine()
     made.status.conditions = [known("NodeReady"), known("NodeHealthy")]
-    seen = Observed(cluster=cluster(), connection=Connection(False, "no answer", last_probe))
+    seen = Observed(cluster=cluster(), connection=Connection(False, "no answer", last_probe, since))
     found = health.node_conditions(made, seen, NOW)
     assert (None if found is None else found[1].reason) == expected
 

@@ -1,0 +1,153 @@
+"""Controllers are killed at any point, also between two writes of one loop: the end is as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import random
+
+import pytest
+
+from capikit.yard import Yard, yard
+from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
+from scenario.capi.census import Census, between
+from scenario.capi.fault import Killer
+from scenario.capi.shape import difference, shape
+
+# `make campaign` runs all of them.
+SEEDS = range(10 if os.environ.get("HOMEPORT_CAMPAIGN") else 2)
+QUIET = 150.0  # no write for so long: the end
+
+
+@functools.cache
+def undisturbed(version: str) -> dict[str, int]:
+    @virtual
+    async def run() -> dict[str, int]:
+        async with yard(pace=REALISTIC) as y:
+            await y.create("one", 3, 2)
+            await end(y, "v1.30.0")
+            if version != "v1.30.0":
+                await upgrade(y, version)
+                await end(y, version)
+            return shape(y)
+
+    return run()
+
+
+async def upgrade(y: Yard, version: str) -> None:
+    await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version}})
+    await y.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": version}}}})
+
+
+async def end(y: Yard, version: str) -> None:
+    await y.steady("one", 3, 2, version, timeout=7200)
+    await y.plane.settle(quiet=QUIET)
+
+
+async def live_and_die(y: Yard, killer: Killer) -> None:
+    """Until nobody has died for long: then there was nothing left to write."""
+    while await killer.death(within=QUIET):
+        await y.restart()
+
+
+async def same_end(y: Yard, version: str, machines: int = 5) -> None:
+    await end(y, version)
+    assert len(await y.machines()) == 5 == len(y.infra.machines)
+    assert len(y.infra.created) == machines
+    assert difference(shape(y), undisturbed(version)) == ""
+
+
+@pytest.fixture(autouse=True)
+def known_end() -> None:
+    """Found out beforehand: no loop can run within another."""
+    undisturbed("v1.30.0")
+    undisturbed("v1.31.0")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_controllers_killed_at_random_moments_change_nothing_about_the_end(seed: int) -> None:
+    """20 kills each."""
+
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        async with yard(pace=REALISTIC) as y:
+            with Census(y) as census:
+                census.rules = {"one-cp": between(0, 3), "one-md-0": between(0, 2)}
+                await y.create("one", 3, 2)
+                for _ in range(20):
+                    await asyncio.sleep(rng.expovariate(1 / 8))
+                    await y.restart()
+                await same_end(y, "v1.30.0")
+
+    run()
+
+
+def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster() -> None:
+    """Killed after the first write of all, then after the second, and so on, until there is nothing left to write."""
+
+    @virtual
+    async def run() -> None:
+        alive = True
+        killer = Killer(lambda: 1 if alive else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            with Census(y) as census:
+                census.rules = {"one-cp": between(0, 3), "one-md-0": between(0, 2)}
+                await y.create("one", 3, 2)
+                await live_and_die(y, killer)
+                alive = False
+                await y.restart()
+                await same_end(y, "v1.30.0")
+            assert killer.kills > 60
+
+    run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_controllers_killed_after_some_writes_upgrade_the_cluster_all_the_same(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        lives = [0]
+        killer = Killer(lambda: lives.pop() if lives else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            await y.create("one", 3, 2)
+            await end(y, "v1.30.0")
+            lives = [rng.randint(1, 15) for _ in range(20)]
+            await y.restart()
+            with Census(y) as census:
+                census.rules = {"one-cp": between(2, 4), "one-md-0": between(2, 3)}
+                await upgrade(y, "v1.31.0")
+                await live_and_die(y, killer)
+                await same_end(y, "v1.31.0", machines=10)
+            assert killer.kills == 20
+
+    run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        lives = [0]
+        killer = Killer(lambda: lives.pop() if lives else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            await y.create("one", 3, 2)
+            await asyncio.sleep(rng.uniform(0, 300))
+            lives = [rng.randint(1, 5) for _ in range(15)]
+            await y.restart()
+            await y.delete(Cluster, "one")
+            await live_and_die(y, killer)
+            await y.gone(Cluster, "one", timeout=3600)
+            await y.plane.settle(quiet=30)
+            assert not shape(y)
+            assert not y.infra.machines
+            assert not y.infra.balancers
+            assert killer.kills > 5
+
+    run()
