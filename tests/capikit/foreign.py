@@ -143,9 +143,7 @@ def _definitions() -> list[tuple[str, dict[str, Any]]]:
     return [(name, crd) for name in upstream.MANAGERS for crd in upstream.definitions(name)]
 
 
-def _converting(
-    named: tuple[str, dict[str, Any]], ports: Mapping[str, tuple[int, int]], bundle: str
-) -> dict[str, Any]:
+def _converting(named: tuple[str, dict[str, Any]], ports: Mapping[str, tuple[int, int]], bundle: str) -> dict[str, Any]:
     name, crd = named
     if len(crd["spec"]["versions"]) > 1:
         client = {"url": f"https://127.0.0.1:{ports[name][0]}/convert", "caBundle": bundle}

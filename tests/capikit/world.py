@@ -102,7 +102,7 @@ class WorldProcess:
 
     def __enter__(self) -> WorldProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="homeport-world-")
-        self._log = open(Path(self._folder.name) / "log", "wb")  # noqa: SIM115  (closed with the process)
+        self._log = open(Path(self._folder.name) / "log", "wb")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "capikit.world", self._folder.name],
             cwd=Path(__file__).resolve().parents[1],
