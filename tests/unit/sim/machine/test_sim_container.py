@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sim_kit import Sim, join_data, simulation
 
-from homeport.client.errors import Forbidden
+from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.cluster import WorkloadCluster
@@ -94,6 +94,33 @@ async def test_a_program_runs_with_its_pod_and_ends_with_it() -> None:
             await client.delete(POD, Key("kube-system", pod.name))
         await asyncio.sleep(5)
         assert works.running == 0
+
+
+@virtual
+async def test_a_program_may_still_say_goodbye_while_its_pod_is_deleted() -> None:
+    said: list[str] = []
+
+    async def polite(program: Program) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(3)
+            with pytest.raises(Forbidden) as answer:  # an answer all the same: the token is still good
+                await program.client.list(SECRET, Query(namespace="kube-system"))
+            said.append(str(answer.value))
+
+    async with simulation(programs=lambda container: polite if container["image"] == IMAGE else None) as sim:
+        await have(await sim.cluster_up(), deployment())
+        client = sim.cluster.client()
+        (pod,) = (await client.list(POD, Query(namespace="kube-system", labels="app=worker"))).items
+        await client.delete(DEPLOYMENT, Key("kube-system", "worker"))
+        await client.delete(POD, Key("kube-system", pod.name))
+        await asyncio.sleep(1)
+        await client.get(POD, Key("kube-system", pod.name))
+        await asyncio.sleep(10)
+        with pytest.raises(NotFound):
+            await client.get(POD, Key("kube-system", pod.name))
+    assert len(said) == 1
 
 
 @virtual

@@ -58,8 +58,8 @@ Programs = Callable[[Mapping[str, Any]], Run | None]
 
 @dataclass(slots=True)
 class _Started:
-    node: str
     task: asyncio.Task[None]
+    ending: bool = False  # it was asked to, and may still have to say goodbye
 
 
 @dataclass(slots=True)
@@ -133,9 +133,15 @@ class Containers:
                 wanted.add(key)
                 if key not in self._running:
                     self._start(key, run, pod, container, view)
-        for key in [key for key in self._running if key not in wanted]:
-            self._running.pop(key).task.cancel()
+        for key, started in self._running.items():
+            if key not in wanted and not started.ending:
+                started.ending = True
+                started.task.cancel()
         self._restarts = {key: each for key, each in self._restarts.items() if key in wanted}
+
+    def busy(self, pod: Json) -> bool:
+        """Whether something of the Pod still runs: its object stays as long as that needs it."""
+        return any(uid == pod["metadata"]["uid"] for uid, _ in self._running)
 
     def _start(self, key: tuple[str, str], run: Run, pod: Json, container: Json, view: View) -> None:
         restart = self._restarts.get(key)
@@ -150,13 +156,14 @@ class Containers:
         client = HttpClient(Config(cluster.server.url, AccountToken(cluster, pod), cluster.pki.ca_pem))
         program = Program(pod, container, files, client, kubelet.guest.host.name, cluster.clock)
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {container['name']}"
-        task = asyncio.get_running_loop().create_task(self._run(key, run(program), client, name), name=name)
-        self._running[key] = _Started(pod["spec"]["nodeName"], task)
+        task = asyncio.get_running_loop().create_task(self._run(key, run, program, name), name=name)
+        self._running[key] = _Started(task)
+        task.add_done_callback(lambda _: self._ended(key))
 
-    async def _run(self, key: tuple[str, str], work: Coroutine[Any, Any, None], client: Client, name: str) -> None:
+    async def _run(self, key: tuple[str, str], run: Run, program: Program, name: str) -> None:
         why = "it ended"
         try:
-            await work
+            await run(program)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -164,13 +171,15 @@ class Containers:
             log.debug("a simulated container failed", container=name, exc_info=error)
         finally:
             with contextlib.suppress(ApiError):
-                await client.close()
+                await program.client.close()
         log.info("a simulated container ended", container=name, why=why)
-        started = self._running.pop(key, None)
-        kubelet = self._cluster.kubelets.get(started.node) if started is not None else None
+        kubelet = self._cluster.kubelets.get(program.pod["spec"]["nodeName"])
         if kubelet is not None:
             kubelet.guest.console.say(f"kubelet: container {name} ended: {why}")
         self._pause(key)
+
+    def _ended(self, key: tuple[str, str]) -> None:
+        self._running.pop(key, None)
         self._cluster.controllers.wake()
 
     def _pause(self, key: tuple[str, str]) -> None:
@@ -180,7 +189,6 @@ class Containers:
 
     async def close(self) -> None:
         tasks = [started.task for started in self._running.values()]
-        self._running.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

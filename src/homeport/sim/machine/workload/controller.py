@@ -104,7 +104,7 @@ class Controllers:
         self._containers.settle(self._view(reader))
 
     def _view(self, reader: Reader) -> View:
-        return View(self._server, reader, self._clock.now(), self._alive, self._later)
+        return View(self._server, reader, self._clock.now(), self._alive, self._later, self._containers.busy)
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
         if self._closed:

@@ -27,7 +27,8 @@ async def settle_pods(view: View) -> None:
 
 async def _run(view: View, pod: Json, node: Json) -> None:
     if leaving(pod):
-        await view.delete(POD, pod, grace_seconds=0)
+        if not view.busy(pod):
+            await view.delete(POD, pod, grace_seconds=0)
         return
     status = pod.get("status") or {}
     if finished(pod) or (status.get("phase") == "Running" and status.get("podIP")):

@@ -48,6 +48,7 @@ class View:
         now: float,
         alive: Callable[[str], bool],
         later: Callable[[float], None],
+        busy: Callable[[Json], bool],
     ) -> None:
         self.server = server
         self._reader = reader
@@ -55,6 +56,7 @@ class View:
         self.now = now
         self.alive = alive
         self.later = later
+        self.busy = busy  # whether something of a Pod still runs
 
     # -- reading -----------------------------------------------------------------------------------------------
 
