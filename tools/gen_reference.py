@@ -1,0 +1,59 @@
+"""Writes docs/reference/cli.md: what `homeport VERB --help` says of every verb, in one page.
+
+With --check nothing is written; the exit code says whether the page is what would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from homeport.cli.main import group
+
+PAGE = Path(__file__).resolve().parent.parent / "docs/reference/cli.md"
+_WIDTH = 120
+_HEAD = """\
+# The command line
+
+Made from the program itself by `make gen`. `HOMEPORT_DATA` and `HOMEPORT_LISTEN` stand for `--data` and `--listen`.
+"""
+
+
+def render() -> str:
+    parts = [_HEAD]
+    for name, text in _helps(group, "homeport"):
+        parts.append(f"## {name}\n\n```\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
+    """The command itself, then what is below it."""
+    # A terminal's width must not decide what is in the page.
+    context = click.Context(command, parent, info_name=name, terminal_width=_WIDTH, max_content_width=_WIDTH)
+    yield context.command_path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
+            yield from _helps(below, each, context)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    wanted = render()
+    if not parser.parse_args().check:
+        PAGE.write_text(wanted)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == wanted:
+        return 0
+    print(f"{PAGE} is not what `make gen` writes", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
