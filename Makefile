@@ -8,7 +8,7 @@ DEV := $(VENV)/.dev
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check gen verify bench conformance docs clean
+.PHONY: help setup run test check gen verify bench conformance upstream docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,7 @@ test: check ## lint, types, layers, then every test that this machine can run
 	@tools/kube/build || test $$? -eq 3
 	@tools/cloudinit/install > /dev/null || test $$? -eq 3
 	@tools/prism/build || test $$? -eq 3
+	@tools/upstream/build manifests || test $$? -eq 3
 	@$(BIN)/python -m pytest -n 2
 
 check: $(DEV) ## ruff, mypy --strict, import-linter
@@ -69,6 +70,12 @@ $(BENCH): requirements/bench.txt
 conformance: $(DEV) ## one client suite on three servers, a real kube-apiserver among them (needs Go)
 	@tools/kube/build
 	@$(BIN)/python -m pytest -n 2 tests/conformance
+
+upstream: $(DEV) ## upstream's own managers on the simulators, then side by side with ours (needs Go; minutes)
+	@tools/kube/build
+	@tools/upstream/build
+	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py
+	@$(BIN)/python bench/nutanix.py
 
 docs: $(DEV) ## run the commands of the documentation
 	@$(BIN)/python -m pytest tests/docs
