@@ -142,6 +142,8 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         now = self.clock.monotonic()
         sweep = self._sweeps.setdefault(scope.key, Sweep(last=now if not made.provisioned else float("-inf")))
         due = sweep.last + self._provider.sweep_seconds - now
+        if not made.provisioned:
+            self._condition(scope, self._provider.conditions.orphans, True, "Succeeded")
         if due <= 0:
             sweep.last, due = now, self._provider.sweep_seconds
             await self._sweep(scope, made, sweep, now)

@@ -101,4 +101,5 @@ class Endpoint:
                 self._tokens -= 1.0
                 return
             missing = (1.0 - self._tokens) / self._per_second
-            await asyncio.sleep(max(self._filled - now, 0.0) + missing)
+            # A little more than that: what is too short to be counted would be waited for without end.
+            await asyncio.sleep(max(self._filled - now, 0.0) + missing + 0.001)

@@ -61,6 +61,15 @@ class Reply:
     etag: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    query: Mapping[str, str] | None
+    payload: bytes | None
+    headers: dict[str, str]
+
+
 class Client:
     """One Prism Central and one user. Cookies carry the session; credentials are sent when there is none."""
 
@@ -86,6 +95,8 @@ class Client:
         self._logged_in = False
         self._refused: tuple[float, Denied] | None = None  # until when nobody asks again, and why
         self._refusals = 0
+        self._login = asyncio.Lock()
+        self._sessions = 0  # how many there have been
 
     async def close(self) -> None:
         if self._session is not None:
@@ -112,15 +123,35 @@ class Client:
             payload = None if body is None else orjson.dumps(body)
             if payload is not None:
                 headers["Content-Type"] = "application/json"
-            reply = await self._send(method, path, query, payload, headers)
-            if reply.status == 401 and self._logged_in:
-                self._forget_session()
-                reply = await self._send(method, path, query, payload, headers)
-            if reply.status == 401:
-                raise self._refuse(self._error(reply, what))
-            self._refusals = 0
+            reply = await self._authenticated(_Request(method, path, query, payload, headers))
             if reply.status >= 400:
                 raise self._error(reply, what)
+            return reply
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    async def _authenticated(self, request: _Request) -> Reply:
+        if not self._logged_in and self._credentials.password:
+            return await self._log_in(request)
+        session = self._sessions
+        reply = await self._send(request)
+        if reply.status != 401:
+            return reply
+        if self._sessions == session:  # nobody else has noticed yet
+            self._forget_session()
+        return await self._log_in(request)
+
+    async def _log_in(self, request: _Request) -> Reply:
+        """One at a time: the others use the session of the first, or learn from it that the credentials are wrong."""
+        async with self._login:
+            self._spare_the_account()
+            reply = await self._send(request)
+            if reply.status == 401 and self._logged_in:
+                self._forget_session()
+                reply = await self._send(request)
+            if reply.status == 401:
+                raise self._refuse(self._error(reply, ""))
+            self._refusals = 0
             return reply
 
     def _spare_the_account(self) -> None:
@@ -136,30 +167,27 @@ class Client:
             self._refused = (self._endpoint.clock.monotonic() + pause, error)
         return error
 
-    async def _send(
-        self, method: str, path: str, query: Mapping[str, str] | None, payload: bytes | None, headers: dict[str, str]
-    ) -> Reply:
+    async def _send(self, request: _Request) -> Reply:
         """A kept-alive connection may have died without our knowing: what is safe to repeat is sent once more."""
-        repeatable = method in _SAFE_METHODS
+        repeatable = request.method in _SAFE_METHODS
         try:
-            return await self._once(method, path, query, payload, headers)
+            return await self._once(request)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as lost:
             if not repeatable or isinstance(lost, aiohttp.ClientConnectorError):
                 raise self._no_answer(lost) from lost
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
             raise self._no_answer(failed) from failed
         try:
-            return await self._once(method, path, query, payload, headers)
+            return await self._once(request)
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
             raise self._no_answer(failed) from failed
 
-    async def _once(
-        self, method: str, path: str, query: Mapping[str, str] | None, payload: bytes | None, headers: dict[str, str]
-    ) -> Reply:
+    async def _once(self, request: _Request) -> Reply:
         session = self._opened()
-        sent = headers if self._logged_in else headers | self._credentials.headers()
+        sent = request.headers if self._logged_in else request.headers | self._credentials.headers()
+        url = self._root + request.path
         async with session.request(
-            method, self._root + path, params=query, data=payload, headers=sent, proxy=self._proxy
+            request.method, url, params=request.query, data=request.payload, headers=sent, proxy=self._proxy
         ) as answer:
             data = await answer.read()
             if answer.cookies and answer.status < 400:
@@ -180,6 +208,7 @@ class Client:
 
     def _forget_session(self) -> None:
         self._logged_in = False
+        self._sessions += 1
         if self._session is not None:
             self._session.cookie_jar.clear()
 

@@ -25,7 +25,7 @@ PREFIX = "nutanix://"
 # How often a creation was given up: part of the request id, for a failed request is answered with its failure for ever.
 ATTEMPT = "nutanix.homeport.dev/create-attempt"
 _TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
-_ADDRESS_SECONDS = 2.0
+_ADDRESS_SECONDS, _ADDRESS_SLOWEST = 2.0, 15.0
 
 
 class MachineDriver:
@@ -33,6 +33,7 @@ class MachineDriver:
         self._find_domain = find_domain
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
+        self._looks: dict[str, int] = {}  # for an address, in vain
 
     # -- what is under way -------------------------------------------------------------------------------------
 
@@ -45,6 +46,10 @@ class MachineDriver:
     def _end(self, scope: Scope) -> None:
         self._tasks.pop(scope.uid, None)
         scope.infra.status.task = None
+
+    def forget(self, uid: str) -> None:
+        self._tasks.pop(uid, None)
+        self._looks.pop(uid, None)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -86,8 +91,14 @@ class MachineDriver:
         self._end(scope)
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
             text = f"VM {vm.name} ({vm.id}) has no address yet: is there a DHCP server or IPAM on its subnet?"
-            return Wait("WaitingForAddress", text, after=_ADDRESS_SECONDS)
+            return Wait("WaitingForAddress", text, after=self._patience(scope))
+        self._looks.pop(scope.uid, None)
         return None
+
+    def _patience(self, scope: Scope) -> float:
+        """Until the next look for an address: nobody tells when there is one, and some take long to boot."""
+        looks = self._looks[scope.uid] = self._looks.get(scope.uid, 0) + 1
+        return float(min(_ADDRESS_SECONDS * 1.3 ** min(looks - 1, 20), _ADDRESS_SLOWEST))
 
     async def _make(self, scope: Scope) -> Wait:
         name = scope.machine.metadata.name
@@ -172,6 +183,7 @@ class MachineDriver:
                 # It was not looked for while it was being made.
                 return Wait("Deleting", f"VM of {name}: create has ended", after=0.0, quiet=True)
         if instance is None:
+            self.forget(scope.uid)
             return None
         vm: Vm = instance.vendor
         if vm.volume_group_ids:

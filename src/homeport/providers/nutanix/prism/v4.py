@@ -43,7 +43,9 @@ _STATES: Mapping[str, Any] = {
 async def probe_v4(client: Client) -> PrismV4 | None:
     """None: this Prism Central has no API v4 (pc.2023 and older). Raises ProviderError."""
     try:
-        versions = await asyncio.gather(*(_negotiated(client, each) for each in _NAMESPACES))
+        # The first alone: it finds out whether the credentials are good.
+        first = await _negotiated(client, _NAMESPACES[0])
+        versions = (first, *await asyncio.gather(*(_negotiated(client, each) for each in _NAMESPACES[1:])))
     except Missing:
         return None
     found = dict(zip(_NAMESPACES, versions, strict=True))

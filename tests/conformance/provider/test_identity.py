@@ -1,0 +1,275 @@
+"""Whose machine is whose: nothing is made twice, nothing of others is touched, nothing of ours is forgotten."""
+
+from __future__ import annotations
+
+from conformance.provider.ground import NAME, SECRET, condition, ground, key
+from conformance.provider.vendor import Open
+from homeport.client.protocol import MergePatch, Write
+from homeport.runtime.testing import virtual
+
+
+@virtual
+async def test_a_create_whose_answer_was_lost_is_not_done_twice(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.lose_answer("create", "after", times=3)
+        await g.machine("a")
+        await g.ready("a")
+        assert g.vendor.created.count("a") == 1
+        assert len(g.vendor.machines()) == 1
+
+
+@virtual
+async def test_a_slow_create_whose_answer_was_lost_leaves_one_machine(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.slow(20.0)
+        g.vendor.lose_answer("create", "after", times=1)
+        await g.machine("a")
+        await g.ready("a")
+        await g.pass_time(300)
+        assert len(g.vendor.machines()) == 1
+
+
+@virtual
+async def test_a_crash_between_create_and_record_makes_no_second_machine(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.slow(10.0)
+        await g.machine("a")
+        await g.machine_says("a", "CreatingVM")
+        await g.stop()
+        # As if the last status had never been written.
+        body = {"status": {"task": None, "vmUUID": None, "conditions": None}}
+        await g.client.patch(g.vendor.machine_kind, key("a"), MergePatch(body), Write(), subresource="status")
+        await g.start()
+        await g.ready("a")
+        await g.pass_time(120)
+        assert g.vendor.created.count("a") == 1
+        assert len(g.vendor.machines()) == 1
+
+
+@virtual
+async def test_a_restart_at_any_second_of_a_creation_makes_no_second_machine(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.slow(3.0)
+        await g.machine("a")
+        for _ in range(8):
+            await g.pass_time(0.9)
+            await g.restart()
+        await g.ready("a")
+        await g.pass_time(120)
+        assert g.vendor.created == ["a"]
+
+
+@virtual
+async def test_a_machine_restored_with_an_empty_status_finds_itself_again(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        (before,) = await g.ready("a")
+        await g.stop()
+        patch = MergePatch({"status": None})
+        await g.client.patch(g.vendor.machine_kind, key("a"), patch, Write(), subresource="status")
+        assert not (await g.infra_machine("a")).status.ready
+        await g.start()
+        (after,) = await g.ready("a")
+        assert after.spec.provider_id == before.spec.provider_id
+        assert after.status.addresses == before.status.addresses
+        assert g.vendor.created == ["a"]
+
+
+@virtual
+async def test_a_status_that_is_lost_while_we_watch_is_written_anew(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        await g.pass_time(5)
+        patch = MergePatch({"status": None})
+        await g.client.patch(g.vendor.machine_kind, key("a"), patch, Write(), subresource="status")
+        await g.ready("a", timeout=10)
+        assert g.vendor.created == ["a"]
+
+
+@virtual
+async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        foreign = g.vendor.plant("a")
+        await g.cluster()
+        await g.machine("a")
+        (machine,) = await g.ready("a")
+        assert not machine.spec.provider_id.endswith(foreign)
+        assert len(g.vendor.machines()) == 2
+        await g.delete("a")
+        await g.deleted("a")
+        assert [each.id for each in g.vendor.machines()] == [foreign]
+
+
+@virtual
+async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_silence(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        g.vendor.destroy("a")
+        text = await g.machine_says("a", "InstanceGone")
+        assert "delete the Machine" in text
+        await g.pass_time(600)
+        assert g.vendor.machines() == []
+        assert g.vendor.created == ["a"]
+        assert await g.events("InstanceGone")
+        await g.delete("a")
+        await g.deleted("a")
+
+
+@virtual
+async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        g.vendor.switch_off("a")
+        text = await g.machine_says("a", "PoweredOff")
+        assert "power it on" in text
+        await g.pass_time(600)
+        assert not g.found("a").on
+        await g.delete("a")
+        await g.deleted("a")
+        assert g.vendor.machines() == []
+
+
+@virtual
+async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        g.vendor.slow(5.0)
+        await g.cluster()
+        await g.machine("a")
+        await g.machine("b")
+        await g.ready("a", "b")
+        await g.delete("a")
+        await g.delete("b")
+        await g.pass_time(1)
+        await g.delete("a")
+        g.vendor.destroy("b")
+        await g.restart()
+        await g.deleted("a", "b")
+        assert g.vendor.machines() == []
+
+
+@virtual
+async def test_a_machine_deleted_while_it_is_being_made_leaves_nothing(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        g.vendor.slow(6.0)
+        await g.cluster()
+        for number in range(12):
+            await g.machine(f"m{number}")
+        names = [f"m{number}" for number in range(12)]
+        for name in names:
+            await g.pass_time(1.1)
+            await g.delete(name)
+        await g.deleted(*names)
+        await g.pass_time(60)
+        assert g.vendor.machines() == []
+
+
+@virtual
+async def test_a_machine_deleted_during_its_creation_and_a_restart_leaves_nothing(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        g.vendor.slow(6.0)
+        await g.cluster()
+        await g.machine("a")
+        await g.machine_says("a", "CreatingVM")
+        await g.stop()
+        await g.delete("a")
+        await g.start()
+        await g.deleted("a")
+        await g.pass_time(60)
+        assert g.vendor.machines() == []
+
+
+@virtual
+async def test_orphans_are_told_at_once_and_removed_after_a_while(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        infra = await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        g.vendor.plant_orphan(infra, "lost")
+        foreign = g.vendor.plant("somebody-elses")
+        text = await g.cluster_says("OrphanedMachines", "lost", type_="NoOrphanedMachines", timeout=1200)
+        assert "somebody-elses" not in text
+        assert await g.events("OrphanedMachine")
+        assert {each.name for each in g.vendor.machines()} == {"a", "lost", "somebody-elses"}
+        await g.plane.until(
+            g.vendor.cluster_kind, key(NAME), lambda c: condition(c, "NoOrphanedMachines")["status"] == "True", 3600
+        )
+        assert {each.name for each in g.vendor.machines()} == {"a", "somebody-elses"}
+        assert foreign in {each.id for each in g.vendor.machines()}
+        assert await g.events("OrphanRemoved")
+
+
+@virtual
+async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_mark(vendor: Open) -> None:
+    """Objects that were moved to another management cluster have other UIDs."""
+    async with ground(vendor) as g:
+        infra = await g.cluster()
+        moved = g.vendor.plant_orphan(infra, "moved")
+        await g.stop()
+        await g.machine("moved")
+        body = {"spec": {"providerID": f"x://{moved}"}}
+        await g.client.patch(g.vendor.machine_kind, key("moved"), MergePatch(body))
+        annotations = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
+        await g.client.patch(g.vendor.machine_kind, key("moved"), MergePatch(annotations))
+        await g.start()
+        await g.pass_time(3000)
+        assert [each.id for each in g.vendor.machines()] == [moved]
+
+
+@virtual
+async def test_a_cluster_takes_its_orphans_along(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        infra = await g.cluster()
+        g.vendor.plant_orphan(infra, "lost")
+        await g.delete_cluster()
+        await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
+        assert g.vendor.machines() == []
+        assert g.vendor.leftovers(NAME) == []
+
+
+@virtual
+async def test_credentials_stay_while_a_cluster_needs_them_and_then_go(vendor: Open) -> None:
+    """Deleting everything at once takes away nothing that the deletion needs."""
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        secret = g.vendor.credentials()["metadata"]["name"]
+        await g.plane.until(SECRET, key(secret), lambda s: bool(s.metadata.get("finalizers")))
+        await g.client.delete(SECRET, key(secret))
+        await g.delete_cluster()
+        await g.delete("a")
+        await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
+        await g.plane.gone(SECRET, key(secret), 600)
+        assert g.vendor.machines() == []
+        assert g.vendor.leftovers(NAME) == []
+
+
+@virtual
+async def test_credentials_that_two_clusters_share_stay_for_the_other_and_are_never_deleted(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster("one")
+        await g.cluster("two", secret=False)
+        secret = g.vendor.credentials()["metadata"]["name"]
+        await g.delete_cluster("one")
+        await g.plane.gone(g.vendor.cluster_kind, key("one"), 600)
+        await g.pass_time(10)
+        assert (await g.client.get(SECRET, key(secret))).metadata.get("finalizers")
+        await g.machine("a", "two")
+        await g.ready("a")
+        await g.delete("a")
+        await g.deleted("a")
+        await g.delete_cluster("two")
+        await g.plane.gone(g.vendor.cluster_kind, key("two"), 600)
+        kept = await g.plane.until(SECRET, key(secret), lambda s: not s.metadata.get("finalizers"))
+        assert not kept.metadata.get("deletionTimestamp")
