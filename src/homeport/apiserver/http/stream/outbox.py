@@ -37,6 +37,8 @@ class Outbox:
             await asyncio.wait([self._task], timeout=FLUSH_SECONDS)
         finally:
             self._task.cancel()
+            # Seen to its end: nobody else holds it, and a server that closes now would leave it behind.
+            await asyncio.wait([self._task], timeout=FLUSH_SECONDS)
 
     async def _run(self) -> None:
         with contextlib.suppress(ConnectionError):
