@@ -6,6 +6,7 @@ v1beta1 for providers that are not there yet. Accessors take the object and, whe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -13,7 +14,7 @@ from homeport.api.meta import Resource
 from homeport.capi import version as versions
 from homeport.capi.name import CONTRACT_LABEL_PREFIX, MANAGED_BY, Reason
 from homeport.client.protocol import Key
-from homeport.machinery.condition import Condition, find
+from homeport.machinery.condition import Condition
 from homeport.machinery.gvk import version_order
 from homeport.runtime.informer import Informer, Informers, metadata_only
 
@@ -86,10 +87,17 @@ class Contracts:
 def pick(labels: Mapping[str, str], group: str, kind: str) -> Served | None:
     """The newest version of the newest contract that a CRD's labels name."""
     for contract in CONTRACTS:
-        listed = [version for version in labels.get(CONTRACT_LABEL_PREFIX + contract, "").split("_") if version]
-        if listed:
-            return Served(Resource(group, min(listed, key=version_order), kind, plural(kind)), contract)
+        listed = labels.get(CONTRACT_LABEL_PREFIX + contract, "")
+        if listed.strip("_"):
+            return _served(listed, contract, group, kind)
     return None
+
+
+@functools.lru_cache(maxsize=256)
+def _served(listed: str, contract: Contract, group: str, kind: str) -> Served:
+    """Asked for in every loop; the labels of CRDs hardly ever change."""
+    newest = min((version for version in listed.split("_") if version), key=version_order)
+    return Served(Resource(group, newest, kind, plural(kind)), contract)
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
@@ -125,7 +133,7 @@ def at(obj: Mapping[str, Any] | None, *path: str) -> Any:
     """The value at a path, None when it or anything above it is missing."""
     value: Any = obj
     for name in path:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return None
         value = value.get(name)
     return value
@@ -143,16 +151,18 @@ def _number(obj: Mapping[str, Any], *path: str) -> int | None:
 
 def conditions(obj: Mapping[str, Any]) -> list[Condition]:
     """An object's conditions in the metav1 form, whichever of the three layouts it has."""
+    return [_converted(c) for c in _listed(obj) if _usable(c)]
+
+
+def _listed(obj: Mapping[str, Any]) -> list[Any]:
     found = at(obj, "status", "v1beta2", "conditions")
     if not isinstance(found, list):
         found = at(obj, "status", "conditions")
-    return [_converted(c) for c in found if _usable(c)] if isinstance(found, list) else []
+    return found if isinstance(found, list) else []
 
 
 def _usable(found: Any) -> bool:
-    return (
-        isinstance(found, Mapping) and bool(found.get("type")) and found.get("status") in ("True", "False", "Unknown")
-    )
+    return isinstance(found, dict) and bool(found.get("type")) and found.get("status") in ("True", "False", "Unknown")
 
 
 def _converted(found: Mapping[str, Any]) -> Condition:
@@ -171,8 +181,7 @@ def _converted(found: Mapping[str, Any]) -> Condition:
 
 
 def _condition(obj: Mapping[str, Any], kind: str) -> Condition | None:
-    found = find(conditions(obj), kind)
-    return None if found is None else dict(found)
+    return next((_converted(c) for c in _listed(obj) if _usable(c) and c["type"] == kind), None)
 
 
 def failure(obj: Mapping[str, Any]) -> Failure | None:

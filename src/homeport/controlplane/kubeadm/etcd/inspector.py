@@ -50,14 +50,14 @@ class _Answer:
 
 
 class Inspector:
-    """Client certificates are kept for a day: to make one costs more than to use it."""
+    """Client certificates are kept for a day, ready for use: to make one costs more than to use it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._identities: dict[Key, tuple[float, bytes, KeyPair]] = {}
+        self._contexts: dict[Key, tuple[float, bytes, ssl.SSLContext]] = {}
 
     def forget(self, cluster: Key) -> None:
-        self._identities.pop(cluster, None)
+        self._contexts.pop(cluster, None)
 
     async def look(self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str]) -> EtcdView:
         """What the members on `nodes` say of themselves and of each other. Never raises: trouble is part of it."""
@@ -135,21 +135,18 @@ class Inspector:
             return _said(trouble)
 
     def _context(self, cluster: Key, authority: KeyPair) -> ssl.SSLContext:
-        pair = self._identity(cluster, authority)
+        now = self._clock.now()
+        known = self._contexts.get(cluster)
+        if known is not None and now - known[0] < _CERTIFICATE_SECONDS and known[1] == authority.certificate:
+            return known[2]
+        pair = make_identity(authority)
         # OpenSSL reads certificates from files alone; this one is gone again at once.
         with tempfile.NamedTemporaryFile(prefix="homeport-etcd-") as file:
             file.write(pair.certificate + pair.key)
             file.flush()
-            return context_of(authority.certificate, file.name)
-
-    def _identity(self, cluster: Key, authority: KeyPair) -> KeyPair:
-        now = self._clock.now()
-        known = self._identities.get(cluster)
-        if known is not None and now - known[0] < _CERTIFICATE_SECONDS and known[1] == authority.certificate:
-            return known[2]
-        pair = make_identity(authority)
-        self._identities[cluster] = (now, authority.certificate, pair)
-        return pair
+            made = context_of(authority.certificate, file.name)
+        self._contexts[cluster] = (now, authority.certificate, made)
+        return made
 
 
 def make_identity(authority: KeyPair) -> KeyPair:
