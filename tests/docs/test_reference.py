@@ -1,0 +1,162 @@
+"""The reference pages say what the code says: names that are in one are in the other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from homeport.api.nutanix import v1beta1 as nutanix
+from homeport.app.clusterapi import definitions
+from homeport.capi import name
+from homeport.capi.name import Condition, Reason
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/homeport"
+REFERENCE = ROOT / "docs/reference"
+# Where conditions and their reasons come from.
+_TELLING = ("capi", "core", "bootstrap", "controlplane", "infra", "providers")
+# Which argument of these calls is the reason.
+_REASON_AT = {"Wait": 0, "Hold": 0, "Terminal": 0, "Policy": 0, "_bad_endpoint": 0, "Defer": 1, "Check": 2}
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def modules(*parts: str) -> Iterator[ast.Module]:
+    for part in parts:
+        for path in sorted((SOURCE / part).rglob("*.py")):
+            if path != SOURCE / "capi/name.py":
+                yield ast.parse(path.read_text())
+
+
+def owner_of(node: ast.Attribute) -> str:
+    return node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+
+
+def constants_used(holder: type) -> set[str]:
+    """The values of those constants of a class that some code reads."""
+    return {
+        str(vars(holder)[node.attr])
+        for tree in modules(*_TELLING)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and owner_of(node) == holder.__name__ and node.attr in vars(holder)
+    }
+
+
+def reasons_spelled() -> set[str]:
+    """Reasons that are written where they are used, or as a constant of that module."""
+    found = set()
+    for tree in modules(*_TELLING):
+        known = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            at = (
+                _REASON_AT.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+            )
+            if at is None or not isinstance(node, ast.Call) or len(node.args) <= at:
+                continue
+            value: ast.AST | None = node.args[at]
+            if isinstance(value, ast.Name):
+                value = known.get(value.id)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found.add(value.value)
+    return found
+
+
+def words_of_the_code() -> set[str]:
+    found = {str(value) for holder in (Condition, Reason) for value in vars(holder).values()}
+    for tree in modules(*_TELLING):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            elif isinstance(node, ast.ClassDef):
+                found.add(node.name)
+    return found
+
+
+def tables(page: str) -> str:
+    return "\n".join(line for line in (REFERENCE / page).read_text().splitlines() if line.startswith("|"))
+
+
+def test_every_condition_and_reason_of_the_code_is_on_its_page() -> None:
+    shown = set(_CODE.findall((REFERENCE / "conditions.md").read_text()))
+    told = constants_used(Condition) | constants_used(Reason) | reasons_spelled()
+    assert len(told) > 120, "the code is not read as it is written"
+    assert not sorted(told - shown)
+
+
+def test_no_condition_or_reason_on_the_page_is_made_up() -> None:
+    shown = {each for each in _CODE.findall(tables("conditions.md")) if re.fullmatch(r"[A-Z][A-Za-z]+", each)}
+    assert not sorted(shown - words_of_the_code())
+
+
+def test_every_label_and_annotation_of_the_page_is_known_to_the_code() -> None:
+    text = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
+    listed = {each.partition(":")[0] for each in _CODE.findall(tables("cluster-api.md")) if "/" in each}
+    assert len(listed) > 40
+    assert not sorted(each for each in listed if each.removesuffix("/...") not in text)
+
+
+def test_every_name_that_controllers_act_on_is_on_the_page() -> None:
+    """What is in name.py and used, but for what no user meets: finalizers, internals, and what is written in passing."""
+    used = "\n".join(path.read_text() for path in SOURCE.rglob("*.py") if path != SOURCE / "capi/name.py")
+    page = (REFERENCE / "cluster-api.md").read_text()
+    missing = [
+        value
+        for key, value in vars(name).items()
+        if isinstance(value, str)
+        and "x-k8s.io/" in value
+        and re.search(rf"\b{key}\b", used)
+        and not key.endswith(("_FINALIZER", "_PREFIX"))
+        and "internal" not in value
+        and key not in ("PRE_TERMINATE_KCP_CLEANUP", "OK_TO_DELETE", "POOL_NAME_LABEL")
+        and value not in page
+    ]
+    # The page writes the second of two that differ in their last word short.
+    assert missing in ([], [name.AUTOSCALER_MAX_SIZE])
+
+
+def test_every_kind_and_version_is_on_the_page() -> None:
+    rows = [line for line in tables("cluster-api.md").splitlines() if ".x-k8s.io` |" in line]
+    for body in definitions():
+        spec = body["spec"]
+        (row,) = [
+            line
+            for line in rows
+            if spec["names"]["kind"] in re.split(r"[ ,|]+", line.split("|")[1]) and f"`{spec['group']}`" in line
+        ]
+        versions = {each["name"] for each in spec["versions"]}
+        assert set(re.split(r", ", row.split("|")[3].strip())) == versions, spec["names"]["kind"]
+
+
+def fields(kind: type[msgspec.Struct]) -> Iterator[str]:
+    for each in msgspec.structs.fields(kind):
+        yield each.encode_name
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        nutanix.MachineSpec, nutanix.DataDisk, nutanix.DeviceProperties, nutanix.StorageConfig, nutanix.ClusterSpec, nutanix.PrismCentral,
+        nutanix.TrustBundle, nutanix.InlineFailureDomain, nutanix.FailureDomainSpec, nutanix.ImageLookup,
+    ],
+)  # fmt: skip
+def test_every_field_of_nutanix_kinds_is_on_the_page(kind: type[msgspec.Struct]) -> None:
+    shown = {part for each in _CODE.findall((REFERENCE / "nutanix.md").read_text()) for part in re.split(r"\W+", each)}
+    assert not sorted(set(fields(kind)) - shown)
+
+
+def test_the_page_of_the_command_line_is_what_the_program_says() -> None:
+    tool = [sys.executable, str(ROOT / "tools/gen_reference.py"), "--check"]
+    done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
