@@ -45,12 +45,14 @@ check: $(DEV) ## ruff, mypy --strict, import-linter
 
 gen: $(DEV) ## write the generated files anew (needs Go)
 	@$(BIN)/python tools/gen_crds.py
+	@$(BIN)/python tools/gen_reference.py
 	@$(BIN)/python tools/gen_builtin.py
 	@$(BIN)/python tools/gen_wire.py
 	@cd tools/kube && go run ./protobuf > ../../$(PROTOBUF)
 
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_crds.py --check
+	@$(BIN)/python tools/gen_reference.py --check
 	@$(BIN)/python tools/gen_builtin.py --check
 	@$(BIN)/python tools/gen_wire.py --check
 	@cd tools/kube && go run ./protobuf | cmp - ../../$(PROTOBUF)
