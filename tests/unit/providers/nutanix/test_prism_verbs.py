@@ -134,10 +134,10 @@ async def test_many_tasks_are_asked_for_at_once(site: Site, version: str) -> Non
 @BOTH
 async def test_a_full_cluster_is_told_as_such(site: Site, version: str) -> None:
     prism = await site.verbs(version)
-    huge = dataclasses.replace(await new_vm(prism), memory_bytes=64 << 40)
+    huge = dataclasses.replace(await new_vm(prism), memory_bytes=2 << 40)
     task = await over(prism, await prism.create_vm(huge, str(uuid.uuid4())))
     if task.status == "succeeded":  # room is looked for when it is powered on
-        (vm,) = await prism.find_vms(name="one")
+        (vm,) = await prism.find_vms(names=["one"])
         task = await over(prism, await prism.power_on(vm))
     assert task.status == "failed"
     assert isinstance(failed_task(task.error, task.codes, "VM one"), Exhausted)
