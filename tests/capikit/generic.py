@@ -87,7 +87,9 @@ class Generic:
         self.balancers: dict[str, Balancer] = {}
         self.failure_domains: list[str] = []
         self.hold: set[str] = set()  # machines with these names don't come up
+        self.broken = False  # machines get a disk that does not boot
         self.image = "ubuntu-22.04-kube-v1.30.0"
+        self._guests: dict[str, guest.Machine] = {}
         self._hosts: dict[str, Host] = {}
         self._next = 0
 
@@ -128,24 +130,28 @@ class Generic:
         self.created.append(name)
         if control_plane and (balancer := self.balancers.get(made.cluster)) is not None:
             balancer.backends.append((made.address, 6443))
-        self.fleet.powered_on(
-            guest.Machine(
-                ext_id=uid,
-                name=name,
-                cluster="generic",
-                image=f"ubuntu-22.04-kube-{version}" if version else self.image,
-                image_type="DISK_IMAGE",
-                vcpus=2,
-                memory_bytes=4 << 30,
-                user_data=user_data,
-                meta_data=f"instance-id: {uid}\nlocal-hostname: {name}\n".encode(),
-                addresses=(made.address,),
-            )
+        image = f"ubuntu-22.04-kube-{version}" if version else self.image
+        self._guests[uid] = guest.Machine(
+            ext_id=uid,
+            name=name,
+            cluster="generic",
+            image="" if self.broken else image,
+            image_type="DISK_IMAGE",
+            vcpus=2,
+            memory_bytes=4 << 30,
+            user_data=user_data,
+            meta_data=f"instance-id: {uid}\nlocal-hostname: {name}\n".encode(),
+            addresses=(made.address,),
         )
+        self.power_on(uid)
         return made
+
+    def power_on(self, uid: str) -> None:
+        self.fleet.powered_on(self._guests[uid])
 
     def destroy(self, uid: str) -> None:
         made = self.machines.pop(uid, None)
+        self._guests.pop(uid, None)
         if made is None:
             return
         balancer = self.balancers.get(made.cluster)

@@ -37,11 +37,15 @@ def lacking(*wanted: str) -> str:
     return "nothing of upstream: Go is not on PATH and nothing was built before (see tools/upstream/README.md)"
 
 
-def definitions(*managers: str) -> list[dict[str, Any]]:
-    """The managers' own CRDs, labelled as they are released; conversion is added by whoever installs them."""
+def definitions(*managers: str, newest: bool = False) -> list[dict[str, Any]]:
+    """The managers' own CRDs, labelled as they are released; conversion is added by whoever installs them.
+
+    `newest`: of the newest release, of which no managers are built.
+    """
     found = []
+    manifests = folder() / "manifests" / ("newest" if newest else "")
     for manager in managers:
-        for path in sorted((folder() / "manifests" / manager / "crd").glob("*.yaml")):
+        for path in sorted((manifests / manager / "crd").glob("*.yaml")):
             crd = cast("dict[str, Any]", yaml.load(path.read_bytes(), yaml.CSafeLoader))
             crd["metadata"]["labels"] = {**(crd["metadata"].get("labels") or {}), **_LABELS[manager]}
             found.append(crd)
