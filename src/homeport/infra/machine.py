@@ -24,6 +24,7 @@ M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound=Session)
 
 SECRET = Resource("", "v1", "Secret", "secrets")
+_MISSING_SECONDS = 30.0
 
 
 class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
@@ -34,6 +35,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._infra = manager.informers.get(provider.machine_kind).cache
+        self._missed: dict[Key, float] = {}  # since when a machine that ran is not found
 
     # -- one loop ----------------------------------------------------------------------------------------------
 
@@ -41,6 +43,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         infra = self._infra.get(key)
         if infra is None:
             self._went_well(key)
+            self._missed.pop(key, None)
             return None
         machine = self._owner(infra)
         cluster, scope = self._cluster(infra, machine), Scope(infra)
@@ -76,6 +79,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         instance = await self._provider.machine_driver.observe(made)
         if instance is None and is_provisioned(scope.object):
             return self._vanished(scope)
+        self._missed.pop(scope.key, None)
         if instance is None:
             made.user_data, made.format = await self._user_data(machine)
             if made.control_plane and self._provider.vip_interface:
@@ -116,7 +120,13 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return with_virtual_address(made.user_data, address, made.machine.spec.version)
 
     def _vanished(self, scope: Scope[M]) -> Wait:
-        """Never made anew in silence: whoever owns the Machine decides about a replacement."""
+        """Never made anew in silence: whoever owns the Machine decides about a replacement.
+
+        Vendors answer from copies that lag behind, at times: it takes a second look to believe it.
+        """
+        now = self.clock.monotonic()
+        if now - self._missed.setdefault(scope.key, now) < _MISSING_SECONDS:
+            return Wait("InstanceNotFound", "the machine was not found: looking again to be sure", _MISSING_SECONDS)
         status: Any = getattr(scope.object, "status", None)
         spec: Any = getattr(scope.object, "spec", None)
         message = f"machine {spec.provider_id} is gone from the infrastructure; delete the Machine to have it replaced"

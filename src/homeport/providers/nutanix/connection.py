@@ -42,6 +42,7 @@ class PrismSession:
     prism: Prism
     lookup: Lookup
     tasks: Poller
+    clock: Clock
 
     async def close(self) -> None:
         await self.tasks.close()
@@ -106,7 +107,7 @@ class Connector:
         except BaseException:
             await client.close()
             raise
-        return PrismSession(prism, Lookup(prism, self._clock), Poller(prism, self._clock))
+        return PrismSession(prism, Lookup(prism, self._clock), Poller(prism, self._clock), self._clock)
 
     async def _target(self, infra: NutanixCluster) -> Target:
         central = infra.spec.prism_central

@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 PREFIX = "nutanix://"
 # How often a creation was given up: part of the request id, for a failed request is answered with its failure for ever.
 ATTEMPT = "nutanix.homeport.dev/create-attempt"
+_ABSENT_SECONDS = 30.0
 _TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
 _ADDRESS_SECONDS, _ADDRESS_SLOWEST = 2.0, 15.0
 
@@ -34,6 +35,7 @@ class MachineDriver:
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
         self._looks: dict[str, int] = {}  # for an address, in vain
+        self._absent: dict[str, float] = {}  # since when it is missing while being deleted
 
     # -- what is under way -------------------------------------------------------------------------------------
 
@@ -50,6 +52,7 @@ class MachineDriver:
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)
         self._looks.pop(uid, None)
+        self._absent.pop(uid, None)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -179,12 +182,14 @@ class MachineDriver:
             self._end(scope)
             if under_way.operation == "delete" and task is not None and task.status == "failed" and instance:
                 raise failed_task(task.error, task.codes, f"VM {instance.name} ({instance.id}) could not be deleted")
+            if under_way.operation == "delete" and task is not None and task.status == "succeeded":
+                self._absent[scope.uid] = float("-inf")
             if under_way.operation == "create":
                 # It was not looked for while it was being made.
                 return Wait("Deleting", f"VM of {name}: create has ended", after=0.0, quiet=True)
         if instance is None:
-            self.forget(scope.uid)
-            return None
+            return self._confirm_absence(scope)
+        self._absent.pop(scope.uid, None)
         vm: Vm = instance.vendor
         if vm.volume_group_ids:
             return await self._detach(scope, vm)
@@ -194,6 +199,16 @@ class MachineDriver:
             return Wait("Deleting", f"VM {vm.name} is gone", after=0.0, quiet=True)
         self._begin(scope, "delete", task_id)
         return self._wait_for(scope, Task(task_id, "queued"), "Deleting", f"VM {vm.name} is being deleted")
+
+    def _confirm_absence(self, scope: Scope) -> Wait | None:
+        """A VM that we did not remove ourselves is believed to be gone at the second look: answers may be old ones."""
+        now, known = scope.session.clock.monotonic(), known_id(scope)
+        since = self._absent.setdefault(scope.uid, now)
+        if known and now - since < _ABSENT_SECONDS:
+            text = f"VM {known} is not there, though nobody here deleted it: looking again to be sure"
+            return Wait("ConfirmingAbsence", text, after=_ABSENT_SECONDS)
+        self.forget(scope.uid)
+        return None
 
     async def _detach(self, scope: Scope, vm: Vm) -> Wait:
         """All at once: each takes its time, and they don't care for each other."""
