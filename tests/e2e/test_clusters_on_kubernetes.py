@@ -42,6 +42,13 @@ def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
 
 @pytest.fixture
 async def yard(kube: RealKube) -> AsyncIterator[OutsideYard]:
+    async with outside(kube, upstream.definitions("core", "bootstrap", "controlplane", newest=True)) as made:
+        yield made
+
+
+@pytest.fixture
+async def older_yard(kube: RealKube) -> AsyncIterator[OutsideYard]:
+    """With the definitions of the release before, which know fewer fields."""
     async with outside(kube, upstream.definitions("core", "bootstrap", "controlplane")) as made:
         yield made
 
@@ -95,6 +102,13 @@ async def test_a_cluster_is_upgraded_by_one_minor_with_its_workers_following(yar
     assert await kubelet_versions(yard) == ["v1.30.0"] * 5
     assert len(yard.infra.created) == 10
     await deleted(yard, "up")
+
+
+async def test_a_cluster_comes_up_and_goes_with_the_definitions_of_the_release_before(older_yard: OutsideYard) -> None:
+    await older_yard.create("before", 1, 1)
+    await older_yard.available("before", timeout=120)
+    await older_yard.steady("before", 1, 1, "v1.30.0", timeout=120)
+    await deleted(older_yard, "before")
 
 
 async def test_controllers_begun_anew_find_the_cluster_as_it_is(yard: OutsideYard) -> None:
