@@ -15,7 +15,7 @@ from typing import Any
 
 from homeport.api.meta import Object, Unstructured
 from homeport.capi.contract import failure
-from homeport.capi.name import CONTROL_PLANE_LABEL, NEGATIVE, Reason
+from homeport.capi.name import CONTROL_PLANE_LABEL, NEGATIVE, Condition, Reason
 from homeport.capi.summary import conditions_of
 from homeport.machinery.condition import find
 from homeport.runtime.cache import deleting, key_of, labels_of
@@ -91,6 +91,9 @@ def complaint(obj: AnyObject) -> Complaint | None:
         if broken is not None:
             return Complaint(_sentence(broken.message or broken.reason), waits=False)
     conditions = conditions_of(obj)
+    going = find(conditions, Condition.DELETING) if deleting(obj) else None
+    if going is not None and going.get("status") == "True" and going.get("message"):
+        return Complaint(f"it is being deleted: {_sentence(going['message'])}", waits=False)
     wrong = [c for c in conditions if _wrong(c)]
     if not wrong:
         if deleting(obj):
