@@ -50,9 +50,10 @@ def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
         "cp_namespace": "kube-system",
         "vip_leaderelection": "true",
         "vip_leasename": "plndr-cp-lock",
-        "vip_leaseduration": "15",
-        "vip_renewdeadline": "10",
-        "vip_retryperiod": "2",
+        # As quick as kube-vip itself would have it: while nobody holds the address, nobody reaches the cluster.
+        "vip_leaseduration": "5",
+        "vip_renewdeadline": "3",
+        "vip_retryperiod": "1",
         "address": str(host),
     }
     container: dict[str, Any] = {

@@ -164,7 +164,7 @@ class Site:
         return machines
 
     async def condition(
-        self, kind: Any, name: str, type_: str, status: str, *words: str, timeout: float = 600.0
+        self, kind: Any, name: str, type_: str, status: str, *words: str, timeout: float = 90.0
     ) -> dict[str, Any]:
         """The condition, once it has this status and its reason or message has all these words."""
 

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from homeport.api.nutanix.v1beta1 import Category as WantedCategory
 from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
@@ -48,6 +48,7 @@ class _Listing(Generic[T]):
             return self.items
         if self.reading is None or self.reading.done():
             self.reading = asyncio.get_running_loop().create_task(self._refresh())
+            self.reading.add_done_callback(_noticed)  # whoever asked may be gone by then
         return await asyncio.shield(self.reading)
 
     async def _refresh(self) -> Sequence[T]:
@@ -197,6 +198,11 @@ class Lookup:
                 )
         names = _near(wanted.name or wanted.uuid or "", (each.name for each in items))
         raise Missing(f"{field}: {what} {wanted} not found on Prism Central {self._prism.address}{names}")
+
+
+def _noticed(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 def image_pattern(wanted: ImageLookup, version: str) -> re.Pattern[str]:

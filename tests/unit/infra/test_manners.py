@@ -1,0 +1,150 @@
+"""Endpoints, sweeps, errors and virtual addresses: the parts of a provider that need no vendor."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from homeport.infra.endpoint import Endpoint
+from homeport.infra.error import Denied, Missing, ProviderError, Throttled, Unreachable, delay_of, policy_of
+from homeport.infra.protocol import Owned
+from homeport.infra.sweep import PATIENCE_SECONDS, Sweep
+from homeport.infra.vip import VirtualAddress, with_virtual_address
+from homeport.runtime.clock import LoopClock
+from homeport.runtime.testing import virtual
+
+ADDRESS = VirtualAddress("10.0.0.100", 6443, "ens3")
+
+
+async def _fail(endpoint: Endpoint, error: ProviderError) -> None:
+    with pytest.raises(type(error)):
+        async with endpoint.turn():
+            raise error
+
+
+@virtual
+async def test_a_burst_passes_and_what_is_more_waits_for_its_turn() -> None:
+    clock = LoopClock()
+    endpoint = Endpoint("e", clock, per_second=10, burst=5)
+    for _ in range(5):
+        async with endpoint.turn():
+            pass
+    assert clock.monotonic() == 0
+    for _ in range(10):
+        async with endpoint.turn():
+            pass
+    assert 1.0 <= clock.monotonic() < 1.1
+
+
+@virtual
+async def test_an_endpoint_that_is_down_is_asked_by_one_and_less_and_less_often() -> None:
+    import asyncio
+
+    clock = LoopClock()
+    endpoint = Endpoint("e", clock, patience=3, rest=2.0, longest=60.0)
+    for _ in range(3):
+        await _fail(endpoint, Unreachable("it is down"))
+    assert endpoint.open
+    with pytest.raises(Unreachable, match="it is down"):
+        async with endpoint.turn():
+            raise AssertionError("nobody gets through")
+    await asyncio.sleep(2.1)
+    assert not endpoint.open
+    await _fail(endpoint, Unreachable("still down"))
+    await asyncio.sleep(2.1)
+    assert endpoint.open
+    await asyncio.sleep(2.1)
+    async with endpoint.turn():
+        pass
+    assert not endpoint.open
+
+
+@virtual
+async def test_a_refusal_is_an_answer_and_being_throttled_makes_everybody_wait() -> None:
+    clock = LoopClock()
+    endpoint = Endpoint("e", clock, patience=1)
+    await _fail(endpoint, Denied("no"))
+    assert not endpoint.open
+    await _fail(endpoint, Throttled("slow", after=7))
+    async with endpoint.turn():
+        pass
+    assert clock.monotonic() >= 7
+
+
+def test_what_fails_again_and_again_is_tried_less_and_less_often() -> None:
+    error = Unreachable("x")
+    delays = [delay_of(error, count) for count in range(1, 12)]
+    assert delays == sorted(delays)
+    assert delays[0] == 2.0
+    assert delays[-1] == 120.0
+    assert delay_of(Throttled("x", after=30), 5) == 30
+    assert policy_of(Missing("x")).reason == "NotFound"
+    assert policy_of(ProviderError("x")).reason == "ProviderError"
+
+
+def test_an_orphan_is_ripe_when_it_was_seen_twice_a_while_apart() -> None:
+    sweep, mine = Sweep(), Owned("id-1", "lost", "gone", "cluster")
+
+    def plan(now: float) -> tuple[list[Owned], list[Owned]]:
+        return sweep.plan([mine], "cluster", frozenset(), frozenset(), now)
+
+    assert plan(0.0) == ([mine], [])
+    assert plan(PATIENCE_SECONDS - 1) == ([mine], [])
+    assert plan(PATIENCE_SECONDS) == ([mine], [mine])
+    assert sweep.news([mine]) == [mine]
+    assert sweep.news([mine]) == []
+
+
+@pytest.mark.parametrize(
+    ("owned", "cluster", "uids", "ids"),
+    [
+        (Owned("id-1", "a", "known", "cluster"), "cluster", {"known"}, set()),
+        (Owned("id-1", "a", "moved", "cluster"), "cluster", set(), {"id-1"}),
+        (Owned("id-1", "a", "gone", "another"), "cluster", set(), set()),
+        (Owned("id-1", "a", ""), "cluster", set(), set()),
+    ],
+)
+def test_what_somebody_knows_is_no_orphan(owned: Owned, cluster: str, uids: set[str], ids: set[str]) -> None:
+    assert Sweep().plan([owned], cluster, frozenset(uids), frozenset(ids), 0.0) == ([], [])
+
+
+def test_an_orphan_that_was_found_again_starts_anew() -> None:
+    sweep, mine = Sweep(), Owned("id-1", "lost", "gone", "cluster")
+    sweep.plan([mine], "cluster", frozenset(), frozenset(), 0.0)
+    sweep.plan([], "cluster", frozenset(), frozenset(), 300.0)
+    assert sweep.plan([mine], "cluster", frozenset(), frozenset(), PATIENCE_SECONDS + 1) == ([mine], [])
+
+
+INIT = b"""## template: jinja
+#cloud-config
+write_files:
+-   path: /run/kubeadm/kubeadm.yaml
+    content: |
+      hello
+runcmd:
+- kubeadm init --config /run/kubeadm/kubeadm.yaml
+"""
+
+
+@pytest.mark.parametrize(("version", "file"), [("v1.28.0", "admin.conf"), ("v1.30.0", "super-admin.conf")])
+def test_the_virtual_address_is_added_beside_the_files_that_there_are(version: str, file: str) -> None:
+    made = with_virtual_address(INIT, ADDRESS, version)
+    files = yaml.safe_load(made)["write_files"]
+    assert [each["path"] for each in files] == ["/etc/kubernetes/manifests/kube-vip.yaml", "/run/kubeadm/kubeadm.yaml"]
+    pod = yaml.safe_load(files[0]["content"])
+    env = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
+    assert (env["address"], env["vip_interface"], env["port"]) == ("10.0.0.100", "ens3", "6443")
+    assert pod["spec"]["volumes"][0]["hostPath"]["path"] == f"/etc/kubernetes/{file}"
+    assert made.startswith(b"## template: jinja\n#cloud-config\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "host"),
+    [
+        (INIT.replace(b"hello", b"kube-vip"), "10.0.0.100"),
+        (b'{"ignition": {}}', "10.0.0.100"),
+        (INIT, "api.example.com"),
+    ],
+)
+def test_a_virtual_address_is_not_forced_on_anybody(data: bytes, host: str) -> None:
+    assert with_virtual_address(data, VirtualAddress(host, 6443, "ens3"), "v1.30.0") == data
