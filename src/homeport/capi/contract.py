@@ -264,9 +264,9 @@ class infra_machine:  # noqa: N801
 
     @staticmethod
     def failure_domain(obj: Mapping[str, Any], contract: Contract) -> str:
-        """Where it runs. Providers that follow the new contract may still say it the old way."""
-        wanted = _text(obj, "spec", "failureDomain")
-        return wanted if contract == "v1beta1" else _text(obj, "status", "failureDomain") or wanted
+        """Where it runs. Providers say it the old way or the new one, whatever contract they follow."""
+        said, wanted = _text(obj, "status", "failureDomain"), _text(obj, "spec", "failureDomain")
+        return (wanted or said) if contract == "v1beta1" else (said or wanted)
 
     @staticmethod
     def addresses(obj: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -294,6 +294,7 @@ class Remotes:
         link.failures = 0
         link.why = ""
         link.last_probe = self._clock.now()
+        link.remote.nudge()
         self._count_silence(link)
 
     def _count_silence(self, link: _Link) -> None:

@@ -138,6 +138,12 @@ class Remote:
             informer.use(client)
             self._start(informer)
 
+    def nudge(self) -> None:
+        """It answers: what could not be followed is asked for again at once."""
+        for informer in self._informers.values():
+            if informer.error:
+                informer.nudge()
+
     async def stop(self) -> None:
         for task in self._running:
             task.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
@@ -61,6 +62,7 @@ class Informer(Generic[T]):
         self.restarts = 0  # times the past was gone and everything had to be listed anew
         self.error = ""  # why it does not follow at the moment
         self._handlers: list[Handler] = []
+        self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
         self._revision = ""  # where to resume; "" is a fresh start
@@ -104,7 +106,17 @@ class Informer(Generic[T]):
             if problem is not None:
                 delay = max(delay, float(getattr(problem, "retry_after", 0)))
                 self._report(problem, delay)
-            await asyncio.sleep(delay)
+            await self._pause(delay)
+
+    def nudge(self) -> None:
+        """The server is known to answer again: whoever waits to ask it need not wait any longer."""
+        self._hurry.set()
+
+    async def _pause(self, seconds: float) -> None:
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
 
     async def _attempt(self) -> Exception | None:
         try:

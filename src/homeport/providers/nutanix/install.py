@@ -99,7 +99,7 @@ class _Plans:
             if each.spec.cluster_name == cluster and machine.infrastructure_ref is not None:
                 count = 1 if each.spec.replicas is None else each.spec.replicas
                 name = f"MachineDeployment {each.metadata.name}"
-                yield self._of_template(namespace, machine.infrastructure_ref, name, count)
+                yield self._of_template(namespace, machine.infrastructure_ref, name, count, machine.version)
 
     def _of_plane(self, namespace: str, name: str) -> Wanted:
         plane = self._planes.get(Key(namespace, name))
@@ -108,16 +108,18 @@ class _Plans:
         format_ = plane.spec.kubeadm_config_spec.format or "cloud-config"
         ref = plane.spec.machine_template.spec.infrastructure_ref
         count = 1 if plane.spec.replicas is None else plane.spec.replicas
-        return self._of_template(namespace, ref, f"KubeadmControlPlane {name}", count, format_)
+        return self._of_template(namespace, ref, f"KubeadmControlPlane {name}", count, plane.spec.version, format_)
 
-    def _of_template(self, namespace: str, ref: Any, owner: str, count: int, format_: str = "cloud-config") -> Wanted:
+    def _of_template(
+        self, namespace: str, ref: Any, owner: str, count: int, version: str, format_: str = "cloud-config"
+    ) -> Wanted:
         if ref is None or ref.kind != "NutanixMachineTemplate":
             kind = ref.kind if ref is not None else "nothing"
             return Wanted(owner, missing=f"{owner}: its infrastructureRef names {kind}, not a NutanixMachineTemplate")
         template = self._templates.get(Key(namespace, ref.name))
         if template is None:
             return Wanted(owner, missing=f"{owner}: NutanixMachineTemplate {ref.name} does not exist yet")
-        return Wanted(owner, count, template, format_)
+        return Wanted(owner, count, template, format_, version)
 
     # -- whom a change concerns --------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class Wanted:
     count: int = 0
     template: NutanixMachineTemplate | None = None
     format: str = "cloud-config"
+    version: str = ""  # of Kubernetes
     missing: str = ""
 
 
@@ -94,7 +95,11 @@ class Preflight:
                 field = f"spec.template.spec.subnet[{number}]"
                 checks.append((await _tried(lookup.subnet(each, element, field), where))[1])
         if spec.image is not None:
-            checks.append(await self._check_image(scope, spec.image, where, wanted))
+            found = lookup.image(spec.image, "spec.template.spec.image")
+            checks.append(await self._check_image(found, "image", where, wanted))
+        elif spec.image_lookup is not None:
+            found = lookup.newest_image(spec.image_lookup, wanted.version)
+            checks.append(await self._check_image(found, "imageLookup", where, wanted))
         if spec.project is not None:
             checks.append((await _tried(lookup.project(spec.project, "spec.template.spec.project"), where))[1])
         for number, category in enumerate(spec.additional_categories):
@@ -102,12 +107,14 @@ class Preflight:
             checks.append((await _tried(lookup.category(category, field), where))[1])
         return checks
 
-    async def _check_image(self, scope: Scope, identifier: Identifier, where: str, wanted: Wanted) -> Check:
-        image, check = await _tried(scope.session.lookup.image(identifier, "spec.template.spec.image"), where)
+    async def _check_image(self, found: Awaitable[Image], field: str, where: str, wanted: Wanted) -> Check:
+        image, check = await _tried(found, where)
         if image is None:
             return check
         wrong = image_misfit(image, wanted)
-        return Check(REFERENCES, False, wrong[0], f"{where}: spec.template.spec.image: {wrong[1]}") if wrong else check
+        return (
+            Check(REFERENCES, False, wrong[0], f"{where}: spec.template.spec.{field}: {wrong[1]}") if wrong else check
+        )
 
     # -- the control plane's address -----------------------------------------------------------------------------
 
