@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import shutil
 import subprocess
@@ -22,6 +24,7 @@ _LABELS = {
 }
 
 
+@functools.cache
 def folder() -> Path:
     asked = subprocess.run([sys.executable, str(BUILD), "--where"], capture_output=True, text=True, check=True)
     return Path(asked.stdout.strip())
@@ -46,10 +49,16 @@ def definitions(*managers: str, newest: bool = False) -> list[dict[str, Any]]:
     manifests = folder() / "manifests" / ("newest" if newest else "")
     for manager in managers:
         for path in sorted((manifests / manager / "crd").glob("*.yaml")):
-            crd = cast("dict[str, Any]", yaml.load(path.read_bytes(), yaml.CSafeLoader))
+            crd = copy.deepcopy(_load(path))
             crd["metadata"]["labels"] = {**(crd["metadata"].get("labels") or {}), **_LABELS[manager]}
             found.append(crd)
     return found
+
+
+@functools.cache
+def _load(path: Path) -> dict[str, Any]:
+    """Some have ten thousand lines."""
+    return cast("dict[str, Any]", yaml.load(path.read_bytes(), yaml.CSafeLoader))
 
 
 def webhooks(manager: str) -> list[dict[str, Any]]:
