@@ -88,6 +88,9 @@ async def measure(count: int, control_planes: int, workers: int, database: Path 
                         if event.object.metadata.name not in ready:
                             ready.add(event.object.metadata.name)
                             room.release()
+                            if len(ready) % 100 == 0:  # a thousand take minutes: show that it goes on, and how fast
+                                spent = f"{time.monotonic() - started:.0f} s, {cpu_seconds() - cpu_before:.0f} s CPU"
+                                print(f"  {len(ready)} up after {spent}, {resident_mib():.0f} MiB", file=sys.stderr)
                         if len(ready) == count:
                             return
 

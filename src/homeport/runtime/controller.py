@@ -15,10 +15,10 @@ from typing import Any
 
 import structlog
 
-from homeport.api.meta import Resource, Unstructured
+from homeport.api.meta import ObjectMeta, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
-from homeport.runtime.cache import key_of
+from homeport.runtime.cache import key_of, version_of
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.informer import Informer, Informers
 from homeport.runtime.lease import LeaseLost
@@ -64,7 +64,10 @@ class Controller:
         backoff: Backoff | None = None,
         shard_key: Callable[[Key], str] | None = None,
         clock: Clock | None = None,
+        status_wakes: bool = True,
     ) -> None:
+        """`status_wakes` False: a status that the reconciler itself wrote, as the last thing of a loop, is no reason to
+        look again. For reconcilers that compute it anew from what each loop sees, and decide nothing by it."""
         self.name = name
         self.kind = kind
         self.shard_key = shard_key  # which keys of ours stay together; None: as the manager says
@@ -79,6 +82,9 @@ class Controller:
         self._resync = resync
         self._clock = clock or SystemClock()
         self._expected: dict[Key, list[Expectation]] = {}
+        self._status_wakes = status_wakes
+        self._reported: dict[Key, int] = {}  # the revision at which a key's last loop ended by writing its status
+        self._undecided: dict[Key, list[int]] = {}  # changes of statuses of keys in work: ours, or somebody else's
         self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._shared: Informers | None = None
@@ -134,6 +140,8 @@ class Controller:
         def changed(old: Any, new: Any, initial: bool) -> None:
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
+            if watch is self._watches[0] and self._is_report(old, new):
+                return
             priority = _priority(old, new, initial)
             keys = dict.fromkeys(watch.keys(new)) if new is not None else {}
             if old is not None:
@@ -142,6 +150,29 @@ class Controller:
                 self.wake(key, priority=priority)
 
         return changed
+
+    def _is_report(self, old: Any, new: Any) -> bool:
+        """Whether all that changed is the status, and we wrote that. In the middle of a loop this is left open."""
+        if self._status_wakes:
+            return False
+        key = key_of(new if new is not None else old)
+        if old is None or new is None or not _only_status(old.metadata, new.metadata):
+            self._reported.pop(key, None)
+            return False
+        if key in self._busy:
+            self._undecided.setdefault(key, []).append(version_of(new))
+            return True
+        return self._reported.get(key) == version_of(new)
+
+    def _decide(self, key: Key, writes: Writes) -> None:
+        """The loop has ended: statuses that somebody else wrote meanwhile are looked at."""
+        own = writes.final_status(_resource(self.kind), key)
+        if own:
+            self._reported[key] = own
+        else:
+            self._reported.pop(key, None)
+        if any(revision != own for revision in self._undecided.pop(key, ())):
+            self.queue.add(key)
 
     # -- working -----------------------------------------------------------------------------------------------
 
@@ -233,6 +264,8 @@ class Controller:
             return self._finish(key, wait)
         finally:
             untrack(token)
+            if not self._status_wakes:
+                self._decide(key, writes)
             if writes.made and self._gate is not None:
                 expected = self._gate.expect(writes)
                 if expected:
@@ -303,6 +336,18 @@ def _priority(old: Any, new: Any, initial: bool) -> Priority:
     if old is None or new is None or _generation(old) != _generation(new):
         return Priority.USER
     return Priority.NORMAL
+
+
+def _only_status(old: ObjectMeta, new: ObjectMeta) -> bool:
+    return (
+        old.generation == new.generation
+        and old.uid == new.uid
+        and old.labels == new.labels
+        and old.annotations == new.annotations
+        and old.finalizers == new.finalizers
+        and old.owner_references == new.owner_references
+        and old.deletion_timestamp == new.deletion_timestamp
+    )
 
 
 def _generation(obj: Any) -> int:

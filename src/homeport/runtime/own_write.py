@@ -31,6 +31,7 @@ class _Written:
     uid: str
     revision: int  # 0: it was deleted, and nobody says at which revision
     object: Object | Unstructured | None = None
+    status: bool = False  # through the subresource: nothing else was touched
 
 
 @dataclass(slots=True)
@@ -39,8 +40,13 @@ class Writes:
 
     made: list[_Written] = field(default_factory=list)
 
-    def note(self, resource: Resource, obj: Object | Unstructured) -> None:
-        self.made.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj))
+    def note(self, resource: Resource, obj: Object | Unstructured, *, status: bool = False) -> None:
+        self.made.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
+
+    def final_status(self, resource: Resource, key: Key) -> int:
+        """The revision at which the status of that object was written, if that was the last write of all; else 0."""
+        last = self.made[-1] if self.made else None
+        return last.revision if last and last.status and (last.resource, last.key) == (resource, key) else 0
 
     def note_deleted(self, resource: Resource, key: Key, uid: str) -> None:
         self.made.append(_Written(resource, key, uid, 0))
@@ -86,10 +92,10 @@ class OwnWrites:
             self._fence()
             raise LeaseLost("the lease ran out while a write was under way") from None
 
-    def _note(self, kind: Any, obj: Any, options: Write) -> Any:
+    def _note(self, kind: Any, obj: Any, options: Write, *, status: bool = False) -> Any:
         writes = _current.get()
         if writes is not None and not options.dry_run and _is_object(obj):
-            writes.note(_resource(kind), obj)
+            writes.note(_resource(kind), obj, status=status)
         return obj
 
     async def create(
@@ -116,7 +122,7 @@ class OwnWrites:
         self, kind: Any, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
         made = await self._fenced(lambda: self._inner.patch(kind, key, patch, options, subresource=subresource))
-        return made if subresource == "scale" else self._note(kind, made, options)
+        return made if subresource == "scale" else self._note(kind, made, options, status=subresource == "status")
 
     async def apply(
         self, obj: Any, options: Write, *, kind: Resource | None = None, force: bool = False, subresource: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from runtime_sample import WIDGETS, Sizes, Widget, widget
 
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch
@@ -142,3 +143,58 @@ async def test_what_nobody_needs_is_taken_off_before_it_is_kept() -> None:
             await informer.cache.news(revision=int(changed.resource_version))
         assert [("data" in obj) for obj in informer.cache] == [False]  # type: ignore[operator]
         running.cancel()
+
+
+@virtual
+async def test_a_status_of_our_own_is_no_reason_to_look_again_but_one_of_others_is() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        sizes = Sizes(p)
+        p.manager.add(Controller("sizes", Widget, sizes, clock=p.clock, status_wakes=False))
+        await p.start()
+        await p.have(widget("a", size=1))
+        await p.until(Widget, Key("default", "a"), lambda w: w.status.size == 1)
+        await p.settle()
+        assert len(sizes.seen) == 1
+        await p.client.patch(Widget, Key("default", "a"), MergePatch({"status": {"size": 7}}), subresource="status")
+        await p.until(Widget, Key("default", "a"), lambda w: w.status.size == 1)
+        await p.settle()
+        assert len(sizes.seen) == 2
+
+
+@virtual
+async def test_a_status_that_others_write_while_we_work_is_looked_at() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        key = Key("default", "a")
+
+        class Disturbed(Sizes):
+            async def reconcile(self, key: Key) -> Wait | None:
+                wait = await super().reconcile(key)
+                if len(self.seen) == 1:  # after our own write, before the loop has ended
+                    patch = MergePatch({"status": {"size": 7}})
+                    await p.client.patch(Widget, key, patch, subresource="status")
+                    await asyncio.sleep(1.0)
+                return wait
+
+        sizes = Disturbed(p)
+        p.manager.add(Controller("sizes", Widget, sizes, clock=p.clock, status_wakes=False))
+        await p.start()
+        await p.have(widget("a", size=1))
+        await p.settle()
+        await asyncio.sleep(2.0)
+        assert (await p.client.get(Widget, key)).status.size == 1
+        assert len(sizes.seen) == 2
+
+
+@virtual
+async def test_labels_and_specs_that_change_beside_our_status_are_looked_at() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        sizes = Sizes(p)
+        p.manager.add(Controller("sizes", Widget, sizes, clock=p.clock, status_wakes=False))
+        await p.start()
+        await p.have(widget("a", size=1))
+        await p.settle()
+        for patch in ({"metadata": {"labels": {"a": "b"}}}, {"spec": {"size": 2}}):
+            await p.client.patch(Widget, Key("default", "a"), MergePatch(patch))
+            await p.settle()
+        assert len(sizes.seen) == 3
+        assert (await p.client.get(Widget, Key("default", "a"))).status.size == 2

@@ -19,7 +19,7 @@ from homeport.runtime.manager import Manager
 
 def install(manager: Manager, capi: Capi, *, topology_hooks: bool = False, workers: int = 16) -> Controller:
     reconciler = ClusterReconciler(capi, topology_hooks=topology_hooks)
-    controller = Controller("cluster", Cluster, reconciler, workers=workers, clock=manager.clock)
+    controller = Controller("cluster", Cluster, reconciler, workers=workers, clock=manager.clock, status_wakes=False)
     reconciler.controller = controller
     reconciler.pace = pace.SECONDS
     for kind in (Machine, MachineSet, MachineDeployment, MachinePool):

@@ -24,7 +24,7 @@ _TOGETHER_SECONDS = 0.5  # Pods leave a Node in flocks: one look for all of them
 
 def install(manager: Manager, capi: Capi, *, also: Propagation | None = None, workers: int = 16) -> Controller:
     reconciler = MachineReconciler(capi, also=also)
-    controller = Controller("machine", Machine, reconciler, workers=workers, clock=manager.clock)
+    controller = Controller("machine", Machine, reconciler, workers=workers, clock=manager.clock, status_wakes=False)
     reconciler.controller = controller
     reconciler.pace = pace.SECONDS
     machines = manager.informers.get(Machine).cache
