@@ -77,7 +77,12 @@ class Body:
             raise Unavailable(f"{self._what}: the connection was lost: {reason_of(error)}") from error
 
     def close(self) -> None:
+        connection = self._response.connection
+        transport = None if connection is None else connection.transport
         self._response.close()
+        # A stream that is cut off has nothing to say goodbye about, and nobody may be left to wait for the answer.
+        if transport is not None:
+            transport.abort()
 
 
 class HttpTransport:
