@@ -220,7 +220,8 @@ def test_missing_permissions_are_named(config, start, tmp_path):
     replica = start(changed(config, tmp_path / "nobody", as_nobody), "--namespace", "default")
     assert replica.wait() == 1
     assert "user 'nobody' lacks permissions that the controllers need:" in replica.text
-    assert "  get, create, update leases.coordination.k8s.io in namespace default\n" in replica.text
+    assert "  create leases.coordination.k8s.io in namespace default\n" in replica.text
+    assert "  get, update leases.coordination.k8s.io homeport in namespace default\n" in replica.text
     assert "  list, watch configmaps\n" in replica.text
     assert "  create, patch events" in replica.text
 

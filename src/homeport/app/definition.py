@@ -12,6 +12,7 @@ import structlog
 
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
+from homeport.client.rest import RestClient
 from homeport.runtime.definition import CRD, WAIT_SECONDS, established
 
 log = structlog.get_logger(__name__)
@@ -88,3 +89,25 @@ def _why(found: Mapping[str, Any]) -> str:
     conditions = (found.get("status") or {}).get("conditions") or ()
     told = [f"{each['type']} {each.get('message', '')}" for each in conditions if each.get("status") != "True"]
     return "; ".join(told) or "the server says nothing about it"
+
+
+async def undefined(client: RestClient, bodies: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of definitions that this cluster does not serve, found out in the way that is open to everybody."""
+    served: dict[str, set[str]] = {}
+    absent = []
+    for body in bodies:
+        spec = body["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["storage"])
+        path = f"/apis/{spec['group']}/{version}"
+        if path not in served:
+            served[path] = await _resources(client, path)
+        if spec["names"]["plural"] not in served[path]:
+            absent.append(str(body["metadata"]["name"]))
+    return absent
+
+
+async def _resources(client: RestClient, path: str) -> set[str]:
+    answer = await client.raw("GET", path)
+    if answer.status != 200:
+        return set()
+    return {str(each.get("name", "")) for each in orjson.loads(answer.body).get("resources") or ()}

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from homeport.api.meta import Resource
+from homeport.app.definition import undefined
 from homeport.app.describe import cached, describe
 from homeport.app.description import Description
 from homeport.app.environment import Environment
@@ -61,7 +62,7 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
     config = connection(cluster)
     stopping = stop_event()
     platform = platform or Platform()
-    if not platform.controllers:
+    if not (platform.controllers or platform.defined):
         show.say("no controllers are registered: nothing to do but to hold the Lease (see --plugin)")
     async with HttpClient(config) as client:
         replica = Replica(client, cluster, config.namespace, show, platform)
@@ -93,6 +94,7 @@ class Replica:
         serving = await self._serve_health()
         try:
             await self._connect()
+            await self._choose()
             await self._check()
             self._unready = ""
             self._show.ready(self._client.config.server)
@@ -100,6 +102,18 @@ class Replica:
         finally:
             if serving is not None:
                 await serving.close()
+
+    async def _choose(self) -> None:
+        """Kinds that the cluster does not serve can't be followed, and would keep everything else from starting."""
+        if not self._platform.defined:
+            return
+        absent = await undefined(self._client, self._platform.define())
+        if absent:
+            self._platform = self._platform.undefined()
+            self._show.say(
+                f"clusters are not managed here: {len(absent)} definitions are missing ({', '.join(absent[:2])}, ...); "
+                "install config/crds with 'kubectl apply --server-side -f' and start again"
+            )
 
     async def _work(self) -> None:
         following = asyncio.create_task(self._show.follow(self.describe))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.app.environment import Environment
@@ -35,11 +35,16 @@ class Platform:
     controllers: tuple[Install, ...] = ()
     hooks: tuple[Register, ...] = ()
     definitions: tuple[Definitions, ...] = ()
+    defined: tuple[Install, ...] = ()  # controllers that can do nothing before all definitions are installed
 
     def manage(self, manager: Manager, environment: Environment) -> Manager:
-        for install in self.controllers:
+        for install in (*self.defined, *self.controllers):
             install(manager, environment)
         return manager
+
+    def undefined(self) -> Platform:
+        """What runs on a cluster that lacks the definitions."""
+        return replace(self, defined=())
 
     def register(self, environment: Environment) -> Hooks:
         hooks = Hooks()
@@ -80,7 +85,8 @@ def chosen(plugins: Iterable[str]) -> Platform:
     from homeport.app import clusterapi  # late: parts of it run platforms of their own
 
     return Platform(
-        (clusterapi.install, *CONTROLLERS, *(load(name) for name in plugins)),
+        (*CONTROLLERS, *(load(name) for name in plugins)),
         (clusterapi.register, *HOOKS),
         (clusterapi.definitions, *DEFINITIONS),
+        (clusterapi.install,),
     )

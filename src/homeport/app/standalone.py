@@ -151,7 +151,7 @@ class Plane:
         supervisor.add("certificates", lambda: _renew_certificates(server, settings))
         supervisor.add("cluster roles", server.aggregator.run)
         supervisor.add_manager("loops", loops)
-        if self._platform.controllers:
+        if self._platform.controllers or self._platform.defined:
             # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
             supervisor.add_manager("controllers", controllers)
         if self._simulation is not None:
