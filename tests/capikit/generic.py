@@ -178,6 +178,8 @@ class ClusterReconciler:
             return None
         if not owner:
             return Wait("WaitingForOwner", "no Cluster owns this yet")
+        if f"{_CAPI}/managed-by" in (obj.metadata.get("annotations") or {}):
+            return None  # somebody else keeps its status
         endpoint = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
         port = int(endpoint.get("port") or 6443)
         address = self._generic.hold_endpoint(key.namespace, owner, endpoint.get("host", ""), port)
@@ -225,13 +227,25 @@ class MachineReconciler:
         if not secret_name:
             return Wait("WaitingForBootstrapData", f"Machine {owner.name} has no bootstrap data yet")
         if key.name in self._generic.hold:
-            return Wait("Held", "this machine does not come up")
+            return await self._refuse(key, obj)
         if FINALIZER not in obj.metadata.get("finalizers", ()):
             finalizers = [*obj.metadata.get("finalizers", ()), FINALIZER]
             body = {"metadata": {"finalizers": finalizers, "resourceVersion": obj.resource_version}}
             obj = await self._client.patch(MACHINE, key, MergePatch(body), _WRITE)
         await self._converge(key, obj, owner, secret_name)
         return None
+
+    async def _refuse(self, key: Key, obj: Unstructured) -> Wait:
+        """As a provider says what it can't do: in the layout of its contract."""
+        text = f"VM {key.name}: the quota of the project is used up"
+        said = {"type": "Ready", "status": "False", "reason": "QuotaExceeded", "message": text}
+        said["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        status: dict[str, Any] = {"conditions": [said]}
+        if self._generic.contract == "v1beta1":
+            status = {"ready": False, "conditions": [{**said, "severity": "Error"}]}
+        if (obj.get("status") or {}) != status:
+            await self._client.patch(MACHINE, key, MergePatch({"status": status}), _WRITE, subresource="status")
+        return Wait("QuotaExceeded", text)
 
     async def _converge(self, key: Key, obj: Unstructured, owner: Unstructured, secret_name: str) -> None:
         made = self._generic.machines.get(obj.uid)

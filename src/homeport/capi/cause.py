@@ -106,8 +106,10 @@ def complaint(obj: AnyObject) -> Complaint | None:
         firm = [c for c in candidates if c.get("message") and not _waits(c)]
         if firm:
             return Complaint(_sentence(firm[0]["message"]), waits=False)
-    said = next((c for c in [*detailed, leading] if c is not None and c.get("message")), None)
-    chosen = said or leading or wrong[0]
+    said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
+    # What is known to be wrong says more than what is not known.
+    certain = next((c for c in said if c.get("status") == "False"), None)
+    chosen = certain or (said[0] if said else leading or wrong[0])
     return Complaint(_sentence(chosen.get("message") or _spoken(chosen)), waits=True)
 
 

@@ -22,7 +22,8 @@ def reason_of(error: BaseException) -> str:
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
         return os.strerror(inner.errno).lower()
-    return str(error) or type(error).__name__
+    # What the error says for itself shows an object's address in memory: another text with every attempt.
+    return str(inner) or type(inner).__name__
 
 
 def tls_reason(error: aiohttp.ClientSSLError) -> str:

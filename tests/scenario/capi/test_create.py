@@ -79,31 +79,6 @@ def test_the_workload_cluster_has_the_nodes_that_the_machines_name() -> None:
     run()
 
 
-def test_a_cluster_that_waits_says_what_for_and_on_which_object() -> None:
-    @virtual
-    async def run() -> None:
-        async with yard() as y:
-            y.infra.hold = _Everything()
-            await y.create("one", 1, 0)
-            cluster = await y.until(
-                Cluster,
-                "one",
-                lambda c: any(
-                    "does not come up" in str(x.get("message")) or "GenericMachine" in str(x.get("message"))
-                    for x in c.status.conditions
-                ),
-            )
-            texts = " ".join(str(each.get("message", "")) for each in cluster.status.conditions)
-            assert "one-cp-" in texts
-
-    run()
-
-
-class _Everything(set):  # type: ignore[type-arg]
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 def test_two_clusters_do_not_meet() -> None:
     @virtual
     async def run() -> None:

@@ -10,7 +10,7 @@ from homeport.capi.conversion.codec import (
     parse_seconds,
     render_duration,
 )
-from homeport.capi.conversion.part import FAILURE, deletion, status
+from homeport.capi.conversion.part import FAILURE, counters, deletion, status
 from homeport.capi.conversion.rule import ABSENT, At, Each, Json, Move, Own, Rule, find, put, take
 
 _CONTROL_PLANE_TIMEOUT = "clusterConfiguration.apiServer.timeoutForControlPlane"
@@ -103,6 +103,7 @@ _CONTROL_PLANE_SPEC: list[Rule] = [
 KUBEADM_CONTROL_PLANE: list[Rule] = [
     At("spec", _CONTROL_PLANE_SPEC),
     Own(_unready, _compute_ready),
+    counters("readyReplicas", "updatedReplicas", "unavailableReplicas"),
     *status(
         retired=(*FAILURE, "readyReplicas", "updatedReplicas", "unavailableReplicas"),
         promoted=("readyReplicas", "availableReplicas", "upToDateReplicas"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.capi.conversion.codec import NODE_REF, PHASE
-from homeport.capi.conversion.part import FAILURE, MACHINE_SPEC, health_check, rollout, status
+from homeport.capi.conversion.part import FAILURE, MACHINE_SPEC, counters, health_check, rollout, status
 from homeport.capi.conversion.rule import At, Move, Rule
 
 _COUNTERS = ("readyReplicas", "availableReplicas")
@@ -30,6 +30,7 @@ MACHINE_SET: list[Rule] = [
     *_TEMPLATE,
     _NAMING,
     Move("spec.deletePolicy", "spec.deletion.order"),
+    counters(*_COUNTERS, "fullyLabeledReplicas"),
     *status(retired=(*FAILURE, *_COUNTERS, "fullyLabeledReplicas"), promoted=_PROMOTED),
 ]
 
@@ -37,11 +38,13 @@ MACHINE_DEPLOYMENT: list[Rule] = [
     *_TEMPLATE,
     _NAMING,
     At("spec", [*rollout("remediation.maxInFlight"), Move("rolloutAfter", "rollout.after")]),
+    counters(*_COUNTERS, "updatedReplicas", "unavailableReplicas"),
     *status(retired=(*_COUNTERS, "updatedReplicas", "unavailableReplicas"), promoted=_PROMOTED),
 ]
 
 MACHINE_POOL: list[Rule] = [
     *_TEMPLATE,
+    counters(*_COUNTERS, "unavailableReplicas"),
     *status(retired=(*FAILURE, *_COUNTERS, "unavailableReplicas"), promoted=_PROMOTED),
     *_INITIALIZATION,
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from homeport.capi.conversion.codec import CONTRACT_REF, DURATION, TEMPLATE_REF, TIMEOUTS
-from homeport.capi.conversion.rule import Move, Rule
+from typing import Any
+
+from homeport.capi.conversion.codec import CONTRACT_REF, DURATION, TEMPLATE_REF, TIMEOUTS, Context
+from homeport.capi.conversion.rule import Move, Own, Rule, find, put
 
 FAILURE = ("failureReason", "failureMessage")
 
@@ -13,6 +15,35 @@ def status(*, retired: tuple[str, ...] = (), promoted: tuple[str, ...] = ()) -> 
     old = [Move(f"status.{name}", f"status.deprecated.v1beta1.{name}") for name in ("conditions", *retired)]
     new = [Move(f"status.v1beta2.{name}", f"status.{name}") for name in ("conditions", *promoted)]
     return [*old, *new]
+
+
+def counters(*names: str) -> Rule:
+    """Counters of the old kind, for clients that go by them, where nobody wrote any. Before `status` in a list."""
+
+    def keep(_: dict[str, Any], __: Context) -> None:
+        return
+
+    def derive(obj: dict[str, Any], _: Context) -> None:
+        for name in names:
+            value = _derived(obj, name)
+            if value and not isinstance(find(obj, f"status.{name}"), int):
+                put(obj, f"status.{name}", value)
+
+    return Own(keep, derive)
+
+
+def _derived(obj: dict[str, Any], name: str) -> int | None:
+    """From the new ones, which on the way down stand under `v1beta2` already."""
+    replicas = find(obj, "status.replicas")
+    if name == "fullyLabeledReplicas":
+        return replicas if isinstance(replicas, int) else None
+    source = {"updatedReplicas": "upToDateReplicas", "unavailableReplicas": "availableReplicas"}.get(name, name)
+    value = find(obj, f"status.v1beta2.{source}")
+    if not isinstance(value, int):
+        return None
+    if name != "unavailableReplicas":
+        return value
+    return max(0, replicas - value) if isinstance(replicas, int) else None
 
 
 def deletion(target: str = "deletion") -> list[Rule]:

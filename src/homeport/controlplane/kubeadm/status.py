@@ -73,6 +73,9 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status.ready_replicas = _count(machines, findings, Condition.READY)
     status.available_replicas = _count(machines, findings, Condition.AVAILABLE)
     status.up_to_date_replicas = _count(machines, findings, Condition.UP_TO_DATE)
+    old = status.deprecated.v1beta1
+    old.ready_replicas, old.updated_replicas = status.ready_replicas, status.up_to_date_replicas
+    old.unavailable_replicas = status.replicas - status.ready_replicas
     status.versions = versions_of(machines)
     if status.versions:
         status.version = status.versions[0].version

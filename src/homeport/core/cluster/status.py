@@ -7,7 +7,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi import contract, summary
-from homeport.capi.cause import causes
+from homeport.capi.cause import causes, described
 from homeport.capi.name import POOL_NAME_LABEL, Condition, Reason
 from homeport.capi.ownership import controller_of
 from homeport.core.cluster import replicas
@@ -266,7 +266,19 @@ def root_cause(cluster: Cluster, seen: Observed) -> str:
     for related in (seen.infrastructure, seen.control_plane):
         if related.trouble:
             return related.trouble
-    return next(iter(causes(seen.parts)), "")
+        if related.missing:
+            return f"{related} does not exist"
+    return _booting(cluster, seen) or next(iter(causes(seen.parts)), "")
+
+
+def _booting(cluster: Cluster, seen: Observed) -> str:
+    """The first machine runs, and nothing answers on it: nobody but the connection knows more."""
+    if cluster.status.initialization.control_plane_initialized or not seen.connection.why:
+        return ""
+    for machine in seen.descendants.control_plane:
+        if condition.is_true(machine.status.conditions, Condition.INFRASTRUCTURE_READY):
+            return f"{described(machine)}: it runs, but its API server can't be reached: {seen.connection.why}"
+    return ""
 
 
 def _judge(negative: set[str], *, going: bool) -> summary.Judge:

@@ -65,6 +65,10 @@ def _count(deployment: MachineDeployment, machines: Sequence[Machine], current: 
     status.ready_replicas = counts.ready
     status.available_replicas = counts.available
     status.up_to_date_replicas = sum(is_up_to_date(machine, current) for machine in machines)
+    old = status.deprecated.v1beta1
+    old.ready_replicas, old.available_replicas = counts.ready, counts.available
+    old.updated_replicas = status.up_to_date_replicas
+    old.unavailable_replicas = max(0, (deployment.spec.replicas or 0) - counts.available)
     status.versions = replica.count_versions(machines)
     status.phase = phase(deployment, counts.replicas)
 

@@ -56,6 +56,8 @@ def _count(machine_set: MachineSet, machines: Sequence[Machine]) -> None:
     status.ready_replicas = counts.ready
     status.available_replicas = counts.available
     status.up_to_date_replicas = counts.up_to_date
+    old = status.deprecated.v1beta1
+    old.ready_replicas, old.available_replicas = counts.ready, counts.available
     status.versions = replica.count_versions(machines)
 
 

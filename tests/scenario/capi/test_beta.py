@@ -1,0 +1,131 @@
+"""A user of v1beta1 creates a whole cluster and reads it back, as if there were nothing newer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capikit import generic, manifest
+from capikit.yard import yard
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.runtime.testing import virtual
+from scenario.capi.look import read
+
+CORE = "cluster.x-k8s.io"
+CONTROL_PLANE = "controlplane.cluster.x-k8s.io"
+BOOTSTRAP = "bootstrap.cluster.x-k8s.io"
+
+
+def ref(group: str, kind: str, name: str) -> dict[str, str]:
+    version = "v1" if group == generic.GROUP else "v1beta1"
+    return {"apiVersion": f"{group}/{version}", "kind": kind, "name": name}
+
+
+def whole() -> list[dict[str, Any]]:
+    registration = {
+        "nodeRegistration": {"kubeletExtraArgs": {"provider-id": "generic://{{ ds.meta_data.instance_id }}"}}
+    }
+
+    def made(group: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "default"}
+        return {"apiVersion": f"{group}/v1beta1", "kind": kind, "metadata": meta, "spec": spec}
+
+    cluster = {
+        "clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.128.0.0/12"]}},
+        "controlPlaneRef": ref(CONTROL_PLANE, "KubeadmControlPlane", "one-cp"),
+        "infrastructureRef": ref(generic.GROUP, "GenericCluster", "one"),
+    }
+    control_plane = {
+        "replicas": 1,
+        "version": "v1.30.0",
+        "machineTemplate": {
+            "infrastructureRef": ref(generic.GROUP, "GenericMachineTemplate", "one-cp"),
+            "nodeDrainTimeout": "5m",
+        },
+        "kubeadmConfigSpec": {"initConfiguration": registration, "joinConfiguration": registration},
+    }
+    machine = {
+        "clusterName": "one",
+        "version": "v1.30.0",
+        "bootstrap": {"configRef": ref(BOOTSTRAP, "KubeadmConfigTemplate", "one-md-0")},
+        "infrastructureRef": ref(generic.GROUP, "GenericMachineTemplate", "one-md-0"),
+        "nodeDrainTimeout": "10m",
+    }
+    deployment = {
+        "clusterName": "one",
+        "replicas": 2,
+        "selector": {"matchLabels": {}},
+        "template": {"spec": machine},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+    }
+    config = {"template": {"spec": {"joinConfiguration": registration}}}
+    return [
+        made(CORE, "Cluster", "one", cluster),
+        {**made(generic.GROUP, "GenericCluster", "one", {}), "apiVersion": f"{generic.GROUP}/v1"},
+        made(CONTROL_PLANE, "KubeadmControlPlane", "one-cp", control_plane),
+        manifest.template("one-cp"),
+        made(BOOTSTRAP, "KubeadmConfigTemplate", "one-md-0", config),
+        manifest.template("one-md-0"),
+        made(CORE, "MachineDeployment", "one-md-0", deployment),
+    ]
+
+
+def test_a_cluster_of_the_older_version_comes_up_and_is_read_back_in_it() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard(contract="v1beta1") as y:
+            await y.plane.have(*whole())
+            await y.steady("one", 1, 2, "v1.30.0")
+            await y.available("one")
+            await y.plane.settle(quiet=60)
+            cluster = await read(y, CORE, "v1beta1", "Cluster", "clusters", "one")
+            assert cluster["status"]["infrastructureReady"] is True
+            assert cluster["status"]["controlPlaneReady"] is True
+            assert cluster["status"]["phase"] == "Provisioned"
+            assert cluster["spec"]["controlPlaneRef"]["apiVersion"].startswith(f"{CONTROL_PLANE}/")
+            assert cluster["spec"]["controlPlaneEndpoint"]["port"] == 6443
+            plane = await read(y, CONTROL_PLANE, "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes", "one-cp")
+            assert plane["status"]["initialized"] is True
+            assert plane["status"]["ready"] is True
+            assert (plane["status"]["replicas"], plane["status"]["readyReplicas"]) == (1, 1)
+            assert plane["spec"]["machineTemplate"]["nodeDrainTimeout"] == "5m0s"
+            deployment = await read(y, CORE, "v1beta1", "MachineDeployment", "machinedeployments", "one-md-0")
+            assert deployment["status"]["phase"] == "Running"
+            assert deployment["status"]["replicas"] == deployment["status"]["readyReplicas"] == 2
+            assert deployment["spec"]["template"]["spec"]["nodeDrainTimeout"] == "10m0s"
+            for each in await y.machines("one"):
+                machine = await read(y, CORE, "v1beta1", "Machine", "machines", each.metadata.name)
+                assert machine["status"]["bootstrapReady"] is True
+                assert machine["status"]["infrastructureReady"] is True
+                assert machine["status"]["phase"] == "Running"
+                assert machine["status"]["nodeRef"]["kind"] == "Node"
+                conditions = {c["type"]: c["status"] for c in machine["status"]["v1beta2"]["conditions"]}
+                assert conditions["Ready"] == "True"
+
+    run()
+
+
+def test_changes_made_in_the_older_version_do_what_they_say() -> None:
+    @virtual
+    async def run() -> None:
+        from homeport.api.meta import Resource
+
+        async with yard() as y:
+            await y.plane.have(*whole())
+            await y.steady("one", 1, 2, "v1.30.0")
+            await y.patch(
+                Resource(CORE, "v1beta1", "MachineDeployment", "machinedeployments"),
+                "one-md-0",
+                {"spec": {"replicas": 3}},
+            )
+            await y.steady("one", 1, 3, "v1.30.0")
+            await y.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": True}})
+            await y.until(Cluster, "one", lambda c: c.spec.paused is True)
+            await y.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": False}})
+            version = {"spec": {"version": "v1.31.0"}}
+            await y.patch(
+                Resource(CONTROL_PLANE, "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes"), "one-cp", version
+            )
+            await y.steady("one", 1, 3, "v1.31.0")
+            assert len(y.infra.created) == 5
+
+    run()

@@ -1,0 +1,121 @@
+"""Every Cluster that waits or fails says on itself, in one sentence, what for and on which object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from capikit.yard import Yard, yard
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.client.protocol import Key
+from homeport.runtime.testing import virtual
+from scenario.capi.look import control_planes, message, run_pod, says, workers
+
+Break = Callable[[Yard], Awaitable[list[str]]]  # what the sentence must have in it
+
+
+class Everything(set[str]):
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+async def held_infrastructure(y: Yard) -> list[str]:
+    y.infra.hold = Everything()
+    await y.create("one", 1, 0)
+    await y.plane.settle(quiet=60)
+    (machine,) = await control_planes(y)
+    return [f"control plane machine {machine.metadata.name}", "GenericMachine", "quota"]
+
+
+async def image_that_does_not_boot(y: Yard) -> list[str]:
+    y.infra.broken = True
+    await y.create("one", 1, 0)
+    await y.plane.settle(quiet=60)
+    (machine,) = await control_planes(y)
+    return [f"control plane machine {machine.metadata.name}", "can't be reached"]
+
+
+async def worker_that_does_not_boot(y: Yard) -> list[str]:
+    await y.create("one", 1, 1)
+    await y.steady("one", 1, 1, "v1.30.0")
+    y.infra.broken = True
+    await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+    await y.plane.settle(quiet=60)
+    (machine,) = [m for m in await workers(y) if m.status.node_ref is None]
+    return [f"machine {machine.metadata.name}", "has not joined", machine.spec.provider_id or "?"]
+
+
+async def missing_template(y: Yard) -> list[str]:
+    from capikit import manifest
+
+    objects = manifest.whole("one", 1, 0)
+    await y.plane.have(*[each for each in objects if each["kind"] != "GenericMachineTemplate"])
+    return ["KubeadmControlPlane one-cp", "GenericMachineTemplate one-cp", "not"]
+
+
+async def missing_infrastructure(y: Yard) -> list[str]:
+    from capikit import manifest
+
+    objects = manifest.whole("one", 1, 0)
+    await y.plane.have(*[each for each in objects if each["kind"] != "GenericCluster"])
+    return ["GenericCluster one", "not exist"]
+
+
+async def unreachable_cluster(y: Yard) -> list[str]:
+    await y.create("one", 1, 1)
+    await y.steady("one", 1, 1, "v1.30.0")
+    for made in y.infra.machines.values():
+        if made.control_plane:
+            y.fleet.powered_off(made.uid, crashed=True)
+    return ["last answered"]
+
+
+async def blocked_drain(y: Yard) -> list[str]:
+    await y.create("one", 1, 1)
+    await y.steady("one", 1, 1, "v1.30.0")
+    (worker,) = await workers(y)
+    assert worker.status.node_ref is not None
+    await run_pod(y, "precious", worker.status.node_ref.name, guarded=True)
+    await y.delete(Machine, worker.metadata.name)
+    return [f"machine {worker.metadata.name}", "Pod default/precious", "precious-budget"]
+
+
+async def worker_newer_than_its_control_plane(y: Yard) -> list[str]:
+    await y.create("one", 1, 1)
+    await y.steady("one", 1, 1, "v1.30.0")
+    await y.patch(
+        MachineDeployment, "one-md-0", {"spec": {"replicas": 2, "template": {"spec": {"version": "v1.31.0"}}}}
+    )
+    return ["one-md-0", "v1.31.0", "v1.30.0"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        held_infrastructure,
+        image_that_does_not_boot,
+        worker_that_does_not_boot,
+        missing_template,
+        missing_infrastructure,
+        unreachable_cluster,
+        blocked_drain,
+        worker_newer_than_its_control_plane,
+    ],
+    ids=lambda broken: broken.__name__.replace("_", " "),
+)
+def test_the_cluster_says_the_deepest_cause(broken: Break) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            wanted = await broken(y)
+            try:
+                found = await y.until(Cluster, "one", says("Available", *wanted), timeout=1800)
+            except AssertionError:
+                cluster = await y.client.get(Cluster, Key("default", "one"))
+                raise AssertionError(f"{wanted} not in {message(cluster, 'Available')!r}") from None
+            # The first line is the sentence; what follows is the summary of all conditions.
+            first = message(found, "Available").split("\n")[0]
+            assert all(each in first for each in wanted), first
+
+    run()

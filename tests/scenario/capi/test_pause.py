@@ -1,0 +1,133 @@
+"""Pause and resume: of the whole Cluster, and of single objects; and what is managed by somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from capikit import generic, manifest
+from capikit.yard import yard
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.client.protocol import Key
+from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
+from scenario.capi.census import Census, between
+from scenario.capi.look import says, workers
+
+PAUSE = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": "true"}}}
+RESUME = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": None}}}
+
+
+@pytest.mark.parametrize("moment", [1.0, 30.0, 70.0, 130.0, 200.0])
+def test_an_upgrade_stands_still_while_the_cluster_is_paused(moment: float) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 1, 2)
+            await y.steady("one", 1, 2, "v1.30.0")
+            y.fleet.pace = REALISTIC
+            await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.31.0"}})
+            await y.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": "v1.31.0"}}}})
+            await asyncio.sleep(moment)
+            await y.patch(Cluster, "one", {"spec": {"paused": True}})
+            await y.plane.settle(quiet=120)
+            made, alive = len(y.infra.created), dict(y.alive())
+            await asyncio.sleep(900)
+            assert (len(y.infra.created), y.alive()) == (made, alive)
+            for kind, name in ((Cluster, "one"), (KubeadmControlPlane, "one-cp"), (MachineDeployment, "one-md-0")):
+                await y.until(kind, name, says("Paused", status="True"), timeout=1)
+            await y.patch(Cluster, "one", {"spec": {"paused": False}})
+            await y.steady("one", 1, 2, "v1.31.0")
+            await y.plane.settle(quiet=60)
+            assert len(y.infra.created) == 6
+
+    run()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(KubeadmControlPlane, "one-cp"), (MachineDeployment, "one-md-0")])
+def test_one_object_may_be_paused_by_itself(kind: type, name: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 1, 1)
+            await y.steady("one", 1, 1, "v1.30.0")
+            await y.patch(kind, name, PAUSE)
+            await y.until(kind, name, says("Paused", "cluster.x-k8s.io/paused", status="True"))
+            await y.patch(kind, name, {"spec": {"replicas": 3}})
+            await asyncio.sleep(900)
+            assert len(y.infra.created) == 2
+            await y.patch(kind, name, RESUME)
+            planes, others = (3, 1) if kind is KubeadmControlPlane else (1, 3)
+            await y.steady("one", planes, others, "v1.30.0")
+
+    run()
+
+
+def test_a_paused_machine_is_not_deleted_until_it_is_resumed() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 1, 1)
+            await y.steady("one", 1, 1, "v1.30.0")
+            (worker,) = await workers(y)
+            await y.patch(Machine, worker.metadata.name, PAUSE)
+            await y.delete(Machine, worker.metadata.name)
+            await asyncio.sleep(900)
+            assert worker.metadata.name in y.alive().values()
+            await y.patch(Machine, worker.metadata.name, RESUME)
+            await y.gone(Machine, worker.metadata.name)
+            await y.steady("one", 1, 1, "v1.30.0")
+
+    run()
+
+
+def test_the_machine_that_was_marked_goes_first() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            await y.create("one", 3, 3)
+            await y.steady("one", 3, 3, "v1.30.0")
+            marked = []
+            for label in ("cluster.x-k8s.io/control-plane-name", "cluster.x-k8s.io/deployment-name"):
+                machine = [m for m in await y.machines() if label in m.metadata.labels][1]
+                mark = {"metadata": {"annotations": {"cluster.x-k8s.io/delete-machine": "yes"}}}
+                await y.patch(Machine, machine.metadata.name, mark)
+                marked.append(machine.metadata.name)
+            with Census(y) as census:
+                census.rules = {"one-cp": between(1, 3), "one-md-0": between(2, 3)}
+                await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"replicas": 1}})
+                await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+                for name in marked:
+                    await y.gone(Machine, name)
+                await y.steady("one", 1, 2, "v1.30.0")
+            assert len(y.infra.created) == 6
+
+    run()
+
+
+def test_infrastructure_that_somebody_else_manages_is_taken_as_it_is() -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y:
+            address = y.infra.hold_endpoint("default", "one", "", 6443)
+            objects = manifest.whole("one", 1, 0)
+            await y.plane.have(
+                *[each for each in objects if each["kind"] != "GenericCluster"],
+                {
+                    "apiVersion": f"{generic.GROUP}/v1",
+                    "kind": "GenericCluster",
+                    "metadata": {"name": "one", "annotations": {"cluster.x-k8s.io/managed-by": "terraform"}},
+                    "spec": {"controlPlaneEndpoint": {"host": address, "port": 6443}},
+                },
+            )
+            await y.plane.settle(quiet=60)
+            assert not y.infra.created
+            provisioned = {"status": {"initialization": {"provisioned": True}}}
+            from homeport.client.protocol import MergePatch
+
+            await y.client.patch(generic.CLUSTER, Key("default", "one"), MergePatch(provisioned), subresource="status")
+            await y.steady("one", 1, 0, "v1.30.0")
+
+    run()
