@@ -30,7 +30,7 @@ from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import Issuer, PrivateKey
 from homeport.capi.name import CLUSTER_NAME_LABEL, SECRET_TYPE
 from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Client, Key, Query, Write
+from homeport.client.protocol import Client, Key, Write
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 
@@ -195,14 +195,7 @@ async def lookup(
 ) -> dict[Purpose, KeyPair]:
     """Those that are there, looked at."""
     external = "apiserver-etcd-client" in purposes
-    found = await _secrets(client, cluster)
-    for purpose in purposes:
-        name = secret_name(cluster.name, purpose)
-        if name not in found:  # a user's own may lack the label
-            try:
-                found[name] = await client.get(SECRET, Key(cluster.namespace, name))
-            except NotFound:
-                continue
+    found = await _secrets(client, cluster, purposes)
     return {
         purpose: parse(found[name], purpose, now=now, external=external)
         for purpose in purposes
@@ -210,9 +203,19 @@ async def lookup(
     }
 
 
-async def _secrets(client: Client, cluster: Key) -> dict[str, Unstructured]:
-    query = Query(namespace=cluster.namespace, labels=f"{CLUSTER_NAME_LABEL}={cluster.name}")
-    return {each.name: each for each in (await client.list(SECRET, query)).items}
+async def _secrets(client: Client, cluster: Key, purposes: Iterable[Purpose]) -> dict[str, Unstructured]:
+    """Those that are there. By name: for a list by label the server looks at every Secret of the namespace, so that
+    each further cluster would cost more than the one before; and a user's own may lack the label."""
+    keys = [Key(cluster.namespace, secret_name(cluster.name, purpose)) for purpose in purposes]
+    found = await asyncio.gather(*(_get(client, key) for key in keys))
+    return {each.name: each for each in found if each is not None}
+
+
+async def _get(client: Client, key: Key) -> Unstructured | None:
+    try:
+        return await client.get(SECRET, key)
+    except NotFound:
+        return None
 
 
 async def ensure(
@@ -230,9 +233,9 @@ async def ensure(
 
     Raises PkiError when something that a user brought can't work, or that a user has to bring is missing.
     """
-    found = await _secrets(client, cluster)
     external: tuple[Purpose, ...] = ("etcd", "apiserver-etcd-client") if external_etcd else ()
     ours = [purpose for purpose in GENERATED if purpose not in external]
+    found = await _secrets(client, cluster, (*ours, *external))
     missing = [purpose for purpose in ours if secret_name(cluster.name, purpose) not in found]
     made = await generate(missing, now=now, algorithm=algorithm, days=days)
     written = await asyncio.gather(
