@@ -80,6 +80,26 @@ class Killer:
         return True
 
 
+class Line:
+    """May be cut: then nothing is answered any more, neither reads nor writes."""
+
+    def __init__(self, inner: Client) -> None:
+        self._inner = inner
+        self.cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name not in (*WRITES, "get", "list"):
+            return found
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self.cut:
+                raise Unavailable("the line is cut")
+            return await found(*args, **kwargs)
+
+        return call
+
+
 class Late:
     """Watches tell of everything, in order, but late: by another time for each kind and event."""
 

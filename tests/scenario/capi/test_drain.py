@@ -12,6 +12,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
 from homeport.sim.machine.workload.kind import NODE, POD
 from scenario.capi.look import drop_budget, message, run_pod, says, workers, workload
 from scenario.capi.shape import shape
@@ -111,8 +112,6 @@ def test_a_cluster_whose_drain_is_blocked_can_be_deleted(restarted: bool) -> Non
 def test_a_cluster_can_be_deleted_in_the_middle_of_an_upgrade(moment: float, restarted: bool) -> None:
     @virtual
     async def run() -> None:
-        from homeport.sim.machine.pace import REALISTIC
-
         async with yard() as y:
             await y.create("one", 3, 2)
             await y.steady("one", 3, 2, "v1.30.0")

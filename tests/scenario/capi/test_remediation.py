@@ -41,8 +41,7 @@ def test_too_many_unhealthy_machines_are_left_alone_and_that_is_said() -> None:
     async def run() -> None:
         async with yard() as y:
             await y.create("one", 1, 4)
-            trigger = {"remediation": {"triggerIf": {"unhealthyLessThanOrEqualTo": "25%"}}}
-            await y.plane.have(check(**trigger))
+            await y.plane.have(check(remediation={"triggerIf": {"unhealthyLessThanOrEqualTo": "25%"}}))
             await y.steady("one", 1, 4, "v1.30.0")
             sick = (await workers(y))[:2]
             for each in sick:
