@@ -152,6 +152,8 @@ def test_random_expressions_give_the_same_value(expression: str) -> None:
         ENVIRONMENT.compile(expression)
     except Exception:
         return  # deeper than the other implementation takes
+    if " in [])" in expression:
+        return  # Kubernetes does not even look at what might be in an empty list, the other implementation does
     assert ours(expression) == theirs(expression)
 
 
