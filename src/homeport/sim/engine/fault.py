@@ -119,7 +119,7 @@ class FullDisk(_Data, tag="full-disk", tag_field="kind", frozen=True):
 
 
 class Crash(_Data, tag="crash", tag_field="kind", frozen=True):
-    """The machine goes off this long after its power-on."""
+    """The machine goes off this long after its power-on; one that runs when the fault is set, this long after that."""
 
     seconds: float = 0.0
 

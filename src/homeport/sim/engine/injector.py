@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TypeVar, cast
@@ -48,12 +48,11 @@ class Injector:
         self._since = clock.monotonic()
         self.set(faults)
 
-    def set(self, faults: Iterable[Fault]) -> None:
-        """Replaces all faults; counts and time windows start anew."""
+    def set(self, faults: Iterable[Fault]) -> list[str]:
+        """Replaces all faults; counts and time windows start anew. Gives their names."""
         self._counts = []
         self._since = self._clock.monotonic()
-        for fault in faults:
-            self.add(fault)
+        return [self.add(fault) for fault in faults]
 
     def add(self, fault: Fault) -> str:
         """Adds one, and gives the name by which it can be removed."""
@@ -80,11 +79,13 @@ class Injector:
     def counts(self) -> list[Count]:
         return list(self._counts)
 
-    def strike(self, subject: Subject, *effects: type[E]) -> list[tuple[str, E]]:
-        """The faults of these kinds that strike now, with their names; counts them."""
+    def strike(self, subject: Subject, *effects: type[E], only: Collection[str] = ()) -> list[tuple[str, E]]:
+        """The faults of these kinds that strike now, with their names; counts them. `only`: those of these names."""
         found: list[tuple[str, E]] = []
         for count in self._counts:
             effect = count.fault.effect
+            if only and count.fault.name not in only:
+                continue
             if isinstance(effect, effects) and self._meets(count, subject):
                 found.append((count.fault.name, effect))
         return found

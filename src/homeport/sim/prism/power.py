@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Collection
 
 from homeport.sim.engine.fault import AddressChange, AddressLoss, Crash, NoBoot
 from homeport.sim.engine.guest import Machine
@@ -52,14 +53,20 @@ class Power:
         else:
             self._timer(vm, "boot", due)
 
-    def _await_faults(self, vm: Vm) -> None:
+    def meet(self, faults: Collection[str]) -> None:
+        """Machines that run already meet faults that are set now; seconds count from here."""
+        for vm in list(self._core.world.vms):
+            if faults and vm.power == "ON":
+                self._await_faults(vm, faults)
+
+    def _await_faults(self, vm: Vm, only: Collection[str] = ()) -> None:
         core = self._core
         subject = core.subject(core.world.vms.get(vm.ext_id) or vm)
-        for _, change in core.faults.strike(subject, AddressChange):
+        for _, change in core.faults.strike(subject, AddressChange, only=only):
             self._timer(vm, "address-change", core.now() + change.seconds)
-        for _, loss in core.faults.strike(subject, AddressLoss):
+        for _, loss in core.faults.strike(subject, AddressLoss, only=only):
             self._timer(vm, "address-loss", core.now() + loss.seconds)
-        for _, crash in core.faults.strike(subject, Crash):
+        for _, crash in core.faults.strike(subject, Crash, only=only):
             self._timer(vm, "crash", core.now() + crash.seconds)
 
     def _timer(self, vm: Vm, what: str, at: float) -> None:

@@ -136,12 +136,12 @@ class _Admin:
             case "GET", ["faults"]:
                 return _json(prism.faults.counts)
             case "PUT", ["faults"]:
-                prism.faults.set(parse_faults(await request.read(), "the request"))
+                prism.power.meet(prism.faults.set(parse_faults(await request.read(), "the request")))
                 prism.core.on_change()
                 return _json(prism.faults.counts)
             case "POST", ["faults"]:
-                for fault in parse_faults(await request.read(), "the request"):
-                    prism.faults.add(fault)
+                added = parse_faults(await request.read(), "the request")
+                prism.power.meet([prism.faults.add(fault) for fault in added])
                 prism.core.on_change()
                 return _json(prism.faults.counts)
             case "DELETE", ["faults"]:

@@ -95,6 +95,15 @@ async def test_a_dropped_connection_ends_without_an_answer(served: Served) -> No
     assert (await served.ask("GET", VMS, Authorization=basic()))[0] == 200
 
 
+async def test_a_fault_that_is_set_later_meets_machines_that_run(served: Served) -> None:
+    call = Caller(served.prism)
+    ids = [await call.make(name, on=True) for name in ("web", "other")]
+    body = "faults:\n- {match: {kind: vm, entity: web}, effect: {kind: crash}}\n"
+    assert (await served.ask("POST", "/faults", body, admin=True, Host="127.0.0.1:1"))[0] == 200
+    states = [(await call.vm(ext_id))[0]["powerState"] for ext_id in ids]
+    assert states == ["OFF", "ON"]
+
+
 async def test_an_encoded_path_and_query_mean_the_same(served: Served) -> None:
     call = Caller(served.prism)
     answer = await call.create("web 1")
