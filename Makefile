@@ -8,7 +8,7 @@ DEV := $(VENV)/.dev
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check gen verify bench conformance upstream docs clean
+.PHONY: help setup run test campaign check gen verify bench conformance upstream docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: check ## lint, types, layers, then every test that this machine can run
 	@tools/prism/build || test $$? -eq 3
 	@tools/upstream/build manifests || test $$? -eq 3
 	@$(BIN)/python -m pytest -n 2
+
+campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)
+	@HOMEPORT_CAMPAIGN=1 $(BIN)/python -m pytest -n 2 --timeout 600 tests/scenario/capi/test_kill.py tests/scenario/capi/test_stale.py
 
 check: $(DEV) ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check
