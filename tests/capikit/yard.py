@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -171,7 +173,8 @@ class Blunders:
 
     def _note(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         if method in ("error", "exception", "critical"):
-            self._lines.append(f"{event} {structlog.contextvars.get_contextvars()}")
+            failed = "".join(traceback.format_exception(error)) if (error := sys.exception()) is not None else ""
+            self._lines.append(f"{event} {structlog.contextvars.get_contextvars()} {failed}")
         return event
 
     def check(self, manager: Manager) -> None:

@@ -75,6 +75,10 @@ class Body:
                 yield chunk
         except BROKEN as error:
             raise Unavailable(f"{self._what}: the connection was lost: {reason_of(error)}") from error
+        except RuntimeError as error:
+            if str(error) != "Connection closed.":  # how aiohttp calls one that went between two reads
+                raise
+            raise Unavailable(f"{self._what}: the connection was lost") from error
 
     def close(self) -> None:
         connection = self._response.connection
