@@ -16,6 +16,8 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(r"\b10\.(1[6-9]|2\d|9[6-9])\.\d+\.\d+\b")
 _NUMBERS = ("resourceVersion", "generation", "observedGeneration", "managedFields")
+# Read from each API server when there is time for it: how far that has come depends on the moment of the look.
+_EXPIRY = ("machine.cluster.x-k8s.io/certificates-expiry", "certificatesExpiryDate")
 _RANDOM = ("token", "caCertHashes", "bootID", "machineID", "systemUUID")
 
 
@@ -43,7 +45,8 @@ def _line(obj: dict[str, Any]) -> str:
 
 def _without(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _without(v) for k, v in value.items() if k not in _NUMBERS and k not in _RANDOM}
+        kept = {k: _without(v) for k, v in value.items() if k not in (*_NUMBERS, *_RANDOM, *_EXPIRY)}
+        return {k: v for k, v in kept.items() if not (k == "annotations" and not v)}
     if isinstance(value, list):
         return [_without(each) for each in value]
     return value
