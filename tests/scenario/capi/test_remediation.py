@@ -96,7 +96,7 @@ def test_control_plane_machines_that_never_come_up_are_replaced_so_often_and_no_
             rules = {"maxRetry": 2, "retryPeriodSeconds": 60, "minHealthyPeriodSeconds": 36000}
             await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"remediation": rules}})
             never = check(control_plane=True)
-            never["spec"]["checks"]["nodeStartupTimeoutSeconds"] = 600
+            never["spec"]["checks"]["nodeStartupTimeoutSeconds"] = 300
             await y.plane.have(never)
             await y.plane.settle(quiet=30)
             y.infra.broken = True  # what is made from now on does not boot

@@ -73,7 +73,7 @@ def test_a_moment_to_roll_out_after_is_kept_for_workers_and_control_planes() -> 
                 await y.plane.settle(quiet=60)
             assert not set(y.alive()) & old
             assert len(y.infra.created) == 6
-            await asyncio.sleep(7200)
+            await asyncio.sleep(1800)
             assert len(y.infra.created) == 6
 
     run()
