@@ -46,6 +46,8 @@ def _line(obj: dict[str, Any]) -> str:
 def _without(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {k: _without(v) for k, v in value.items() if k not in (*_NUMBERS, *_RANDOM, *_EXPIRY)}
+        if "conditions" in kept:  # by type, whichever was set first
+            kept["conditions"].sort(key=lambda each: str(each["type"]))
         return {k: v for k, v in kept.items() if not (k == "annotations" and not v)}
     if isinstance(value, list):
         return [_without(each) for each in value]
