@@ -1,0 +1,3 @@
+"""Clusters made from a ClusterClass."""
+
+from __future__ import annotations
