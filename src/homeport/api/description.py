@@ -280,6 +280,10 @@ FIELDS: dict[str, str] = {
     "UnhealthyCondition.status": "Status of the condition that counts as unhealthy.",
     "UnhealthyMachineCondition.status": "Status of the condition that counts as unhealthy.",
     "UnhealthyNodeCondition.status": "Status of the condition that counts as unhealthy.",
+    "Provider.providerName": "Name of the provider among those of its type.",
+    "Provider.type": "CoreProvider, BootstrapProvider, ControlPlaneProvider, InfrastructureProvider, ...",
+    "Provider.version": "The release of the provider that this management cluster stands for.",
+    "Provider.watchedNamespace": "Not used: all namespaces are watched.",
 }
 
 

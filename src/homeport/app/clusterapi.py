@@ -13,8 +13,10 @@ from homeport.app.ccm import deploy_to_clusters
 from homeport.app.environment import Environment
 from homeport.capi import conversion
 from homeport.capi.capi import Capi
+from homeport.capi.inventory import PROVIDERS, Listed
 from homeport.infra import owner
 from homeport.providers.nutanix import admission as nutanix_admission
+from homeport.providers.nutanix.definition import LISTED as NUTANIX
 from homeport.providers.nutanix.install import install as install_nutanix
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
@@ -25,6 +27,11 @@ def definitions() -> Iterable[Mapping[str, Any]]:
     packed = resources.files("homeport.app").joinpath("definitions.json").read_bytes()
     found: list[Mapping[str, Any]] = orjson.loads(packed)
     return found
+
+
+def providers() -> Iterable[Listed]:
+    """For clusterctl's inventory."""
+    return (*PROVIDERS, NUTANIX)
 
 
 def register(hooks: Hooks, environment: Environment) -> None:

@@ -18,6 +18,7 @@ from homeport.app.permission import explain, missing, needs_of, user_name
 from homeport.app.plugins import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
+from homeport.capi.inventory import is_inventory
 from homeport.client import kubeconfig
 from homeport.client.config import Config
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
@@ -107,7 +108,7 @@ class Replica:
         """Kinds that the cluster does not serve can't be followed, and would keep everything else from starting."""
         if not self._platform.defined:
             return
-        absent = await undefined(self._client, self._platform.define())
+        absent = await undefined(self._client, [each for each in self._platform.define() if not is_inventory(each)])
         if absent:
             self._platform = self._platform.undefined()
             self._show.say(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.app.environment import Environment
+from homeport.capi.inventory import Listed
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -18,6 +19,9 @@ Install = Callable[[Manager, Environment], object]
 Register = Callable[[Hooks, Environment], object]
 # CustomResourceDefinitions, read when they are needed.
 Definitions = Callable[[], Iterable[Mapping[str, Any]]]
+
+# What clusterctl is told to be installed.
+Providers = Callable[[], Iterable[Listed]]
 
 CONTROLLERS: list[Install] = []
 HOOKS: list[Register] = []
@@ -36,6 +40,7 @@ class Platform:
     hooks: tuple[Register, ...] = ()
     definitions: tuple[Definitions, ...] = ()
     defined: tuple[Install, ...] = ()  # controllers that can do nothing before all definitions are installed
+    providers: tuple[Providers, ...] = ()
 
     def manage(self, manager: Manager, environment: Environment) -> Manager:
         for install in (*self.defined, *self.controllers):
@@ -54,6 +59,9 @@ class Platform:
 
     def define(self) -> list[Mapping[str, Any]]:
         return [body for definitions in self.definitions for body in definitions()]
+
+    def listed(self) -> list[Listed]:
+        return [each for providers in self.providers for each in providers()]
 
 
 def load(name: str) -> Install:
@@ -89,4 +97,5 @@ def chosen(plugins: Iterable[str]) -> Platform:
         (clusterapi.register, *HOOKS),
         (clusterapi.definitions, *DEFINITIONS),
         (clusterapi.install,),
+        (clusterapi.providers,),
     )

@@ -26,6 +26,7 @@ from homeport.app.describe import describe
 from homeport.app.description import Description
 from homeport.app.environment import Environment
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
+from homeport.app.inventory import publish_inventory
 from homeport.app.keeping import simulated_before
 from homeport.app.part import Part
 from homeport.app.plugins import Platform
@@ -209,6 +210,7 @@ async def _prepare(server: EmbeddedServer, platform: Platform, reach: Reach) -> 
     install_hooks(platform.register(Environment(client, reach, server)), server)
     try:
         await install_definitions(client, platform.define())
+        await publish_inventory(client, platform.listed())
     except DefinitionError as error:
         raise StartError(str(error)) from error
 

@@ -29,6 +29,12 @@ CLUSTER_LABEL = Column("Cluster", r".metadata.labels['cluster\.x-k8s\.io/cluster
 
 # (kind, version) > columns
 COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
+    ("Provider", "v1alpha3"): (
+        AGE,
+        Column("Type", ".type"),
+        Column("Provider", ".providerName"),
+        Column("Version", ".version"),
+    ),
     ("ClusterResourceSetBinding", "v1beta1"): (AGE,),
     ("ClusterResourceSetBinding", "v1beta2"): (
         CLUSTER,

@@ -12,6 +12,7 @@ from homeport.api.bootstrap import v1beta1 as bootstrap_v1beta1
 from homeport.api.bootstrap import v1beta2 as bootstrap
 from homeport.api.cluster import v1beta1 as cluster_v1beta1
 from homeport.api.cluster import v1beta2 as cluster
+from homeport.api.clusterctl import v1alpha3 as clusterctl
 from homeport.api.controlplane import v1beta1 as controlplane_v1beta1
 from homeport.api.controlplane import v1beta2 as controlplane
 from homeport.api.ipam import v1alpha1 as ipam_v1alpha1
@@ -20,6 +21,7 @@ from homeport.api.ipam import v1beta2 as ipam
 from homeport.api.meta import Object
 from homeport.api.runtime import v1alpha1 as runtime_v1alpha1
 from homeport.api.runtime import v1beta2 as runtime
+from homeport.capi import inventory
 from homeport.capi.column import COLUMNS, Column
 from homeport.machinery.crd.generate import generate
 
@@ -75,9 +77,21 @@ KINDS = (
 )
 
 
+_PROVIDER = Kind(versions=(clusterctl.Provider,))
+
+
 def definitions() -> list[dict[str, Any]]:
     """All of them. Conversion is added by whoever installs them: in process, or by webhook."""
-    return [render_definition(kind) for kind in KINDS]
+    return [
+        *(render_definition(kind, labels={**CONTRACTS, **_labels(kind)}) for kind in KINDS),
+        render_definition(_PROVIDER, labels=inventory.OWN_LABELS),
+    ]
+
+
+def _labels(kind: Kind) -> dict[str, str]:
+    """Whose it is: by this clusterctl finds what belongs to a cluster."""
+    group = kind.versions[-1].__resource__.group
+    return inventory.labels(inventory.BY_GROUP.get(group, inventory.CORE))
 
 
 def render_definition(kind: Kind, columns: Columns = COLUMNS, labels: Mapping[str, str] = CONTRACTS) -> dict[str, Any]:

@@ -30,6 +30,8 @@ TOPOLOGY_OWNED_LABEL = "topology.cluster.x-k8s.io/owned"
 TOPOLOGY_DEPLOYMENT_NAME_LABEL = "topology.cluster.x-k8s.io/deployment-name"
 TOPOLOGY_POOL_NAME_LABEL = "topology.cluster.x-k8s.io/pool-name"
 CONTRACT_LABEL_PREFIX = "cluster.x-k8s.io/"  # + contract, on CRDs: the versions that follow it, joined by _
+CLUSTERCTL_LABEL = "clusterctl.cluster.x-k8s.io"  # on CRDs: clusterctl looks at objects of these
+CLUSTERCTL_CORE_LABEL = "clusterctl.cluster.x-k8s.io/core"
 MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
 MOVE_HIERARCHY_LABEL = "clusterctl.cluster.x-k8s.io/move-hierarchy"
 

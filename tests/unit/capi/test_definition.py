@@ -16,6 +16,7 @@ from homeport.api.controlplane import v1beta2 as controlplane
 from homeport.api.meta import ObjectMeta
 from homeport.capi.conversion import register
 from homeport.capi.definition import definitions
+from homeport.capi.inventory import is_inventory
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import yaml
@@ -26,20 +27,32 @@ from homeport.runtime.webhook.hook import Hooks
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = [crd["metadata"]["name"] for crd in definitions()]
+CONTRACTED = [crd for crd in definitions() if not is_inventory(crd)]
 REF = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "DevMachine", "name": "m"}
 
 
 @pytest.mark.parametrize("crd", definitions(), ids=NAMES)
 def test_a_definition_is_sound(crd: dict[str, Any]) -> None:
-    crd["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": ["v1beta2"]}
+    stored = [version["name"] for version in crd["spec"]["versions"] if version["storage"]]
+    crd["status"] = {"conditions": [], "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
     crd["spec"].setdefault("conversion", {"strategy": "None"})
     assert check(crd) == []
 
 
-@pytest.mark.parametrize("crd", definitions(), ids=NAMES)
+@pytest.mark.parametrize("crd", CONTRACTED, ids=[crd["metadata"]["name"] for crd in CONTRACTED])
 def test_a_definition_carries_the_contract_labels(crd: dict[str, Any]) -> None:
-    assert crd["metadata"]["labels"] == {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2"}
+    contracts = {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2"}
+    assert contracts.items() <= crd["metadata"]["labels"].items()
     assert [version["name"] for version in crd["spec"]["versions"] if version["storage"]] == ["v1beta2"]
+
+
+def test_a_definition_says_whose_it_is() -> None:
+    by_name = {crd["metadata"]["name"]: crd["metadata"]["labels"] for crd in CONTRACTED}
+    assert all(labels["clusterctl.cluster.x-k8s.io"] == "" for labels in by_name.values())
+    owners = {name: labels["cluster.x-k8s.io/provider"] for name, labels in by_name.items()}
+    assert owners["machines.cluster.x-k8s.io"] == owners["ipaddresses.ipam.cluster.x-k8s.io"] == "cluster-api"
+    assert owners["kubeadmconfigs.bootstrap.cluster.x-k8s.io"] == "bootstrap-kubeadm"
+    assert owners["kubeadmcontrolplanes.controlplane.cluster.x-k8s.io"] == "control-plane-kubeadm"
 
 
 def test_generated_files_are_up_to_date() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.nutanix import v1beta1 as nutanix
+from homeport.capi import inventory
 from homeport.capi.column import AGE, CLUSTER_LABEL, Column
 from homeport.capi.definition import Kind, render_definition
+from homeport.capi.name import MOVE_LABEL
 
+LISTED = inventory.Listed("InfrastructureProvider", "nutanix", "v1.10.3")
 # Their status keeps the forms of the older contract (failure domains by name); what the newer one adds stands beside.
-LABELS = {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/provider": "infrastructure-nutanix"}
-_MOVED = {**LABELS, "clusterctl.cluster.x-k8s.io/move": ""}
+LABELS = {"cluster.x-k8s.io/v1beta1": "v1beta1", **inventory.labels(LISTED)}
+_MOVED = {**LABELS, MOVE_LABEL: ""}
 _READY = Column("Ready", ".status.ready", "boolean")
 
 _COLUMNS = {

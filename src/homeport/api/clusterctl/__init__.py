@@ -1,0 +1,1 @@
+"""Types of clusterctl.cluster.x-k8s.io."""

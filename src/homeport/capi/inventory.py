@@ -1,0 +1,78 @@
+"""What clusterctl finds on a management cluster of ours: which providers it stands for, and which kinds are whose.
+
+clusterctl moves objects only of kinds that say by their labels that they belong to a provider, and only to where every
+provider of the source is listed in a version that is not older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from homeport.api.clusterctl.v1alpha3 import Provider
+from homeport.capi.name import (
+    BOOTSTRAP_GROUP,
+    CLUSTERCTL_CORE_LABEL,
+    CLUSTERCTL_LABEL,
+    CONTROL_PLANE_GROUP,
+    PROVIDER_LABEL,
+)
+
+NAMESPACE = "homeport-system"
+OWN_LABELS = {CLUSTERCTL_CORE_LABEL: "inventory"}
+
+
+class Listed(NamedTuple):
+    """A provider of upstream whose API we serve: its type, its name, and the release that ours is held against."""
+
+    type: str
+    name: str
+    version: str
+
+    @property
+    def label(self) -> str:
+        """Its name among all types: `infrastructure-nutanix`."""
+        return f"{_PREFIXES[self.type]}{self.name}"
+
+
+_PREFIXES = {
+    "CoreProvider": "",
+    "BootstrapProvider": "bootstrap-",
+    "ControlPlaneProvider": "control-plane-",
+    "InfrastructureProvider": "infrastructure-",
+}
+
+_CLUSTER_API = "v1.14.2"
+CORE = Listed("CoreProvider", "cluster-api", _CLUSTER_API)
+BOOTSTRAP = Listed("BootstrapProvider", "kubeadm", _CLUSTER_API)
+CONTROL_PLANE = Listed("ControlPlaneProvider", "kubeadm", _CLUSTER_API)
+
+PROVIDERS = (CORE, BOOTSTRAP, CONTROL_PLANE)
+# Groups of kinds that are not the core's.
+BY_GROUP = {BOOTSTRAP_GROUP: BOOTSTRAP, CONTROL_PLANE_GROUP: CONTROL_PLANE}
+
+
+def labels(provider: Listed) -> dict[str, str]:
+    """Of the definitions of this provider's kinds."""
+    return {PROVIDER_LABEL: provider.label, CLUSTERCTL_LABEL: ""}
+
+
+def is_inventory(definition: Mapping[str, Any]) -> bool:
+    """Whether it is for clusterctl alone: no controller of ours needs it."""
+    return CLUSTERCTL_CORE_LABEL in (definition["metadata"].get("labels") or {})
+
+
+def render_provider(provider: Listed, namespace: str = NAMESPACE) -> dict[str, Any]:
+    kind = Provider.__resource__
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "name": provider.label,
+            "namespace": namespace,
+            "labels": {**labels(provider), **OWN_LABELS},
+        },
+        "providerName": provider.name,
+        "type": provider.type,
+        "version": provider.version,
+    }
