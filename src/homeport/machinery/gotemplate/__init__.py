@@ -7,6 +7,6 @@ that need no code of the caller. Values are JSON. No nested templates (define, t
 from __future__ import annotations
 
 from homeport.machinery.gotemplate.error import TemplateError
-from homeport.machinery.gotemplate.execute import render
+from homeport.machinery.gotemplate.execute import Template, compiled, render
 
-__all__ = ["TemplateError", "render"]
+__all__ = ["Template", "TemplateError", "compiled", "render"]

@@ -20,6 +20,22 @@ def render(source: str, values: Mapping[str, Any], *, limit: int = 0) -> str:
     return _Execution(values, limit).whole(_parsed(source))
 
 
+class Template:
+    """A template that was read once and is rendered often."""
+
+    def __init__(self, source: str) -> None:
+        self._nodes = _parsed(source)
+
+    def render(self, data: Any, *, limit: int = 0) -> str:
+        return _Execution(data, limit).whole(self._nodes)
+
+
+@lru_cache(maxsize=256)
+def compiled(source: str) -> Template:
+    """Raises TemplateError."""
+    return Template(source)
+
+
 @lru_cache(maxsize=64)
 def _parsed(source: str) -> list[Node]:
     return parse(source)
