@@ -1,4 +1,4 @@
-"""A site whose workload clusters run the cloud controller manager that they are given."""
+"""Nodes of a site's workload cluster, and somebody at Prism Central's console."""
 
 from __future__ import annotations
 
@@ -8,24 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from homeport.api.nutanix.v1beta1 import NutanixCluster
-from homeport.app.ccm import programs
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Query
-from homeport.client.reach import Reach
 from homeport.providers.nutanix.connection import Connector
 from homeport.providers.nutanix.prism.record import Prism
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import NODE
-from scenario.nutanix.site import Site, nutanix_site
-
-
-@asynccontextmanager
-async def cloudy_site(**more: Any) -> AsyncIterator[Site]:
-    async with nutanix_site(**more) as site:
-        site.cloud = False  # nobody plays the cloud controller manager: there is one
-        proxy = site.reach.proxy.removeprefix("http://")
-        site.fleet.programs = programs(lambda host: Reach(f"http://{host}@{proxy}", site.reach.ca_pem))
-        yield site
+from scenario.nutanix.site import Site
 
 
 def workload(site: Site) -> WorkloadCluster:

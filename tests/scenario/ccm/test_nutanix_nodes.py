@@ -14,9 +14,9 @@ from homeport.client.protocol import Key, Query
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import LEASE, POD
 from homeport.sim.prism.entity import User
-from scenario.ccm.cloud import administrator, cloudy_site, nodes, until_node, workload
+from scenario.ccm.cloud import administrator, nodes, until_node, workload
 from scenario.nutanix import manifest
-from scenario.nutanix.site import SECRET, Site
+from scenario.nutanix.site import SECRET, Site, nutanix_site
 
 CLUSTER = "my-nutanix-cluster"
 VIP = "10.0.0.100"
@@ -39,7 +39,7 @@ async def pods(site: Site) -> dict[str, str]:
 
 @virtual
 async def test_the_manifest_of_the_guide_gets_nodes_that_know_their_machines_and_leaves_nothing_behind() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         await site.have(*manifest.whole())
         await site.running(CLUSTER, 3, 3)
         ids = {vm.name: vm.ext_id for vm in site.vms()}
@@ -61,7 +61,7 @@ async def test_the_manifest_of_the_guide_gets_nodes_that_know_their_machines_and
 
 @virtual
 async def test_a_prism_central_without_v4_is_enough() -> None:
-    async with cloudy_site(v4=False) as site:
+    async with nutanix_site(v4=False) as site:
         await site.have(*manifest.whole(worker_count=1, control_planes=1))
         await site.running(CLUSTER, 1, 1)
         assert all(UNINITIALIZED not in taints(node) for node in (await nodes(site)).values())
@@ -69,7 +69,7 @@ async def test_a_prism_central_without_v4_is_enough() -> None:
 
 @virtual
 async def test_a_machine_that_is_switched_off_keeps_its_node_and_one_that_is_removed_loses_it() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         await site.have(*manifest.whole(worker_count=2, control_planes=1))
         machines = await site.running(CLUSTER, 1, 2)
         off, gone = sorted(each.metadata.name for each in machines if "-md-" in each.metadata.name)
@@ -96,7 +96,7 @@ async def test_a_machine_that_is_switched_off_keeps_its_node_and_one_that_is_rem
 
 @virtual
 async def test_a_steady_cluster_costs_few_calls_of_prism_central() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         await site.have(*manifest.whole())
         await site.running(CLUSTER, 3, 3)
         await site.patch(Cluster, CLUSTER, {"spec": {"paused": True}})
@@ -109,7 +109,7 @@ async def test_a_steady_cluster_costs_few_calls_of_prism_central() -> None:
 
 @virtual
 async def test_another_control_plane_takes_over_when_the_one_it_ran_on_is_lost() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         await site.have(*manifest.whole(worker_count=1))
         await site.running(CLUSTER, 3, 1)
         await site.patch(Cluster, CLUSTER, {"spec": {"paused": True}})
@@ -125,7 +125,7 @@ async def test_another_control_plane_takes_over_when_the_one_it_ran_on_is_lost()
 
 @virtual
 async def test_new_credentials_reach_the_workload_cluster_and_it_goes_on_with_them() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         await site.have(*manifest.whole(worker_count=1, control_planes=1))
         await site.running(CLUSTER, 1, 1)
         before = await pods(site)
@@ -140,7 +140,7 @@ async def test_new_credentials_reach_the_workload_cluster_and_it_goes_on_with_th
 
 @virtual
 async def test_a_service_gets_an_address_of_the_cluster_s_pool() -> None:
-    async with cloudy_site() as site:
+    async with nutanix_site() as site:
         objects = manifest.whole(worker_count=0, control_planes=1)
         objects[0]["metadata"]["annotations"] = {POOL: "10.0.0.200-10.0.0.210"}
         await site.have(*objects)

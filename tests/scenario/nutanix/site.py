@@ -6,8 +6,8 @@
             await site.have(*manifest.whole("one", 1, 0))
             await site.running("one", 1)
 
-Prism Central is called by the name that manifests give it, through a proxy, with its certificate verified. Until there is
-a cloud controller manager in the workload clusters, the site gives Nodes their provider ids as one would.
+Prism Central is called by the name that manifests give it, through a proxy, with its certificate verified. The cloud
+controller manager that workload clusters are given runs in them, by the network and as the account of its Pod.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.app import clusterapi
+from homeport.app.ccm import programs
 from homeport.app.environment import Environment
 from homeport.builtin.install import install as install_builtin
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.client.reach import Reach
 from homeport.runtime.clock import Clock, SystemClock
@@ -43,7 +44,6 @@ from homeport.sim.engine.tls import Authority
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import QUICK
 from homeport.sim.machine.pace import Pace as MachinePace
-from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.network import Loopback, Network, Proxy
 from homeport.sim.prism.entity import Vm
 from homeport.sim.prism.pace import INSTANT, Pace
@@ -55,7 +55,6 @@ from homeport.sim.prism.world import WorldFile, default_world
 NAMESPACE = "default"
 EVENT = Resource("events.k8s.io", "v1", "Event", "events")
 SECRET = Resource("", "v1", "Secret", "secrets")
-_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 _CATEGORY = "KubernetesClusterName"
 
 
@@ -67,7 +66,6 @@ class Site:
         self.fleet = fleet
         self.prism = prism
         self.reach = reach
-        self.cloud = True  # False: Nodes stay without provider ids
         self.made: list[str] = []  # names of VMs in the order in which they came to be
         prism.journal.told = lambda entry: self._note()
         self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
@@ -198,25 +196,6 @@ class Site:
         assert [vm.name for vm in self.vms()] == []
         assert name not in self.categories()
 
-    # -- what a cloud controller manager does --------------------------------------------------------------------
-
-    async def play_cloud(self) -> None:
-        while True:
-            await asyncio.sleep(1.0)
-            for workload in self.fleet.clusters() if self.cloud else ():
-                with contextlib.suppress(ApiError):
-                    await self._initialise(workload.client())
-
-    async def _initialise(self, client: Any) -> None:
-        ids = {vm.name: vm.ext_id for vm in self.prism.world.vms}
-        for node in (await client.list(NODE)).items:
-            spec = node.get("spec") or {}
-            if node.name not in ids or spec.get("providerID"):
-                continue
-            taints = [each for each in spec.get("taints") or () if each["key"] != _UNINITIALIZED]
-            body = {"spec": {"providerID": f"nutanix://{ids[node.name]}", "taints": taints or None}}
-            await client.patch(NODE, Key("", node.name), MergePatch(body))
-
 
 def _condition(obj: Any, type_: str) -> dict[str, Any]:
     return next((dict(each) for each in obj.status.conditions if each["type"] == type_), {})
@@ -239,7 +218,12 @@ async def nutanix_site(
         p = await stack.enter_async_context(plane(echo=echo))
         hooks = Hooks()
         network = Network()
-        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0))
+        proxy, trust = Proxy(network), b""
+
+        def reach_from(host: str) -> Reach:
+            return Reach(proxy.url(host), trust)
+
+        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0), programs=programs(reach_from))
         prism = Prism(
             world or default_world(),
             clock=p.clock,
@@ -255,15 +239,15 @@ async def nutanix_site(
         # Certificates are verified by OpenSSL, which knows the real time alone.
         authority = Authority.ensure(folder, SystemClock())
         called = authority.called("server", NAMES, SystemClock())
-        wire, proxy = Wire(prism), Proxy(network)
+        trust = authority.path.read_bytes()
+        wire = Wire(prism)
         port = await wire.start(tls=called.context)
         network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
         await proxy.start()
-        site = Site(p, network, fleet, prism, Reach(proxy.url(), authority.path.read_bytes()))
+        site = Site(p, network, fleet, prism, Reach(proxy.url(), trust))
         clusterapi.register(hooks, Environment(p.client, site.reach, p.server))
         install_hooks(hooks, p.server)
         await establish(p.client, *clusterapi.definitions())
-        cloud = asyncio.create_task(site.play_cloud(), name="cloud controllers")
         try:
             if start:
                 install_builtin(p.server, p.manager)
@@ -271,8 +255,6 @@ async def nutanix_site(
                 await p.start()
             yield site
         finally:
-            cloud.cancel()
-            await asyncio.gather(cloud, return_exceptions=True)
             await p.stop()
             await wire.close()
             await fleet.close()
