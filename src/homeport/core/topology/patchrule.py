@@ -95,7 +95,7 @@ def _operation(operation: JSONPatch, variables: set[str], path: str) -> Iterator
     if operation.path != "/spec" and not operation.path.startswith("/spec/"):
         yield f"{path}.path", f"{operation.path!r} must begin with /spec: nothing else can be patched"
     yield from _positions(operation, f"{path}.path")
-    if operation.op != "remove":
+    if operation.op in ("add", "replace"):
         yield from _value(operation, variables, path)
 
 
