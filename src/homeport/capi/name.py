@@ -110,10 +110,12 @@ POOL_FINALIZER = "machinepool.cluster.x-k8s.io"
 KUBEADM_CONTROL_PLANE_FINALIZER = "kubeadm.controlplane.cluster.x-k8s.io"
 TOPOLOGY_SET_FINALIZER = "machineset.topology.cluster.x-k8s.io"
 TOPOLOGY_DEPLOYMENT_FINALIZER = "machinedeployment.topology.cluster.x-k8s.io"
+RESOURCE_SET_FINALIZER = "addons.cluster.x-k8s.io"
 
 # -- secrets and taints ----------------------------------------------------------------------------------------------
 
 SECRET_TYPE = "cluster.x-k8s.io/secret"  # noqa: S105
+RESOURCE_SET_SECRET_TYPE = "addons.cluster.x-k8s.io/resource-set"  # noqa: S105
 KUBECONFIG_SUFFIX = "-kubeconfig"
 SECRET_VALUE = "value"  # where a kubeconfig or bootstrap data stands in its Secret  # noqa: S105
 
@@ -161,6 +163,9 @@ class Condition:
     OWNER_REMEDIATED = "OwnerRemediated"
     EXTERNALLY_REMEDIATED = "ExternallyRemediated"
     REMEDIATION_ALLOWED = "RemediationAllowed"
+
+    # ClusterResourceSet
+    RESOURCES_APPLIED = "ResourcesApplied"
 
     # KubeadmConfig and KubeadmControlPlane
     CERTIFICATES_AVAILABLE = "CertificatesAvailable"
@@ -297,6 +302,11 @@ class Reason:
     WAITING_FOR_PRE_TERMINATE_HOOK = "WaitingForPreTerminateHook"
     WAITING_FOR_BOOTSTRAP_DELETION = "WaitingForBootstrapDeletion"
     DELETING_NODE = "DeletingNode"
+
+    # ClusterResourceSet
+    APPLIED = "Applied"
+    NOT_APPLIED = "NotApplied"
+    WRONG_SECRET_TYPE = "WrongSecretType"  # noqa: S105
 
     # KubeadmControlPlane
     HEALTHY = "Healthy"
