@@ -24,6 +24,7 @@ from homeport.client.config import Config
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
+from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
 from homeport.runtime.queue import Backoff
@@ -49,6 +50,7 @@ class Cluster:
     shards: bool = False
     health: tuple[str, int] | None = None
     timing: LeaseTiming | None = None
+    reach: Reach = DIRECT  # how addresses of manifests are dialled
 
 
 def connection(cluster: Cluster) -> Config:
@@ -147,7 +149,7 @@ class Replica:
 
     def _make(self) -> Manager:
         manager = Manager(self._client, mode=self._mode(), name="homeport")
-        return self._platform.manage(manager, Environment(self._client))
+        return self._platform.manage(manager, Environment(self._client, self._cluster.reach))
 
     async def _serve_health(self) -> HealthServer | None:
         if self._cluster.health is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.client.reach import DIRECT, Reach
+
 DEFAULT_DATA = Path("~/.homeport")
 DEFAULT_LISTEN = "127.0.0.1:6443"
 
@@ -48,6 +50,7 @@ class Settings:
     audit: bool = False
     workloads: bool = True
     simulators: Simulators | None = None
+    reach: Reach = DIRECT  # without simulators: how addresses of manifests are dialled
 
     @classmethod
     def make(
@@ -58,9 +61,10 @@ class Settings:
         audit: bool = False,
         workloads: bool = True,
         simulators: Simulators | None = None,
+        reach: Reach = DIRECT,
     ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators)
+        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, reach)
 
     @property
     def database(self) -> Path:

@@ -107,7 +107,7 @@ class Plane:
         self._streams = streams
 
     async def run(self, show: Show, stopping: asyncio.Event) -> None:
-        reach = self._simulation.reach if self._simulation is not None else DIRECT
+        reach = self._simulation.reach if self._simulation is not None else self._settings.reach
         server = await start(self._settings, self._platform, reach)
         try:
             environment = Environment(server.client(), reach, server)

@@ -17,8 +17,11 @@ from click.core import ParameterSource
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli.option import data as data_option
+from homeport.cli.reach import options as reaching
+from homeport.cli.reach import read_reach, write_reach
 from homeport.cli.simulation import options as simulation
 from homeport.cli.simulation import read_simulation, write_simulation
+from homeport.client.reach import DIRECT
 
 if TYPE_CHECKING:
     from homeport.runtime.stream import LogStreams
@@ -27,6 +30,7 @@ _START_SECONDS = 60.0
 _LOG_TAIL = 15
 _SIM_ONLY = ("speed", "sim_world", "sim_faults", "sim_listen", "sim_reset")
 _EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads", "sim", *_SIM_ONLY)
+_REACH = ("proxy", "trust")
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
 
@@ -49,6 +53,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     show_default=True,
 )
 @simulation
+@reaching
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -77,16 +82,20 @@ def command(
     simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
     if tracing:
         _trace()
+    reach = {name: more.pop(name) for name in _REACH}
     if more["kubeconfig"] is not None:
         _refuse(ctx, _EMBEDDED_ONLY, "is for a server of our own: leave it out, or leave out --kubeconfig")
-        _run_on_cluster(**more)
+        _run_on_cluster(**more, **reach)
         return
     _refuse(ctx, _CLUSTER_ONLY, "needs --kubeconfig FILE")
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "needs --sim")
+    else:
+        _refuse(ctx, _REACH, "is not for --sim: what is simulated is reached by a proxy of its own")
     try:
         simulators = read_simulation(**simulated)
-        settings = Settings.make(data, listen, audit=audit, workloads=workloads, simulators=simulators)
+        dialled = read_reach(**reach) if simulators is None else DIRECT
+        settings = Settings.make(data, listen, audit=audit, workloads=workloads, simulators=simulators, reach=dialled)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     running = read_instance(settings.data)
@@ -97,7 +106,8 @@ def command(
             return
         raise SystemExit(1)
     if detach:
-        _detach(settings, more["log_level"], more["plugins"], tracing=tracing)
+        arguments = write_simulation(simulators) if simulators is not None else write_reach(**reach)
+        _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"])
 
@@ -152,8 +162,9 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], **more: Any) -> N
         return [f"Homeport runs its controllers on {url}"]
 
     try:
-        health = parse_listen(more.pop("health"), option="--health") if more["health"] else None
-        cluster = manager.Cluster(health=health, **{k: v for k, v in more.items() if k != "health"})
+        health = parse_listen(more["health"], option="--health") if more["health"] else None
+        reach = read_reach(more.pop("proxy"), more.pop("trust"))
+        cluster = manager.Cluster(**{**more, "health": health, "reach": reach})
         _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error
@@ -193,7 +204,9 @@ def _loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-def _detach(settings: Settings, log_level: str, plugins: Sequence[str], *, tracing: bool) -> None:
+def _detach(
+    settings: Settings, log_level: str, plugins: Sequence[str], infrastructure: Sequence[str], *, tracing: bool
+) -> None:
     """Starts the same command as a process of its own and waits until it says that it is ready."""
     from homeport.apiserver.auth.file import make_private_dir
 
@@ -203,7 +216,7 @@ def _detach(settings: Settings, log_level: str, plugins: Sequence[str], *, traci
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
     arguments += [] if settings.workloads else ["--no-workloads"]
     arguments += ["--tracing"] if tracing else []
-    arguments += write_simulation(settings.simulators)
+    arguments += infrastructure
     arguments += [f"--plugin={name}" for name in plugins]
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size

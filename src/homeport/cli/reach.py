@@ -1,0 +1,64 @@
+"""The options of `homeport up` about the way to what others run: hypervisors and workload clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+
+from homeport.app.settings import SettingsError
+from homeport.client.reach import DIRECT, Reach
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--proxy",
+        metavar="URL",
+        default="",
+        envvar="HOMEPORT_PROXY",
+        help="dial hypervisors and workload clusters by this HTTP proxy, such as that of another plane's --sim",
+    ),
+    click.option(
+        "--trust",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="HOMEPORT_TRUST",
+        help="certificates of authorities, PEM, to trust there besides those that manifests name",
+    ),
+)
+
+
+def options(command: F) -> F:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_reach(proxy: str, trust: Path | None) -> Reach:
+    """Raises SettingsError."""
+    if proxy:
+        parts = urlsplit(proxy)
+        if parts.scheme != "http" or not parts.hostname:
+            raise SettingsError(f"--proxy {proxy!r}: write the URL of an HTTP proxy, such as http://proxy.example:3128")
+    return Reach(proxy, _read(trust) if trust is not None else b"")
+
+
+def _read(trust: Path) -> bytes:
+    try:
+        found = trust.expanduser().read_bytes()
+        DIRECT.tls(found)
+    except OSError as error:
+        raise SettingsError(f"--trust {trust}: {error.strerror}") from error
+    except ValueError as error:
+        raise SettingsError(f"--trust {trust} holds no certificate in PEM form") from error
+    return found
+
+
+def write_reach(proxy: str, trust: Path | None) -> list[str]:
+    """The same options for another process."""
+    found = [f"--proxy={proxy}"] if proxy else []
+    return [*found, *([f"--trust={trust.expanduser().absolute()}"] if trust else [])]
