@@ -130,6 +130,9 @@ class Unstructured(dict[str, Any]):
         return str(self.metadata.get("resourceVersion", ""))
 
 
+_PLAIN = frozenset((str, int, bool, float))
+
+
 class _Part(NamedTuple):
     """How `wire` writes a field of a struct."""
 
@@ -174,15 +177,17 @@ def _wire_struct(value: msgspec.Struct) -> tuple[dict[str, Any], bool]:
     """The JSON, and whether anything in it was filled in."""
     out: dict[str, Any] = {}
     filled = False
-    for part in _parts(type(value)):
-        item = getattr(value, part.attribute)
-        if part.struct:
-            written, said = _wire_struct(item)
-        elif item is None:
+    for attribute, name, default, kept, struct in _parts(type(value)):
+        item = getattr(value, attribute)
+        # Most fields are what nobody filled in, and comparing is far cheaper than writing them down.
+        if item is None or (not kept and item == default):
             continue
+        if struct:
+            written, said = _wire_struct(item)
         else:
-            written, said = wire(item), item != part.default
-        if said or part.kept:
-            out[part.name] = written
+            written = item if type(item) in _PLAIN else wire(item)
+            said = not kept or item != default
+        if said or kept:
+            out[name] = written
         filled = filled or said
     return out, filled

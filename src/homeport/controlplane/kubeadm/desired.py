@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig, KubeadmConfigSpec
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import wire
@@ -102,15 +102,15 @@ def machine(
     }
 
 
-def kubeadm_spec(kcp: KubeadmControlPlane, *, join: bool) -> Json:
+def kubeadm_spec(wished: KubeadmConfigSpec, version: str, *, join: bool) -> Json:
     """For `kubeadm init` or for `kubeadm join`. A join is known by joinConfiguration.controlPlane."""
-    spec: Json = wire(kcp.spec.kubeadm_config_spec)
+    spec: Json = wire(wished)
     if join:
         spec.pop("initConfiguration", None)
         spec.setdefault("joinConfiguration", {}).setdefault("controlPlane", {})
     else:
         spec.pop("joinConfiguration", None)
-    line = versions.parse(kcp.spec.version).line
+    line = versions.parse(version).line
     if (1, 31) <= line < (1, 36):
         # The kubelet talks to the API server beside it: one of another version may not know its fields yet.
         gates = spec.setdefault("clusterConfiguration", {}).setdefault("featureGates", {})
@@ -119,7 +119,7 @@ def kubeadm_spec(kcp: KubeadmControlPlane, *, join: bool) -> Json:
 
 
 def kubeadm_config(kcp: KubeadmControlPlane, cluster: str, name: str, *, join: bool) -> Json:
-    spec = kubeadm_spec(kcp, join=join)
+    spec = kubeadm_spec(kcp.spec.kubeadm_config_spec, kcp.spec.version, join=join)
     made: Json = {
         "apiVersion": KubeadmConfig.__resource__.api_version,
         "kind": "KubeadmConfig",

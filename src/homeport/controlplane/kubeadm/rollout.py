@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+import msgspec
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig, KubeadmConfigSpec
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import wire
@@ -62,17 +65,28 @@ def next_moment(kcp: KubeadmControlPlane, machines: list[Machine], now: float) -
 
 def same_config(kcp: KubeadmControlPlane, config: KubeadmConfig) -> bool:
     """Whether a machine made now would be configured the same, whatever its part was when it came up."""
-    current: Json = wire(config.spec)
+    encode = msgspec.json.encode
+    return _same_config(kcp.spec.version, encode(kcp.spec.kubeadm_config_spec), encode(config.spec))
+
+
+@functools.lru_cache(maxsize=4096)
+def _same_config(version: str, wished: bytes, made: bytes) -> bool:
+    """Asked at every look at a machine, of values that hardly ever change."""
+    current: Json = wire(_decoded(made))
     joined = "controlPlane" in (current.get("joinConfiguration") or {})
     as_join = current if joined else _joined(current)
-    wanted = kubeadm_spec(kcp, join=True)
+    wanted = kubeadm_spec(_decoded(wished), version, join=True)
     if not joined and "caCertPath" in (wanted.get("joinConfiguration") or {}):
         # There is no such thing for the first machine.
         as_join["joinConfiguration"]["caCertPath"] = wanted["joinConfiguration"]["caCertPath"]
     if comparable(as_join) == comparable(wanted):
         return True
     # The first machine was made from initConfiguration, which need not say the same as joinConfiguration.
-    return not joined and comparable(current) == comparable(kubeadm_spec(kcp, join=False))
+    return not joined and comparable(current) == comparable(kubeadm_spec(_decoded(wished), version, join=False))
+
+
+def _decoded(spec: bytes) -> KubeadmConfigSpec:
+    return msgspec.json.decode(spec, type=KubeadmConfigSpec)
 
 
 def _joined(spec: Json) -> Json:

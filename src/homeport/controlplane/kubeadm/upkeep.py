@@ -56,7 +56,9 @@ async def is_initialized(client: Client) -> bool:
 
 async def hold_cluster_configuration(client: Client, kcp: KubeadmControlPlane) -> bool:
     """Joining machines take their configuration from here: it must be right before they come."""
-    wanted: Json = kubeadm_spec(kcp, join=True).get("clusterConfiguration") or {}
+    wanted: Json = (
+        kubeadm_spec(kcp.spec.kubeadm_config_spec, kcp.spec.version, join=True).get("clusterConfiguration") or {}
+    )
     return await _change_configuration(client, lambda current: updated(current, wanted, kcp.spec.version))
 
 

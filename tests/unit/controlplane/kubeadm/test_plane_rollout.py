@@ -113,11 +113,11 @@ def test_a_rollout_in_the_future_is_waited_for() -> None:
 
 def test_kubelets_talk_to_their_own_api_server_where_kubeadm_knows_how() -> None:
     for version, expected in (("v1.30.2", None), ("v1.31.0", True), ("v1.35.9", True), ("v1.36.0", None)):
-        spec = desired.kubeadm_spec(make_kcp(version=version), join=True)
+        spec = desired.kubeadm_spec(make_kcp(version=version).spec.kubeadm_config_spec, version, join=True)
         gates = (spec.get("clusterConfiguration") or {}).get("featureGates") or {}
         assert gates.get("ControlPlaneKubeletLocalMode") is expected
     own = {"clusterConfiguration": {"featureGates": {"ControlPlaneKubeletLocalMode": False}}}
-    spec = desired.kubeadm_spec(make_kcp(version="v1.31.0", kubeadmConfigSpec=own), join=True)
+    spec = desired.kubeadm_spec(make_kcp(kubeadmConfigSpec=own).spec.kubeadm_config_spec, "v1.31.0", join=True)
     assert spec["clusterConfiguration"]["featureGates"]["ControlPlaneKubeletLocalMode"] is False
 
 
