@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from homeport.capi.capi import Capi
-from homeport.core import cluster, drainrule, machine, machinedeployment, machinehealthcheck, machineset
+from homeport.core import (
+    cluster,
+    clusterresourceset,
+    drainrule,
+    machine,
+    machinedeployment,
+    machinehealthcheck,
+    machineset,
+)
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -14,6 +22,7 @@ def install(manager: Manager, capi: Capi) -> None:
     machineset.install(manager, capi)
     machinedeployment.install(manager, capi)
     machinehealthcheck.install(manager, capi)
+    clusterresourceset.install(manager, capi)
 
 
 def register(hooks: Hooks) -> None:
@@ -24,3 +33,4 @@ def register(hooks: Hooks) -> None:
     machinedeployment.register(hooks)
     machinehealthcheck.register(hooks)
     drainrule.register(hooks)
+    clusterresourceset.register(hooks)

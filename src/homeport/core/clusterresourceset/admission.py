@@ -1,0 +1,79 @@
+"""What a ClusterResourceSet and its bindings may say, and what is filled in when they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBinding
+from homeport.client.errors import Cause
+from homeport.core.clusterresourceset.plan import APPLY_ONCE
+from homeport.machinery.selector import SelectorError, from_label_selector
+from homeport.runtime.webhook.hook import Hooks
+
+Json = dict[str, Any]
+
+
+def register(hooks: Hooks) -> None:
+    hooks.default(ClusterResourceSet, default)
+    hooks.validate(ClusterResourceSet, validate)
+    hooks.validate(ClusterResourceSetBinding, validate_binding)
+
+
+def default(found: Json, old: Json | None) -> None:
+    spec = found["spec"]
+    if not spec.get("strategy"):
+        spec["strategy"] = APPLY_ONCE
+
+
+def validate(found: Json, old: Json | None) -> list[Cause]:
+    spec = found.get("spec") or {}
+    before = None if old is None else old.get("spec") or {}
+    return [*_selector(spec), *_unchanged(spec, before), *_twice(spec)]
+
+
+def validate_binding(found: Json, old: Json | None) -> list[Cause]:
+    before = ((old or {}).get("spec") or {}).get("clusterName")
+    after = (found.get("spec") or {}).get("clusterName")
+    if before and before != after:
+        return [_immutable("spec.clusterName", after, "a binding belongs to one Cluster; delete it and make another")]
+    return []
+
+
+def _selector(spec: Json) -> Iterator[Cause]:
+    try:
+        selector = from_label_selector(spec.get("clusterSelector") or {})
+    except SelectorError as error:
+        yield Cause("FieldValueInvalid", f"Invalid value: {error}", "spec.clusterSelector")
+        return
+    if selector.empty:
+        yield Cause(
+            "FieldValueRequired",
+            "Required value: say by labels which Clusters get the resources; an empty selector matches none",
+            "spec.clusterSelector",
+        )
+
+
+def _unchanged(spec: Json, before: Json | None) -> Iterator[Cause]:
+    if before is None:
+        return
+    why = "make another ClusterResourceSet instead"
+    if before.get("strategy") and before["strategy"] != spec.get("strategy"):
+        yield _immutable("spec.strategy", spec.get("strategy"), why)
+    if (before.get("clusterSelector") or {}) != (spec.get("clusterSelector") or {}):
+        yield _immutable("spec.clusterSelector", spec.get("clusterSelector"), why)
+
+
+def _twice(spec: Json) -> Iterator[Cause]:
+    seen: set[tuple[Any, Any]] = set()
+    for i, each in enumerate(spec.get("resources") or ()):
+        ref = (each.get("kind"), each.get("name"))
+        if ref in seen:
+            yield Cause(
+                "FieldValueDuplicate", f'Duplicate value: "{ref[0]} {ref[1]}": name it once', f"spec.resources[{i}]"
+            )
+        seen.add(ref)
+
+
+def _immutable(field: str, value: Any, why: str) -> Cause:
+    return Cause("FieldValueInvalid", f'Invalid value: "{value}": it can\'t be changed; {why}', field)

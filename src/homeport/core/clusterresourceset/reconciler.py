@@ -1,0 +1,249 @@
+"""ClusterResourceSet: looks which Clusters match and what they have, and brings what they lack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.api.addons.v1beta2 import ClusterResourceSet
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.capi import name, summary
+from homeport.capi.capi import Capi
+from homeport.capi.ownership import ensure_owner, owner_reference
+from homeport.capi.paused import has_annotation, is_paused, paused_condition
+from homeport.client.errors import ApiError
+from homeport.client.protocol import Key, MergePatch
+from homeport.core.clusterresourceset.binding import Ledger
+from homeport.core.clusterresourceset.plan import Outcome, Ref, is_due
+from homeport.core.clusterresourceset.source import METADATA, Source, Sources
+from homeport.core.clusterresourceset.target import Failure, apply_objects
+from homeport.machinery import condition
+from homeport.machinery.selector import from_label_selector
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+MANAGER = "homeport-clusterresourceset"
+APPLIED = "ResourcesApplied"
+_AT_ONCE = 16  # Clusters that are written to at the same time
+_FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until what a cluster refused is tried again
+_SHOWN = 5  # lines of a condition's message
+
+
+@dataclass(slots=True)
+class Report:
+    """What keeps resources from being where they should be."""
+
+    lines: list[str] = field(default_factory=list)
+    reason: str = name.Reason.NOT_APPLIED
+    retry: bool = False  # somebody refused, and nobody will tell us when he would not any more
+    warning: bool = False  # somebody should look
+
+    @property
+    def message(self) -> str:
+        shown, more = sorted(self.lines)[:_SHOWN], len(self.lines) - _SHOWN
+        return "\n".join([*shown, *([f"... ({more} more)"] if more > 0 else [])])
+
+
+class SetScope(Scope[ClusterResourceSet]):
+    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+        """`reported` says Ready when all is done; the set says which Clusters that means, and has said it already."""
+        held = self.object.status
+        if status == "True":
+            return False
+        reason = name.Reason.INTERNAL_ERROR if reason == "ReconcileError" else reason
+        before = condition.find(held.conditions, kind)
+        said = None if before is None else (before["reason"], before["message"])
+        held.conditions = summary.store(
+            held.conditions,
+            [{"type": kind, "status": status, "reason": reason, "message": message}],
+            now=now,
+            generation=self.object.metadata.generation,
+        )
+        return said != (reason, message)
+
+
+class SetReconciler(Reporting):
+    condition = name.Condition.RESOURCES_APPLIED
+
+    def __init__(self, capi: Capi) -> None:
+        manager = capi.manager
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._remotes = capi.remotes
+        self.sets = manager.informers.get(ClusterResourceSet).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        self._ledger = Ledger(manager, self._write)
+        self._sources = Sources(manager)
+        self._failures: dict[Key, int] = {}
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        found = self.sets.get(key)
+        if found is None:
+            self._failures.pop(key, None)
+            return None
+        scope = SetScope(found)
+        held = scope.object
+        held.status.conditions = paused_condition(
+            held.status.conditions, None, held, now=rfc3339(self.clock.now()), generation=held.metadata.generation
+        )
+        if has_annotation(found):
+            await self._store(scope)
+            return None
+        if scope.deleting:
+            return await self._release(scope)
+        return await self.reported(scope, self._run(scope))
+
+    async def _run(self, scope: SetScope) -> Wait | None:
+        await self._hold_set(scope)
+        held = scope.object
+        clusters = self.matching(held)
+        report = Report()
+        sources = await self._observe(held, report) if clusters else []
+        await self._bring_all(held, clusters, sources, report)
+        held.status.observed_generation = held.metadata.generation
+        if report.lines:
+            return Wait(report.reason, report.message, after=self._after(scope.key, report), warning=report.warning)
+        self._failures.pop(scope.key, None)
+        self._say_applied(held, clusters)
+        return None
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def matching(self, held: ClusterResourceSet) -> list[Cluster]:
+        """The Clusters that get the resources, in the order of their names."""
+        selector = from_label_selector(held.spec.cluster_selector)
+        if selector.empty:
+            return []
+        found = [
+            each
+            for each in self._clusters.list(held.metadata.namespace)
+            if not each.metadata.deletion_timestamp and selector.matches(each.metadata.labels)
+        ]
+        return sorted(found, key=lambda each: each.metadata.name)
+
+    async def _observe(self, held: ClusterResourceSet, report: Report) -> list[Source]:
+        """All resources that can be applied; what is wrong with the others is reported."""
+        found = []
+        for each in held.spec.resources:
+            source = await self._sources.look(held.metadata.namespace, Ref(each.kind, each.name))
+            await self._hold_source(held, source)
+            if source.trouble:
+                report.lines.append(f"{source.ref}: {source.trouble}")
+                report.warning = True
+                if source.reason == name.Reason.WRONG_SECRET_TYPE:
+                    report.reason = source.reason
+            else:
+                found.append(source)
+        return found
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def _hold_set(self, scope: SetScope) -> None:
+        meta = scope.object.metadata
+        if name.RESOURCE_SET_FINALIZER in meta.finalizers:
+            return
+        patch = {
+            "metadata": {
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+                "finalizers": [*meta.finalizers, name.RESOURCE_SET_FINALIZER],
+            }
+        }
+        scope.wrote(await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write))
+
+    async def _hold_source(self, held: ClusterResourceSet, source: Source) -> None:
+        """Goes with the set when it is deleted or moved to another management cluster."""
+        if source.metadata is not None:
+            kind = METADATA[source.ref.kind]
+            source.metadata = await ensure_owner(self.client, kind, source.metadata, owner_reference(held), self._write)
+
+    async def _bring_all(
+        self, held: ClusterResourceSet, clusters: Sequence[Cluster], sources: Sequence[Source], report: Report
+    ) -> None:
+        """A Cluster that is slow holds up no other. Raises what our own API server refused, when all are through."""
+        gate, refused = asyncio.Semaphore(_AT_ONCE), list[ApiError]()
+
+        async def bring(cluster: Cluster) -> None:
+            async with gate:
+                try:
+                    await self._bring(held, cluster, sources, report)
+                except ApiError as error:
+                    refused.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for cluster in clusters:
+                group.create_task(bring(cluster))
+        if refused:
+            raise refused[0]
+
+    async def _bring(
+        self, held: ClusterResourceSet, cluster: Cluster, sources: Sequence[Source], report: Report
+    ) -> None:
+        where = key_of(cluster)
+        known = self._ledger.recorded(where, held.metadata.name)
+        due = [each for each in sources if is_due(held.spec.strategy, known.get(each.ref), each.digest)]
+        if not due:
+            return
+        said = f"Cluster {cluster.metadata.name}"
+        remote = self._remotes.get(where)
+        if is_paused(cluster, cluster):
+            report.lines.append(f"{said}: it is paused")
+        elif remote is None:
+            report.lines.append(f"{said}: {self._remotes.why(where)}")
+        else:
+            outcomes = []
+            for source in due:
+                failures = await self._apply(held, remote.client, source)
+                outcomes.append(Outcome(source.ref, source.digest, applied=not failures))
+                for failure in failures:
+                    report.lines.append(f"{said}: {source.ref}: {failure}")
+                    report.retry = report.warning = True
+                if any(failure.lost for failure in failures):
+                    break
+            await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
+            self._tell_applied(held, cluster, outcomes)
+
+    async def _apply(self, held: ClusterResourceSet, client: Any, source: Source) -> list[Failure]:
+        if source.objects is None:
+            fresh = await self._sources.read(held.metadata.namespace, source.ref, source.metadata)
+            if fresh.trouble:
+                return [Failure(str(source.ref), fresh.trouble)]
+            source.objects, source.digest = fresh.objects, fresh.digest
+        return await apply_objects(client, source.objects or (), held.spec.strategy)
+
+    async def _release(self, scope: SetScope) -> Wait | None:
+        meta = scope.object.metadata
+        if name.RESOURCE_SET_FINALIZER not in meta.finalizers:
+            return None
+        await self._ledger.release(scope.object)
+        left = [each for each in meta.finalizers if each != name.RESOURCE_SET_FINALIZER]
+        patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": left}}
+        await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write)
+        return None
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def _after(self, key: Key, report: Report) -> float | None:
+        """Changes of resources, of Clusters and of connections wake us; what a cluster refused is tried again."""
+        if not report.retry:
+            self._failures.pop(key, None)
+            return None
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        return min(_FIRST_SECONDS * 2.0 ** min(count - 1, 20), _LONGEST_SECONDS)
+
+    def _say_applied(self, held: ClusterResourceSet, clusters: Sequence[Cluster]) -> None:
+        message = "" if clusters else "no Cluster has the labels that spec.clusterSelector asks for"
+        held.status.conditions = summary.store(
+            held.status.conditions,
+            [{"type": self.condition, "status": "True", "reason": name.Reason.APPLIED, "message": message}],
+            now=rfc3339(self.clock.now()),
+            generation=held.metadata.generation,
+        )
+
+    def _tell_applied(self, held: ClusterResourceSet, cluster: Cluster, outcomes: Iterable[Outcome]) -> None:
+        done = [str(each.ref) for each in outcomes if each.applied]
+        if done:
+            self.recorder.record(held, APPLIED, f"Cluster {cluster.metadata.name} has {', '.join(done)}")
