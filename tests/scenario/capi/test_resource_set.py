@@ -1,0 +1,255 @@
+"""ClusterResourceSets: manifests reach the clusters they are for, say what went wrong, and are never taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+
+from capikit import manifest
+from capikit.yard import NAMESPACE, Yard, yard
+from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBinding
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.meta import Resource
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Client, Key, MergePatch
+from homeport.machinery import yaml
+from homeport.runtime.testing import virtual
+from scenario.capi.look import says, workload
+
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+SECRET = Resource("", "v1", "Secret", "secrets")
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+WIDGET = Resource("example.com", "v1", "Widget", "widgets")
+APPLIED = says("ResourcesApplied", status="True")
+
+
+def config_map(name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+def addon(name: str, *objects: dict[str, Any], **more: str) -> dict[str, Any]:
+    """A ConfigMap of the management cluster that holds objects for others."""
+    text = "---\n".join(yaml.dump(each) for each in objects)
+    return config_map(name, **({"objects.yaml": text} if objects else {}), **more)
+
+
+def resource_set(name: str, *resources: str, strategy: str = "") -> dict[str, Any]:
+    refs = [dict(zip(("kind", "name"), each.split("/"), strict=True)) for each in resources]
+    spec: dict[str, Any] = {"clusterSelector": {"matchLabels": {"cni": "ours"}}, "resources": refs}
+    if strategy:
+        spec["strategy"] = strategy
+    return {
+        "apiVersion": "addons.cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterResourceSet",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+async def labelled(y: Yard, name: str = "one", workers: int = 0) -> None:
+    first, *others = manifest.whole(name, 1, workers)
+    first["metadata"]["labels"] = {"cni": "ours"}
+    await y.plane.have(first, *others)
+
+
+async def data(client: Client, name: str, namespace: str = "default") -> Any:
+    return (await client.get(CONFIG_MAP, Key(namespace, name)))["data"]
+
+
+@virtual
+async def test_a_cluster_gets_what_is_written_for_it_as_soon_as_it_answers() -> None:
+    async with yard() as y:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}}
+        # The Namespace comes last in the text and has to be created first.
+        await y.plane.have(addon("net", config_map("inside", "extra", a="1"), space))
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "key"},
+            "type": "addons.cluster.x-k8s.io/resource-set",
+            "data": {"one.yaml": base64.b64encode(yaml.dump(config_map("from-secret", b="2")).encode()).decode()},
+        }
+        await y.plane.have(secret, resource_set("first", "ConfigMap/net", "Secret/key"))
+        found = await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "no Cluster has the labels"))
+        assert found.spec.strategy == "ApplyOnce"
+        await labelled(y)
+        await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "Cluster one: ", status="False"))
+        await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "True Applied: ", status="True"))
+        client = workload(y)
+        assert await data(client, "inside", "extra") == {"a": "1"}
+        assert await data(client, "from-secret") == {"b": "2"}
+        binding = await y.client.get(ClusterResourceSetBinding, Key(NAMESPACE, "one"))
+        (entry,) = binding.spec.bindings
+        assert entry.cluster_resource_set_name == "first"
+        assert [(each.kind, each.name, each.applied) for each in entry.resources] == [
+            ("ConfigMap", "net", True),
+            ("Secret", "key", True),
+        ]
+        assert [each.kind for each in binding.metadata.owner_references] == ["ClusterResourceSet"]
+        owned = await y.client.get(CONFIG_MAP, Key(NAMESPACE, "net"))
+        assert [each["name"] for each in owned.metadata["ownerReferences"]] == ["first"]
+
+
+@virtual
+async def test_apply_once_is_once_and_reconcile_follows_what_is_written() -> None:
+    async with yard() as y:
+        await labelled(y)
+        await y.plane.have(addon("once", config_map("a", x="1")), addon("again", config_map("b", x="1")))
+        await y.plane.have(resource_set("s-once", "ConfigMap/once"))
+        await y.plane.have(resource_set("s-again", "ConfigMap/again", strategy="Reconcile"))
+        for name in ("s-once", "s-again"):
+            await y.until(ClusterResourceSet, name, lambda s: APPLIED(s) and "no Cluster" not in str(s.status))
+        client = workload(y)
+        await client.patch(CONFIG_MAP, Key("default", "b"), _merge({"data": {"others": "own"}}))
+        began = y.clock.now()
+        for name, inner in (("once", "a"), ("again", "b")):
+            changed = addon(name, config_map(inner, x="2"))
+            await y.client.patch(CONFIG_MAP, Key(NAMESPACE, name), _merge({"data": changed["data"]}))
+        while (await data(client, "b"))["x"] == "1":
+            await asyncio.sleep(0.05)
+        assert y.clock.now() - began < 5.0  # told by watch
+        assert await data(client, "b") == {"x": "2", "others": "own"}
+        await y.plane.settle(quiet=600)
+        assert await data(client, "a") == {"x": "1"}
+
+
+@virtual
+async def test_what_fails_is_named_with_its_resource_and_heals_by_itself() -> None:
+    async with yard() as y:
+        await labelled(y)
+        widget = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w", "namespace": "nowhere"},
+            "spec": {},
+        }
+        wrong = config_map("Wrong_Name", x="1")
+        await y.plane.have(addon("mixed", config_map("good", x="1"), wrong, widget))
+        await y.plane.have(resource_set("set", "ConfigMap/mixed", "ConfigMap/missing"))
+        found = await y.until(
+            ClusterResourceSet,
+            "set",
+            says(
+                "ResourcesApplied",
+                "NotApplied",
+                "Cluster one: ConfigMap mixed: ConfigMap default/Wrong_Name: ",
+                "Cluster one: ConfigMap mixed: Widget nowhere/w: the cluster serves no Widget of example.com/v1",
+                "ConfigMap missing: it does not exist in namespace default",
+            ),
+        )
+        assert "good" not in str(found.status.conditions)
+        assert await data(workload(y), "good") == {"x": "1"}
+        binding = await y.client.get(ClusterResourceSetBinding, Key(NAMESPACE, "one"))
+        assert [each.applied for each in binding.spec.bindings[0].resources] == [False]
+        fixed = addon("mixed", config_map("good", x="1"), config_map("right-name", x="1"))
+        await y.client.patch(CONFIG_MAP, Key(NAMESPACE, "mixed"), _merge({"data": fixed["data"]}))
+        await y.plane.have(addon("missing", config_map("late", x="1")))
+        await y.until(ClusterResourceSet, "set", APPLIED, timeout=5)
+        assert await data(workload(y), "late") == {"x": "1"}
+
+
+@virtual
+async def test_custom_resources_follow_their_definition() -> None:
+    async with yard() as y:
+        await labelled(y)
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com",
+                "names": {"kind": "Widget", "plural": "widgets"},
+                "scope": "Namespaced",
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }
+                ],
+            },
+        }
+        widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        await y.plane.have(addon("both", widget, definition), resource_set("set", "ConfigMap/both"))
+        await y.until(ClusterResourceSet, "set", lambda s: APPLIED(s) and "no Cluster" not in str(s.status))
+        assert (await workload(y).get(WIDGET, Key("default", "w"))).name == "w"
+
+
+@virtual
+async def test_a_set_that_is_deleted_leaves_the_clusters_as_they_are() -> None:
+    async with yard() as y:
+        await labelled(y)
+        await y.plane.have(addon("net", config_map("a", x="1")), addon("more", config_map("b", x="1")))
+        await y.plane.have(resource_set("first", "ConfigMap/net"), resource_set("second", "ConfigMap/more"))
+        for name in ("first", "second"):
+            await y.until(ClusterResourceSet, name, lambda s: APPLIED(s) and "no Cluster" not in str(s.status))
+        client = workload(y)
+        await y.delete(ClusterResourceSet, "first")
+        await y.gone(ClusterResourceSet, "first")
+        binding = await y.client.get(ClusterResourceSetBinding, Key(NAMESPACE, "one"))
+        assert [each.cluster_resource_set_name for each in binding.spec.bindings] == ["second"]
+        assert [each.name for each in binding.metadata.owner_references] == ["second"]
+        await y.gone(CONFIG_MAP, "net")  # it belonged to the set
+        await y.delete(ClusterResourceSet, "second")
+        await y.gone(ClusterResourceSet, "second")
+        await y.gone(ClusterResourceSetBinding, "one")
+        assert (await data(client, "a"), await data(client, "b")) == ({"x": "1"}, {"x": "1"})
+
+
+@virtual
+async def test_a_binding_goes_with_its_cluster() -> None:
+    async with yard() as y:
+        await labelled(y)
+        await y.plane.have(addon("net", config_map("a", x="1")), resource_set("set", "ConfigMap/net"))
+        await y.until(ClusterResourceSetBinding, "one", lambda b: bool(b.spec.bindings))
+        await y.delete(Cluster, "one")
+        await y.gone(Cluster, "one")
+        await y.gone(ClusterResourceSetBinding, "one")
+        await y.until(ClusterResourceSet, "set", says("ResourcesApplied", "no Cluster has the labels"))
+
+
+@virtual
+async def test_a_paused_cluster_gets_nothing_until_it_is_resumed() -> None:
+    async with yard() as y:
+        await labelled(y)
+        await y.available("one")
+        await y.patch(Cluster, "one", {"spec": {"paused": True}})
+        await y.plane.have(addon("net", config_map("a", x="1")), resource_set("set", "ConfigMap/net"))
+        await y.until(ClusterResourceSet, "set", says("ResourcesApplied", "Cluster one: it is paused", status="False"))
+        with pytest.raises(NotFound):
+            await data(workload(y), "a")
+        await y.patch(Cluster, "one", {"spec": {"paused": False}})
+        await y.until(ClusterResourceSet, "set", APPLIED)
+        assert await data(workload(y), "a") == {"x": "1"}
+
+
+@virtual
+async def test_a_restart_and_idle_time_write_nothing() -> None:
+    async with yard() as y:
+        await labelled(y)
+        await y.plane.have(addon("net", config_map("a", x="1")))
+        await y.plane.have(resource_set("set", "ConfigMap/net", strategy="Reconcile"))
+        await y.until(ClusterResourceSet, "set", lambda s: APPLIED(s) and "no Cluster" not in str(s.status))
+        await y.plane.settle(quiet=60)
+
+        async def versions() -> tuple[str, ...]:
+            found = [
+                await y.client.get(kind, Key(NAMESPACE, name))
+                for kind, name in ((ClusterResourceSet, "set"), (ClusterResourceSetBinding, "one"))
+            ]
+            inner = await workload(y).get(CONFIG_MAP, Key("default", "a"))
+            return (*(each.metadata.resource_version for each in found), inner.resource_version)
+
+        before = await versions()
+        await y.restart()
+        await asyncio.sleep(1800)
+        assert await versions() == before
+
+
+def _merge(body: dict[str, Any]) -> MergePatch:
+    return MergePatch(body)
