@@ -14,6 +14,7 @@ import orjson
 import yaml
 
 from homeport.capi import definition as capi
+from homeport.ipam import definition as ipam
 from homeport.providers.nutanix import definition as nutanix
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
 
 
 def definitions() -> list[dict[str, Any]]:
-    return [*capi.definitions(), *nutanix.definitions()]
+    return [*capi.definitions(), *ipam.definitions(), *nutanix.definitions()]
 
 
 def pack() -> bytes:

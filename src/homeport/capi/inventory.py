@@ -40,6 +40,7 @@ _PREFIXES = {
     "BootstrapProvider": "bootstrap-",
     "ControlPlaneProvider": "control-plane-",
     "InfrastructureProvider": "infrastructure-",
+    "IPAMProvider": "ipam-",
 }
 
 _CLUSTER_API = "v1.14.2"

@@ -1,0 +1,179 @@
+"""Claims: they say which address they got or why they got none, and give it back when they go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPAddressReference
+from homeport.capi.addresspool import KINDS, Pool, describe, parsed, pool_key, pool_kind, reservations, usable
+from homeport.capi.ownership import controller_of
+from homeport.capi.paused import has_annotation, is_paused
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.ipam.name import (
+    ALLOCATION_FAILED,
+    FIELD_MANAGER,
+    POOL_EXHAUSTED,
+    POOL_NOT_READY,
+    PROTECT_ADDRESS,
+    RELEASE_ADDRESS,
+)
+from homeport.ipam.pool import BY_POOL, cluster_of, index_value, owns
+from homeport.machinery.address import AddressSet
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import parse_time
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+# Of Kubernetes itself: how an owner waits for what it owns.
+_PROPAGATION = ("foregroundDeletion", "orphan")
+_ALLOCATING = Wait("Allocating", "an address is being chosen", quiet=True)
+
+
+class ClaimReconciler(Reporting):
+    def __init__(self, manager: Manager) -> None:
+        super().__init__(manager.client, manager.recorder, manager=FIELD_MANAGER, clock=manager.clock)
+        self._claims = manager.informers.get(IPAddressClaim).cache
+        self._addresses = manager.informers.get(IPAddress).cache
+        self._clusters = manager.informers.get(Cluster).cache
+        self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        claim: IPAddressClaim | None = self._claims.get(key)
+        address: IPAddress | None = self._addresses.get(key)
+        if claim is None:
+            if address is not None and pool_kind(address.spec.pool_ref) is not None:
+                await self._release_orphan(address)
+            return None
+        kind = pool_kind(claim.spec.pool_ref)
+        if kind is None or claim.spec.pool_ref is None:
+            return None
+        pool: Pool | None = self._pools[kind].get(pool_key(kind, claim.spec.pool_ref.name, key.namespace))
+        if is_paused(cluster_of(claim, self._clusters), claim) or (pool is not None and has_annotation(pool)):
+            return None
+        scope = Scope(claim)
+        if scope.deleting:
+            return await self.reported(scope, self._release(scope, pool))
+        if RELEASE_ADDRESS not in claim.metadata.finalizers:
+            await self._write_finalizers(scope, [*claim.metadata.finalizers, RELEASE_ADDRESS])
+        wait = await self._await_address(scope, kind, pool, address)
+        if wait is _ALLOCATING:
+            return None  # the pool's loop is at it: nobody needs to read of that
+        return await self.reported(scope, _settled(wait))
+
+    # -- growing -----------------------------------------------------------------------------------------------
+
+    async def _await_address(
+        self, scope: Scope[IPAddressClaim], kind: type[Pool], pool: Pool | None, address: IPAddress | None
+    ) -> Wait | None:
+        claim = scope.object
+        assert claim.spec.pool_ref is not None
+        if address is not None and owns(claim, address):
+            claim.status.address_ref = IPAddressReference(name=address.metadata.name)
+            return None
+        named = describe(kind, pool_key(kind, claim.spec.pool_ref.name, scope.key.namespace))
+        if pool is None:
+            return Wait(POOL_NOT_READY, f"{named} does not exist: create it", warning=True)
+        if pool.metadata.deletion_timestamp:
+            return Wait(POOL_NOT_READY, f"{named} is being deleted and gives out no more addresses", warning=True)
+        try:
+            there = usable(pool.spec)
+        except ValueError as error:
+            return Wait(POOL_NOT_READY, f"{named} can't be used as it is: {error}", warning=True)
+        if address is not None:
+            return await self._await_name(claim, address)
+        if self._exhausted(kind, pool, there, claim):
+            text = f"all {there.count} addresses of {named} are in use: add some to its spec.addresses"
+            return Wait(POOL_EXHAUSTED, text, warning=True)
+        return _ALLOCATING
+
+    async def _await_name(self, claim: IPAddressClaim, address: IPAddress) -> Wait | None:
+        """The name is taken by what was made for an earlier claim of that name, or by hand."""
+        owner = controller_of(address)
+        if owner is not None and owner["kind"] == "IPAddressClaim":
+            await self._release_orphan(address)
+            return _ALLOCATING
+        text = (
+            f"IPAddress {key_of(address)} exists ({address.spec.address}) and was not made for this claim: delete it, "
+            "or use another name"
+        )
+        return Wait(ALLOCATION_FAILED, text, warning=True)
+
+    def _exhausted(self, kind: type[Pool], pool: Pool, there: AddressSet, claim: IPAddressClaim) -> bool:
+        held = self._addresses.by(BY_POOL, index_value(kind, key_of(pool)))
+        taken = parsed(each.spec.address for each in held)
+        for address, (uid, key) in reservations(pool.metadata.annotations).items():
+            if uid == claim.metadata.uid:
+                return False
+            other = self._claims.get(key)
+            if other is not None and other.metadata.uid == uid:
+                taken.add(address)
+        return next(there.free(taken), None) is None
+
+    # -- shrinking ---------------------------------------------------------------------------------------------
+
+    async def _release(self, scope: Scope[IPAddressClaim], pool: Pool | None) -> Wait | None:
+        finalizers = scope.object.metadata.finalizers
+        if RELEASE_ADDRESS not in finalizers:
+            return None
+        others = [each for each in finalizers if each != RELEASE_ADDRESS and each not in _PROPAGATION]
+        if others:
+            return Wait("AddressInUse", f"the address is still used: waiting for {', '.join(others)}", quiet=True)
+        wait = self._rest(scope, pool)
+        if wait is not None:
+            return wait
+        try:
+            address = await self.client.get(IPAddress, scope.key)
+        except NotFound:
+            address = None
+        if address is not None and owns(scope.object, address):
+            await self._drop_address(address)
+        await self._write_finalizers(scope, [each for each in finalizers if each != RELEASE_ADDRESS])
+        return None
+
+    def _rest(self, scope: Scope[IPAddressClaim], pool: Pool | None) -> Wait | None:
+        """Some networks remember for a while who had an address."""
+        seconds = pool.spec.address_reuse_grace_period_seconds if pool is not None else None
+        if not seconds or pool is None or pool.metadata.deletion_timestamp:
+            return None
+        left = parse_time(scope.object.metadata.deletion_timestamp or "") + seconds - self.clock.now()
+        if left <= 0:
+            return None
+        return Wait("AddressRests", f"the address is given to nobody else for {seconds} s", after=left, quiet=True)
+
+    async def _release_orphan(self, address: IPAddress) -> None:
+        """Its claim is gone, though our finalizer was on it: somebody took that away."""
+        try:
+            claim = await self.client.get(IPAddressClaim, key_of(address))
+        except NotFound:
+            claim = None
+        owner = controller_of(address)
+        if owner is None or (claim is not None and claim.metadata.uid == owner["uid"]):
+            return
+        await self._drop_address(address)
+
+    async def _drop_address(self, address: IPAddress) -> None:
+        meta, key = address.metadata, key_of(address)
+        left = [each for each in meta.finalizers if each != PROTECT_ADDRESS]
+        body = {"finalizers": left, "uid": meta.uid, "resourceVersion": meta.resource_version}
+        try:
+            if left != meta.finalizers:
+                await self.client.patch(IPAddress, key, MergePatch({"metadata": body}), self._write)
+            await self.client.delete(IPAddress, key, uid=meta.uid)
+        except NotFound:
+            return
+
+    async def _write_finalizers(self, scope: Scope[IPAddressClaim], finalizers: list[str]) -> None:
+        meta = scope.object.metadata
+        body = {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}
+        try:
+            written = await self.client.patch(IPAddressClaim, scope.key, MergePatch({"metadata": body}), self._write)
+        except NotFound:
+            return
+        scope.wrote(written)
+
+
+async def _settled(wait: Wait | None) -> Wait | None:
+    return wait
