@@ -128,10 +128,10 @@ def _served(crd: Mapping[str, Any]) -> list[Resource]:
 @asynccontextmanager
 async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[OutsideYard]:
     """`crds` are Cluster API's; the provider's are added. They may be there already from an earlier yard."""
-    hooks = make_hooks()
     every = [*crds, *generic.definitions()]
     with LogTail() as logs:
         plane = OutsidePlane(kube.kubeconfig, every, logs)
+        hooks = make_hooks(plane.client)
         network = Network()
         fleet = Fleet(network, plane.clock, pace=QUICK)
         proxy = Proxy(network)

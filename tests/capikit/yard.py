@@ -47,10 +47,10 @@ NAMESPACE = "default"
 Wrap = Callable[[Client], Any]  # what controllers have in place of a client
 
 
-def make_hooks() -> Hooks:
+def make_hooks(client: Client) -> Hooks:
     hooks = Hooks()
     conversion.register(hooks)
-    core.register(hooks)
+    core.register(hooks, client)
     bootstrap.register(hooks)
     controlplane.register(hooks)
     return hooks
@@ -199,7 +199,7 @@ async def yard(
     failed at its last attempt, when the scenario has come to its end, is a failure."""
     crds = [*definitions(), *generic.definitions(contract)]
     async with plane(crds=(), database=database, echo=echo) as p:
-        install_hooks(make_hooks(), p.server)
+        install_hooks(make_hooks(p.server.client()), p.server)
         await establish(p.client, *crds)
         network = Network()
         fleet = Fleet(network, p.clock, pace=pace)

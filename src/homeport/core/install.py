@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from homeport.capi.capi import Capi
+from homeport.client.protocol import Client
 from homeport.core import (
     cluster,
+    clusterclass,
     clusterresourceset,
     drainrule,
     machine,
@@ -18,6 +20,7 @@ from homeport.runtime.webhook.hook import Hooks
 
 def install(manager: Manager, capi: Capi) -> None:
     cluster.install(manager, capi)
+    clusterclass.install(manager, capi)
     machine.install(manager, capi)
     machineset.install(manager, capi)
     machinedeployment.install(manager, capi)
@@ -25,9 +28,10 @@ def install(manager: Manager, capi: Capi) -> None:
     clusterresourceset.install(manager, capi)
 
 
-def register(hooks: Hooks) -> None:
-    """Defaulting and validation."""
-    cluster.register(hooks)
+def register(hooks: Hooks, client: Client) -> None:
+    """Defaulting and validation. `client` looks other objects up; it must be able to read them wherever this runs."""
+    cluster.register(hooks, client)
+    clusterclass.register(hooks, client)
     machine.register(hooks)
     machineset.register(hooks)
     machinedeployment.register(hooks)

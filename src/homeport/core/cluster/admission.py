@@ -8,8 +8,9 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi import name
-from homeport.capi.version import is_valid
 from homeport.client.errors import Cause
+from homeport.client.protocol import Client
+from homeport.core.topology.admission import TopologyAdmission
 from homeport.machinery.schema.name import label_value
 from homeport.runtime.webhook.hook import Hooks
 
@@ -18,20 +19,22 @@ Json = dict[str, Any]
 _REFERENCES = ("infrastructureRef", "controlPlaneRef")
 
 
-def register(hooks: Hooks) -> None:
+def register(hooks: Hooks, client: Client) -> None:
+    """`client` looks up what a topology is made from."""
+    topology = TopologyAdmission(client)
     hooks.default(Cluster, default)
+    hooks.default(Cluster, topology.default)
     hooks.validate(Cluster, validate)
+    hooks.validate(Cluster, topology.validate)
+    hooks.warn(Cluster, topology.warn)
 
 
 def default(cluster: Json, old: Json | None) -> None:
-    metadata, spec = cluster["metadata"], cluster.get("spec") or {}
+    metadata = cluster["metadata"]
     if old is None:
         finalizers = metadata["finalizers"] = metadata.get("finalizers") or []
         if name.CLUSTER_FINALIZER not in finalizers:
             finalizers.append(name.CLUSTER_FINALIZER)
-    topology = spec.get("topology")
-    if topology and topology.get("version") and not str(topology["version"]).startswith("v"):
-        topology["version"] = f"v{topology['version']}"
 
 
 def validate(cluster: Json, old: Json | None) -> list[Cause]:
@@ -41,7 +44,6 @@ def validate(cluster: Json, old: Json | None) -> list[Cause]:
         *_name(cluster["metadata"].get("name", "")),
         *_references(spec, was),
         *_blocks(spec.get("clusterNetwork") or {}),
-        *_topology(spec.get("topology"), was.get("topology")),
     ]
 
 
@@ -80,32 +82,3 @@ def _blocks(network: Json) -> Iterator[Cause]:
                     f'Invalid value: "{block}": must be a network such as 192.168.0.0/16 or fd00::/108',
                     f"spec.clusterNetwork.{part}.cidrBlocks[{i}]",
                 )
-
-
-def _topology(topology: Json | None, was: Json | None) -> Iterator[Cause]:
-    if not topology:
-        if was:
-            yield Cause("FieldValueForbidden", "Forbidden: can't be removed from an existing Cluster", "spec.topology")
-        return
-    if not (topology.get("classRef") or {}).get("name"):
-        yield Cause("FieldValueRequired", "Required value: name the ClusterClass to use", "spec.topology.classRef.name")
-    version = topology.get("version", "")
-    if not (str(version).startswith("v") and is_valid(str(version))):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{version}": must be a semantic version with a leading v, such as v1.30.2',
-            "spec.topology.version",
-        )
-    yield from _unique(topology.get("workers") or {})
-
-
-def _unique(workers: Json) -> Iterator[Cause]:
-    for part in ("machineDeployments", "machinePools"):
-        seen: set[str] = set()
-        for i, entry in enumerate(workers.get(part) or ()):
-            field = f"spec.topology.workers.{part}[{i}].name"
-            if entry.get("name") in seen:
-                yield Cause("FieldValueDuplicate", f'Duplicate value: "{entry["name"]}"', field)
-            for wrong in label_value(entry.get("name", "")):
-                yield Cause("FieldValueInvalid", f'Invalid value: "{entry.get("name")}": {wrong}', field)
-            seen.add(entry.get("name", ""))

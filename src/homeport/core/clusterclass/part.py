@@ -1,0 +1,86 @@
+"""What control plane and workers may say of their machines, in a class and in a Cluster made from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeport.capi import name
+from homeport.client.errors import Cause
+from homeport.core.machine.admission import taint_causes
+from homeport.core.machinehealthcheck.budget import parse_range
+from homeport.core.machineset.share import share_trouble
+from homeport.machinery.schema.name import label_key, label_value
+
+Json = dict[str, Any]
+
+_SHORTEST_SECONDS = 30
+AUTOSCALED = (name.AUTOSCALER_MIN_SIZE, name.AUTOSCALER_MAX_SIZE)
+
+
+def part_causes(part: Json, path: str, *, worker: bool) -> Iterator[Cause]:
+    """Metadata, taints, rollout and health check of one part."""
+    yield from _metadata(part.get("metadata") or {}, f"{path}.metadata")
+    yield from taint_causes(part, path, worker=worker)
+    strategy = ((part.get("rollout") or {}).get("strategy")) or {}
+    yield from _rolling(strategy.get("rollingUpdate") or {}, f"{path}.rollout.strategy.rollingUpdate")
+    if has_check(part):
+        yield from _check(part["healthCheck"], f"{path}.healthCheck")
+
+
+def has_check(part: Mapping[str, Any]) -> bool:
+    """A health check is defined here: to switch it on or off is not enough."""
+    held = part.get("healthCheck") or {}
+    return bool(held.get("checks") or held.get("remediation"))
+
+
+def is_autoscaled(part: Mapping[str, Any]) -> bool:
+    """Somebody else counts its replicas."""
+    annotations = (part.get("metadata") or {}).get("annotations") or {}
+    return any(key in annotations for key in AUTOSCALED)
+
+
+def _metadata(metadata: Json, path: str) -> Iterator[Cause]:
+    for key, value in (metadata.get("labels") or {}).items():
+        for wrong in (*label_key(key), *label_value(value)):
+            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', f"{path}.labels")
+    for key in metadata.get("annotations") or {}:
+        for wrong in label_key(key.lower()):
+            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', f"{path}.annotations")
+
+
+def _rolling(limits: Json, path: str) -> Iterator[Cause]:
+    yield from _shares(limits, path, ("maxSurge", "maxUnavailable"))
+    if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
+        yield Cause(
+            "FieldValueInvalid",
+            "Invalid value: maxSurge and maxUnavailable can't both be 0: nothing could ever be replaced",
+            path,
+        )
+
+
+def _check(held: Json, path: str) -> Iterator[Cause]:
+    seconds = (held.get("checks") or {}).get("nodeStartupTimeoutSeconds")
+    if isinstance(seconds, int) and 0 < seconds < _SHORTEST_SECONDS:
+        yield Cause(
+            "FieldValueInvalid",
+            f"Invalid value: {seconds}: must be at least {_SHORTEST_SECONDS}, or 0 for no limit",
+            f"{path}.checks.nodeStartupTimeoutSeconds",
+        )
+    remediation = held.get("remediation") or {}
+    trigger = remediation.get("triggerIf") or {}
+    yield from _shares(remediation, f"{path}.remediation", ("maxInFlight",))
+    yield from _shares(trigger, f"{path}.remediation.triggerIf", ("unhealthyLessThanOrEqualTo",))
+    if trigger.get("unhealthyInRange"):
+        try:
+            parse_range(trigger["unhealthyInRange"])
+        except ValueError as error:
+            where = f"{path}.remediation.triggerIf.unhealthyInRange"
+            yield Cause("FieldValueInvalid", f"Invalid value: {error}", where)
+
+
+def _shares(held: Json, path: str, fields: tuple[str, ...]) -> Iterator[Cause]:
+    for field in fields:
+        wrong = share_trouble(held[field]) if held.get(field) is not None else ""
+        if wrong:
+            yield Cause("FieldValueInvalid", f'Invalid value: "{held[field]}": {wrong}', f"{path}.{field}")

@@ -1,0 +1,87 @@
+"""ClusterClass: owns its templates, so that they move and go with it, and says whether it can be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import ClusterClass
+from homeport.api.meta import wire
+from homeport.capi import name
+from homeport.capi.capi import Capi
+from homeport.capi.contract import NotInstalled
+from homeport.capi.ownership import ensure_owner, owner_reference
+from homeport.capi.paused import is_paused, paused_condition
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key
+from homeport.core.clusterclass.status import EXTERNAL, Seen, external_patches, fill_in
+from homeport.core.clusterclass.template import TemplateRef, templates
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.controller import Controller
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+MANAGER = "homeport-clusterclass"
+
+
+class ClassScope(Scope[ClusterClass]):
+    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+        """The reconciler fills in the status itself; what is wrong is told by event, too."""
+        return None
+
+
+class ClassReconciler(Reporting):
+    condition = name.Condition.VARIABLES_READY
+    controller: Controller  # set when it is made
+
+    def __init__(self, capi: Capi) -> None:
+        manager = capi.manager
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._externals = capi.externals
+        self._classes = manager.informers.get(ClusterClass).cache
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        found = self._classes.get(key)
+        if found is None or found.metadata.deletion_timestamp:
+            return None
+        scope = ClassScope(found)
+        held = scope.object
+        held.status.conditions = paused_condition(
+            held.status.conditions, None, held, now=rfc3339(self.clock.now()), generation=held.metadata.generation
+        )
+        if is_paused(None, held):
+            await self._store(scope)
+            return None
+        return await self.reported(scope, self._run(scope))
+
+    async def _run(self, scope: ClassScope) -> Wait | None:
+        held, seen = scope.object, Seen()
+        looked: set[tuple[str, str, str]] = set()
+        for ref in templates(wire(held)):
+            if (which := (ref.api_version, ref.kind, ref.name)) not in looked:
+                looked.add(which)
+                await self._hold_template(held, ref, seen)
+        fill_in(held, seen, rfc3339(self.clock.now()))
+        if seen.troubles:
+            # The coming of the template, or of its kind, wakes us.
+            return Wait("TemplatesNotUsable", "; ".join(seen.troubles))
+        external = external_patches(held)
+        return Wait(name.Reason.VARIABLE_DISCOVERY_FAILED, EXTERNAL.format(", ".join(external))) if external else None
+
+    async def _hold_template(self, held: ClusterClass, ref: TemplateRef, seen: Seen) -> None:
+        namespace, kind = held.metadata.namespace, ClusterClass.__resource__
+        try:
+            found = await self._externals.find(ref, namespace, watcher=self.controller, owner_kind=kind)
+        except NotInstalled as error:
+            seen.troubles.append(f"{ref.path}: {error}")
+            return
+        if found is None:
+            seen.troubles.append(f"{ref.path}: {ref} does not exist in namespace {namespace}: create it")
+            return
+        template, served = found
+        if not template.metadata.get("deletionTimestamp"):
+            try:
+                await ensure_owner(self.client, served.resource, template, owner_reference(held), self._write)
+            except NotFound:
+                seen.troubles.append(f"{ref.path}: {ref} was deleted: create it again")
+        if ref.version != served.resource.version:
+            seen.outdated.append((ref, served.resource.version))
