@@ -167,30 +167,6 @@ async def test_a_manifest_in_any_order_waits_for_the_rest_of_itself() -> None:
 
 
 @virtual
-async def test_control_planes_are_spread_over_failure_domains_and_go_where_these_say() -> None:
-    async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 3, 0)
-        names = {f"fd-{number}": f"nutanix-cluster-{number}" for number in (1, 2, 3)}
-        subnets = {"fd-1": "vm-network-1", "fd-2": "vm-network-2", "fd-3": "vm-network-3"}
-        for name, element in names.items():
-            spec = {"prismElementCluster": element, "subnets": [subnets[name]]}
-            meta = {"name": name, "namespace": "default"}
-            objects.append(
-                {"apiVersion": manifest.INFRA, "kind": "NutanixFailureDomain", "metadata": meta, "spec": spec}
-            )
-        _cluster(objects)["controlPlaneFailureDomains"] = [{"name": name} for name in names]
-        for field in ("cluster", "subnet"):
-            _template(objects).pop(field)
-        await site.have(*objects)
-        machines = await site.running(NAME, 3)
-        assert sorted(each.spec.failure_domain for each in machines) == sorted(names)
-        elements = {each.ext_id: each.name for each in site.prism.world.clusters}
-        assert sorted(elements[vm.cluster] for vm in site.vms()) == sorted(names.values())
-        infra = await site.condition(NutanixCluster, NAME, "FailureDomainsValidated", "True")
-        assert infra["reason"] == "Succeeded"
-
-
-@virtual
 async def test_clusters_of_one_name_in_two_namespaces_share_a_category_and_the_last_one_takes_it_along() -> None:
     async with nutanix_site() as site:
         await site.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
