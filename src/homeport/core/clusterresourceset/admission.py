@@ -29,7 +29,7 @@ def default(found: Json, old: Json | None) -> None:
 def validate(found: Json, old: Json | None) -> list[Cause]:
     spec = found.get("spec") or {}
     before = None if old is None else old.get("spec") or {}
-    return [*_selector(spec), *_unchanged(spec, before), *_twice(spec)]
+    return [*_selector(spec), *_unchanged(spec, before)]
 
 
 def validate_binding(found: Json, old: Json | None) -> list[Cause]:
@@ -62,17 +62,6 @@ def _unchanged(spec: Json, before: Json | None) -> Iterator[Cause]:
         yield _immutable("spec.strategy", spec.get("strategy"), why)
     if (before.get("clusterSelector") or {}) != (spec.get("clusterSelector") or {}):
         yield _immutable("spec.clusterSelector", spec.get("clusterSelector"), why)
-
-
-def _twice(spec: Json) -> Iterator[Cause]:
-    seen: set[tuple[Any, Any]] = set()
-    for i, each in enumerate(spec.get("resources") or ()):
-        ref = (each.get("kind"), each.get("name"))
-        if ref in seen:
-            yield Cause(
-                "FieldValueDuplicate", f'Duplicate value: "{ref[0]} {ref[1]}": name it once', f"spec.resources[{i}]"
-            )
-        seen.add(ref)
 
 
 def _immutable(field: str, value: Any, why: str) -> Cause:

@@ -1,0 +1,73 @@
+"""What is still to be applied, and what is written down about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeport.core.clusterresourceset.plan import (
+    APPLY_ONCE,
+    RECONCILE,
+    Outcome,
+    Ref,
+    is_due,
+    recorded,
+    with_outcomes,
+    without_set,
+)
+
+CNI = Ref("ConfigMap", "cni")
+
+
+def entry(applied: bool, digest: str = "one", when: str = "before") -> dict[str, Any]:
+    return {"kind": "ConfigMap", "name": "cni", "hash": digest, "applied": applied, "lastAppliedTime": when}
+
+
+def bound(name: str, *resources: dict[str, Any]) -> dict[str, Any]:
+    return {"clusterResourceSetName": name, "resources": list(resources)}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "known", "due"),
+    [
+        (APPLY_ONCE, None, True),
+        (APPLY_ONCE, entry(False), True),
+        (APPLY_ONCE, entry(True), False),
+        (APPLY_ONCE, entry(True, "other"), False),
+        (RECONCILE, None, True),
+        (RECONCILE, entry(False), True),
+        (RECONCILE, entry(True), False),
+        (RECONCILE, entry(True, "other"), True),
+    ],
+)
+def test_what_is_due(strategy: str, known: dict[str, Any] | None, due: bool) -> None:
+    assert is_due(strategy, known, "one") is due
+
+
+def test_outcomes_are_written_beside_those_of_other_sets_and_resources() -> None:
+    other = {"kind": "Secret", "name": "s", "hash": "h", "applied": True, "lastAppliedTime": "before"}
+    before = [bound("x", entry(True)), bound("a", other)]
+    after = with_outcomes(before, "a", [Outcome(CNI, "one", True)], "now")
+    assert after == [bound("x", entry(True)), bound("a", other, entry(True, "one", "now"))]
+    assert before == [bound("x", entry(True)), bound("a", other)]
+
+
+def test_a_first_set_makes_the_first_entry() -> None:
+    assert with_outcomes([], "a", [Outcome(CNI, "one", False)], "now") == [bound("a", entry(False, "one", "now"))]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "when"),
+    [(Outcome(CNI, "one", False), "before"), (Outcome(CNI, "two", False), "now"), (Outcome(CNI, "one", True), "now")],
+)
+def test_what_fails_again_as_before_is_no_news(outcome: Outcome, when: str) -> None:
+    (made,) = with_outcomes([bound("a", entry(False))], "a", [outcome], "now")
+    assert made["resources"][0]["lastAppliedTime"] == when
+
+
+def test_a_set_is_found_and_taken_out_by_its_name() -> None:
+    bindings = [bound("a", entry(True)), bound("b")]
+    assert recorded(bindings, "a") == {CNI: entry(True)}
+    assert recorded(bindings, "c") == {}
+    assert without_set(bindings, "a") == [bound("b")]
