@@ -50,8 +50,10 @@ async def _settle(view: View, attachment: Json, volumes: dict[str, Json], used: 
     spec = attachment["spec"]
     node, volume = spec["nodeName"], spec["source"].get("persistentVolumeName")
     if leaving(attachment):
-        if attachment["metadata"].get("finalizers"):
-            await view.patch(ATTACHMENT, attachment, {"metadata": {"finalizers": None}})
+        held = attachment["metadata"].get("finalizers") or []
+        kept = [each for each in held if not each.startswith(_FINALIZER)]  # others may still have to do their part
+        if kept != held:
+            await view.patch(ATTACHMENT, attachment, {"metadata": {"finalizers": kept or None}})
         return
     # A node that does not answer may still have it mounted: nobody else gets it until the node is gone.
     free = node not in view.nodes or view.alive(node)
