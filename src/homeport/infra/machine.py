@@ -13,7 +13,7 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.protocol import Instance, MachineScope, Provider, Session
-from homeport.infra.reconciler import ProviderReconciler, is_provisioned
+from homeport.infra.reconciler import ProviderReconciler, has_run, is_provisioned
 from homeport.infra.vip import VirtualAddress, with_virtual_address
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -77,7 +77,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         session = await self._provider.connector.connect(infra_cluster)
         made = self._scope(scope, machine, cluster, infra_cluster, session)
         instance = await self._provider.machine_driver.observe(made)
-        if instance is None and is_provisioned(scope.object):
+        if instance is None and has_run(scope.object, machine):
             return self._vanished(scope)
         self._missed.pop(scope.key, None)
         if instance is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Object
 from homeport.capi.paused import is_paused, paused_condition
 from homeport.client.errors import NotFound
@@ -84,3 +84,9 @@ class ProviderReconciler(Reporting, Generic[O]):
 
 def is_provisioned(obj: Any) -> bool:
     return bool(obj.status.initialization.provisioned or obj.status.ready)
+
+
+def has_run(obj: Any, machine: Machine) -> bool:
+    """The status is lost when objects move to another plane; a Machine is told the id of what it runs on only once it
+    is provisioned, and keeps it."""
+    return is_provisioned(obj) or bool(machine.spec.provider_id and machine.spec.provider_id == obj.spec.provider_id)

@@ -2,7 +2,7 @@
 
 Deleting everything in one go (a namespace, a file of manifests) would otherwise take away the credentials by which the
 machines are to be removed. They stay the user's: nothing of ours owns or deletes them, and several clusters may share
-one.
+one. As nothing owns them, a label tells clusterctl to take them along when clusters move to another plane.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from homeport.api.meta import Resource
+from homeport.capi.name import MOVE_LABEL
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.runtime.informer import metadata_only
@@ -36,11 +37,21 @@ class SourceReconciler:
             return
         meta = found.metadata
         held, used = self._finalizer in meta.finalizers, any(True for _ in self._users(key))
-        if held == used or (used and meta.deletion_timestamp):
+        moved = MOVE_LABEL in meta.labels
+        if held == used == moved or (used and meta.deletion_timestamp):
             return  # one that is going away takes no more finalizers
+        if not used and not held:
+            return  # the label is the user's own
         finalizers = [each for each in meta.finalizers if each != self._finalizer]
         finalizers += [self._finalizer] if used else []
-        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
+        body = {
+            "metadata": {
+                "finalizers": finalizers,
+                "labels": {MOVE_LABEL: "" if used else None},
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+            }
+        }
         try:
             await self._client.patch(self._kind, key, MergePatch(body), self._write)
         except NotFound:

@@ -14,6 +14,7 @@ import structlog
 from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale
 from homeport.infra.protocol import Address, Instance
+from homeport.infra.reconciler import has_run
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
 from homeport.providers.nutanix.prism.record import Category, Task, Vm
@@ -152,7 +153,7 @@ class MachineDriver:
         return self._wait_for(scope, Task(task_id, "queued"), "CreatingVM", f"VM {vm.name} is being created")
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
-        if scope.infra.status.initialization.provisioned:
+        if has_run(scope.infra, scope.machine):
             # Whoever switched it off had a reason: a machine that ran is not started against his will.
             text = f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine"
             return Wait("PoweredOff", text, 60.0, warning=True)
