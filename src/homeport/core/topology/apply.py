@@ -1,0 +1,139 @@
+"""Intents are applied where they are not what is there, and only then."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from homeport.api.meta import Object, Resource, Unstructured
+from homeport.capi.name import TOPOLOGY_DRY_RUN
+from homeport.capi.ownership import owners
+from homeport.client.errors import Conflict
+from homeport.client.protocol import Client, Key, Write
+from homeport.runtime.cache import key_of, labels_of, uid_of
+
+MANAGER = "capi-topology"
+_LIMIT = 50_000  # objects that are remembered; more are just applied once more
+
+Json = dict[str, Any]
+AnyObject = Object | Unstructured
+State = tuple[str, int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An object that is as it should be; `new`: it was made just now, `changed`: something was written."""
+
+    name: str
+    new: bool = False
+    changed: bool = False
+
+
+class Applier:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._write = Write(field_manager=MANAGER)
+        # By object: the state in which an intent had nothing to change. Statuses are not part of it.
+        self._settled: dict[tuple[Resource, Key], tuple[State, bytes]] = {}
+
+    async def hold(self, resource: Resource, intent: Json, current: AnyObject | None) -> Held:
+        """Server-side apply, so that fields of others stay. `current` None: it is made, or taken as it is."""
+        name = str(intent["metadata"]["name"])
+        if current is not None and self.is_settled(resource, intent, current):
+            return Held(name)
+        made = await self._client.apply(_for(intent, current), self._write, kind=resource, force=True)
+        if made.metadata.get("deletionTimestamp") and current is None:
+            raise Conflict(f"{resource.kind} {name} is still being deleted: it is made anew when it is gone")
+        self._settle(resource, intent, made)
+        changed = current is None or state_of(current) != state_of(made)
+        return Held(name, new=current is None, changed=changed)
+
+    async def hold_template(
+        self, resource: Resource, intent: Json, current: Unstructured | None, successor: str
+    ) -> Held:
+        """Templates are never changed, since machines were made from them: where the spec would have to be another,
+        one with the name `successor` takes its place."""
+        if current is None or self.is_settled(resource, intent, current):
+            return await self.hold(resource, intent, current)
+        if not await self._would_change(resource, intent, current):
+            return await self.hold(resource, intent, current)
+        renamed = {**intent, "metadata": {**intent["metadata"], "name": successor}}
+        return await self.hold(resource, renamed, None)
+
+    async def _would_change(self, resource: Resource, intent: Json, current: Unstructured) -> bool:
+        """The server knows what it would make of the intent: what it fills in is no difference."""
+        tried = await self._try(resource, _for(intent, current))
+        if _spec(tried) == _spec(current):
+            return False
+        # What was stored before a default existed gets it with the next write, whoever that is.
+        again = await self._try(resource, _for(_bare(current), current))
+        return bool(_spec(tried) != _spec(again))
+
+    async def _try(self, resource: Resource, body: Json) -> Unstructured:
+        # Admission refuses changes of templates, unless it is told that nobody means it.
+        meta = body["metadata"]
+        marked = {**meta, "annotations": {**(meta.get("annotations") or {}), TOPOLOGY_DRY_RUN: ""}}
+        write = Write(field_manager=MANAGER, dry_run=True)
+        return await self._client.apply({**body, "metadata": marked}, write, kind=resource, force=True)
+
+    async def leave_replicas(self, resource: Resource, key: Key) -> None:
+        """What an intent no longer mentions is removed, if nobody else has it: so that the number of replicas stays as
+        it is, it gets another owner first. An autoscaler takes it from there."""
+        live = await self._client.get(resource, key)
+        ours = next((e for e in live.metadata.get("managedFields") or () if _is_ours(e)), None)
+        if ours is None or "f:replicas" not in ((ours.get("fieldsV1") or {}).get("f:spec") or {}):
+            return
+        kept = {"name": key.name, "namespace": key.namespace, "uid": live.uid}
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept}
+        replicas = {"spec": {"replicas": live["spec"].get("replicas")}}
+        await self._client.apply({**body, **replicas}, Write(field_manager=f"{MANAGER}-replicas"), kind=resource)
+
+    # -- what is known to be settled -----------------------------------------------------------------------------
+
+    def is_settled(self, resource: Resource, intent: Json, current: AnyObject) -> bool:
+        return self._settled.get((resource, key_of(current))) == (state_of(current), digest(intent))
+
+    def _settle(self, resource: Resource, intent: Json, made: AnyObject) -> None:
+        if len(self._settled) >= _LIMIT:
+            self._settled.clear()
+        self._settled[resource, key_of(made)] = (state_of(made), digest(intent))
+
+    def forget(self, resource: Resource, key: Key) -> None:
+        self._settled.pop((resource, key), None)
+
+
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    return (entry.get("manager"), entry.get("operation"), entry.get("subresource") or "") == (MANAGER, "Apply", "")
+
+
+def _for(intent: Json, current: AnyObject | None) -> Json:
+    """With the UID of what is there: if that has gone meanwhile, it must not be made again by accident."""
+    if current is None:
+        return intent
+    return {**intent, "metadata": {**intent["metadata"], "uid": uid_of(current)}}
+
+
+def _bare(obj: Unstructured) -> Json:
+    meta = obj.metadata
+    kept = {key: meta[key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences") if key in meta}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept, "spec": obj.get("spec") or {}}
+
+
+def _spec(obj: Mapping[str, Any]) -> Any:
+    return obj.get("spec") or {}
+
+
+def digest(value: Any) -> bytes:
+    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def state_of(obj: AnyObject) -> State:
+    if isinstance(obj, Unstructured):
+        generation, annotations = int(obj.metadata.get("generation") or 0), obj.metadata.get("annotations") or {}
+    else:
+        generation, annotations = obj.metadata.generation, obj.metadata.annotations
+    return uid_of(obj), generation, digest([labels_of(obj), annotations, owners(obj)])

@@ -1,0 +1,117 @@
+"""Cluster with a topology: everything it consists of is made from its class, and kept as the class says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
+from homeport.capi.capi import Capi
+from homeport.capi.name import Condition, Reason
+from homeport.client.protocol import Key
+from homeport.core.index import ensure_index
+from homeport.core.topology import status, upgrade
+from homeport.core.topology.apply import MANAGER
+from homeport.core.topology.blueprint import Trouble
+from homeport.core.topology.convergence import Convergence
+from homeport.core.topology.desired import desire, find_values
+from homeport.core.topology.observe import Observer, observed
+from homeport.core.topology.scope import TopologyScope
+from homeport.core.topology.source import Source
+from homeport.machinery.condition import is_true
+from homeport.runtime.cache import key_of
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.controller import Controller
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Reporting, Scope
+
+CLASS = "topology.class"
+
+
+class TopologyReconciler(Reporting):
+    condition = Condition.TOPOLOGY_RECONCILED
+
+    def __init__(self, capi: Capi) -> None:
+        manager = capi.manager
+        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._clusters = manager.informers.get(Cluster).cache
+        self._classes = manager.informers.get(ClusterClass).cache
+        ensure_index(self._clusters, CLASS, class_names)
+        self._source = Source(capi, self.users_of)
+        self._observer = Observer(capi, self._source)
+        self._convergence = Convergence(capi, self._source)
+
+    def use(self, controller: Controller) -> None:
+        self._source.controller = controller
+
+    def users_of(self, cluster_class: Key) -> list[Key]:
+        return [key_of(each) for each in self._clusters.by(CLASS, str(cluster_class))]
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        cluster = self._clusters.get(key)
+        if cluster is None or cluster.spec.topology.class_ref is None:
+            return None
+        scope = TopologyScope(cluster)
+        if scope.deleting:
+            await self._report(scope, Reason.DELETING, "everything that the topology made goes with the Cluster")
+            return None
+        if text := status.paused(cluster):
+            await self._report(scope, Reason.PAUSED, text)
+            return None
+        return await self.reported(scope, self._run(scope))
+
+    async def _report(self, scope: TopologyScope, reason: str, message: str) -> None:
+        """Nothing is done, and nothing is waited for."""
+        scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
+        await self._store(scope)
+
+    async def _run(self, scope: TopologyScope) -> Wait | None:
+        cluster = scope.object
+        try:
+            given = self._ready_class(cluster)
+            if isinstance(given, Wait):
+                return given
+            blueprint = await self._observer.blueprint(cluster, given)
+            values = find_values(cluster, blueprint)
+            current = await self._observer.current(cluster, blueprint)
+            plan = _planned(observed(cluster, blueprint, current))
+            desired = desire(cluster, blueprint, current, plan, values)
+        except Trouble as wrong:
+            # The class, the Cluster, a template or a definition has to change, and any of them wakes us.
+            return Wait(Reason.RECONCILE_FAILED, str(wrong), warning=True)
+        status.put_upgrade_plan(cluster, plan)
+        await self._convergence.converge(scope, blueprint, current, plan, desired)
+        names = {topology: each.object["metadata"]["name"] for topology, each in desired.deployments.items()}
+        plane = f"{desired.control_plane['kind']} {desired.control_plane['metadata']['name']}"
+        return status.waiting(cluster, plan, plane, names)
+
+    def _ready_class(self, cluster: Cluster) -> ClusterClass | Wait:
+        (text,) = class_names(cluster)
+        found: ClusterClass | None = self._classes.get(Key(*text.split("/")))
+        if found is None:
+            return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} does not exist")
+        if found.status.observed_generation != found.metadata.generation:
+            return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} has not been looked at yet")
+        if not is_true(found.status.conditions, Condition.VARIABLES_READY):
+            return Wait(
+                Reason.CLUSTER_CLASS_NOT_RECONCILED,
+                f"ClusterClass {text} is not usable: see its condition {Condition.VARIABLES_READY}",
+            )
+        return found
+
+    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """Conditions say what is waited for. Errors alone become events."""
+        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+
+
+def class_names(cluster: Cluster) -> Iterable[str]:
+    """The ClusterClass of a Cluster, which may be in another namespace; nothing when it has none."""
+    ref = cluster.spec.topology.class_ref
+    return () if ref is None else (f"{ref.namespace or cluster.metadata.namespace}/{ref.name}",)
+
+
+def _planned(seen: upgrade.Observed) -> upgrade.Plan:
+    try:
+        return upgrade.plan(seen)
+    except ValueError as wrong:
+        raise Trouble(f"spec.topology.version: {wrong}") from wrong

@@ -1,0 +1,22 @@
+"""A Cluster with a topology, in work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.capi import summary
+from homeport.capi.name import Condition, Reason
+from homeport.runtime.reconciler import Scope
+
+
+class TopologyScope(Scope[Cluster]):
+    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+        """In the words that everybody knows."""
+        if status == "True":
+            reason = Reason.RECONCILE_SUCCEEDED
+        elif reason == "ReconcileError":
+            reason = Reason.RECONCILE_FAILED
+        news = super().report(Condition.TOPOLOGY_RECONCILED, status, reason, message, now)
+        self.object.status.conditions = summary.ordered(self.object.status.conditions)
+        return news
