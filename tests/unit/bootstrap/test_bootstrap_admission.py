@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.bootstrap.kubeadm.admission import register, validate
+from homeport.bootstrap.kubeadm.admission import register
+from homeport.capi.kubeadmconfig import validate
 from homeport.runtime.webhook.hook import Hooks
 
 

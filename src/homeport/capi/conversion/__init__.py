@@ -27,11 +27,11 @@ from homeport.runtime.webhook.hook import Hooks
 RULES: dict[str, list[Rule]] = {
     "Cluster": CLUSTER,
     "ClusterClass": CLUSTER_CLASS,
-    "ClusterResourceSet": status(),
+    "ClusterResourceSet": status({"ResourcesApplied": "ResourcesApplied"}),
     "ClusterResourceSetBinding": [],
     "ExtensionConfig": status(),
     "IPAddress": [],
-    "IPAddressClaim": status(),
+    "IPAddressClaim": status({"Ready": "Ready"}),
     "KubeadmConfig": KUBEADM_CONFIG,
     "KubeadmConfigTemplate": KUBEADM_CONFIG_TEMPLATE,
     "KubeadmControlPlane": KUBEADM_CONTROL_PLANE,

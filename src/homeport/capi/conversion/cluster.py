@@ -18,11 +18,18 @@ _TOPOLOGY: list[Rule] = [
     Each("workers.machinePools", deletion()),
 ]
 
+_CONDITIONS = {
+    "Ready": "Available",
+    "ControlPlaneInitialized": "ControlPlaneInitialized",
+    "ControlPlaneReady": "ControlPlaneAvailable",
+    "InfrastructureReady": "InfrastructureReady",
+}
+
 CLUSTER: list[Rule] = [
     Move("spec.controlPlaneRef", "spec.controlPlaneRef", CONTRACT_REF),
     Move("spec.infrastructureRef", "spec.infrastructureRef", CONTRACT_REF),
     At("spec.topology", _TOPOLOGY),
-    *status(retired=FAILURE, promoted=("controlPlane", "workers")),
+    *status(_CONDITIONS, retired=FAILURE, promoted=("controlPlane", "workers")),
     Move("status.infrastructureReady", "status.initialization.infrastructureProvisioned"),
     Move("status.controlPlaneReady", "status.initialization.controlPlaneInitialized"),
     Move("status.failureDomains", "status.failureDomains", DOMAINS),

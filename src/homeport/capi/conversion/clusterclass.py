@@ -40,5 +40,5 @@ CLUSTER_CLASS: list[Rule] = [
     Each("spec.patches", _EXTERNAL),
     Each("spec.variables", [_METADATA]),
     Each("status.variables", [Each("definitions", [_METADATA])]),
-    *status(),
+    *status({"VariablesReconciled": "VariablesReady", "RefVersionsUpToDate": "RefVersionsUpToDate"}),
 ]

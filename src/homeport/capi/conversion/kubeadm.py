@@ -55,7 +55,7 @@ KUBEADM_CONFIG_SPEC: list[Rule] = [
 
 KUBEADM_CONFIG: list[Rule] = [
     At("spec", KUBEADM_CONFIG_SPEC),
-    *status(retired=FAILURE),
+    *status({name: name for name in ("Ready", "DataSecretAvailable", "CertificatesAvailable")}, retired=FAILURE),
     Move("status.ready", "status.initialization.dataSecretCreated"),
 ]
 
@@ -100,11 +100,22 @@ _CONTROL_PLANE_SPEC: list[Rule] = [
     Move("machineNamingStrategy", "machineNaming"),
 ]
 
+_CONTROL_PLANE_CONDITIONS = {
+    "Ready": "Available",
+    "Available": "Initialized",  # of the old kind: that it can be talked to
+    "CertificatesAvailable": "CertificatesAvailable",
+    "EtcdClusterHealthy": "EtcdClusterHealthy",
+    "ControlPlaneComponentsHealthy": "ControlPlaneComponentsHealthy",
+    "MachinesReady": "MachinesReady",
+    "MachinesSpecUpToDate": "MachinesUpToDate",
+}
+
 KUBEADM_CONTROL_PLANE: list[Rule] = [
     At("spec", _CONTROL_PLANE_SPEC),
     Own(_unready, _compute_ready),
     counters("readyReplicas", "updatedReplicas", "unavailableReplicas"),
     *status(
+        _CONTROL_PLANE_CONDITIONS,
         retired=(*FAILURE, "readyReplicas", "updatedReplicas", "unavailableReplicas"),
         promoted=("readyReplicas", "availableReplicas", "upToDateReplicas"),
     ),

@@ -18,9 +18,18 @@ _INITIALIZATION: list[Rule] = [
     Move("status.infrastructureReady", "status.initialization.infrastructureProvisioned"),
 ]
 
+_MACHINE_CONDITIONS = {
+    "Ready": "Ready",
+    "BootstrapReady": "BootstrapConfigReady",
+    "InfrastructureReady": "InfrastructureReady",
+    "NodeHealthy": "NodeHealthy",
+    "HealthCheckSucceeded": "HealthCheckSucceeded",
+    "OwnerRemediated": "OwnerRemediated",
+}
+
 MACHINE: list[Rule] = [
     At("spec", MACHINE_SPEC),
-    *status(retired=FAILURE),
+    *status(_MACHINE_CONDITIONS, retired=FAILURE),
     *_INITIALIZATION,
     Move("status.nodeRef", "status.nodeRef", NODE_REF),
     Move("status.phase", "status.phase", PHASE),
@@ -31,7 +40,11 @@ MACHINE_SET: list[Rule] = [
     _NAMING,
     Move("spec.deletePolicy", "spec.deletion.order"),
     counters(*_COUNTERS, "fullyLabeledReplicas"),
-    *status(retired=(*FAILURE, *_COUNTERS, "fullyLabeledReplicas"), promoted=_PROMOTED),
+    *status(
+        {"Ready": "MachinesReady", "MachinesReady": "MachinesReady"},
+        retired=(*FAILURE, *_COUNTERS, "fullyLabeledReplicas"),
+        promoted=_PROMOTED,
+    ),
 ]
 
 MACHINE_DEPLOYMENT: list[Rule] = [
@@ -39,7 +52,11 @@ MACHINE_DEPLOYMENT: list[Rule] = [
     _NAMING,
     At("spec", [*rollout("remediation.maxInFlight"), Move("rolloutAfter", "rollout.after")]),
     counters(*_COUNTERS, "updatedReplicas", "unavailableReplicas"),
-    *status(retired=(*_COUNTERS, "updatedReplicas", "unavailableReplicas"), promoted=_PROMOTED),
+    *status(
+        {"Ready": "Available", "Available": "Available"},
+        retired=(*_COUNTERS, "updatedReplicas", "unavailableReplicas"),
+        promoted=_PROMOTED,
+    ),
 ]
 
 MACHINE_POOL: list[Rule] = [
@@ -49,4 +66,7 @@ MACHINE_POOL: list[Rule] = [
     *_INITIALIZATION,
 ]
 
-MACHINE_HEALTH_CHECK: list[Rule] = [At("spec", health_check()), *status()]
+MACHINE_HEALTH_CHECK: list[Rule] = [
+    At("spec", health_check()),
+    *status({"RemediationAllowed": "RemediationAllowed"}),
+]

@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from homeport.capi.conversion.codec import CONTRACT_REF, DURATION, TEMPLATE_REF, TIMEOUTS, Context
-from homeport.capi.conversion.rule import Move, Own, Rule, find, put
+from homeport.capi.conversion.rule import ABSENT, Move, Own, Rule, find, put, take
 
 FAILURE = ("failureReason", "failureMessage")
 
 
-def status(*, retired: tuple[str, ...] = (), promoted: tuple[str, ...] = ()) -> list[Rule]:
-    """Conditions and counters of the old kind retire, so that those of the new kind may take their place."""
+def status(
+    conditions: Mapping[str, str] = {}, *, retired: tuple[str, ...] = (), promoted: tuple[str, ...] = ()
+) -> list[Rule]:
+    """Conditions and counters of the old kind retire, so that those of the new kind may take their place.
+
+    `conditions`: types of the old kind, and that of the new kind which says the same.
+    """
     old = [Move(f"status.{name}", f"status.deprecated.v1beta1.{name}") for name in ("conditions", *retired)]
     new = [Move(f"status.v1beta2.{name}", f"status.{name}") for name in ("conditions", *promoted)]
-    return [*old, *new]
+    return [_conditions(conditions), *old, *new]
+
+
+def _conditions(types: Mapping[str, str]) -> Rule:
+    """Conditions of the old kind, for clients that go by them, where nobody wrote any."""
+
+    def drop(obj: dict[str, Any], _: Context) -> None:
+        if find(obj, "status.conditions") == _old_conditions(obj, types):
+            take(obj, "status.conditions")
+
+    def derive(obj: dict[str, Any], _: Context) -> None:
+        made = _old_conditions(obj, types)
+        if made and find(obj, "status.conditions") in (ABSENT, None, []):
+            put(obj, "status.conditions", made)
+
+    return Own(drop, derive)
+
+
+def _old_conditions(obj: dict[str, Any], types: Mapping[str, str]) -> list[dict[str, Any]]:
+    found = find(obj, "status.v1beta2.conditions")
+    new = {each.get("type"): each for each in found if isinstance(each, dict)} if isinstance(found, list) else {}
+    return [_old_condition(kind, new[source]) for kind, source in types.items() if source in new]
+
+
+def _old_condition(kind: str, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the old kind a condition that is True says no more, and one that is False says how bad that is."""
+    made = {"type": kind, "status": new.get("status"), "lastTransitionTime": new.get("lastTransitionTime")}
+    if new.get("status") == "True":
+        return made
+    said = {name: new[name] for name in ("reason", "message") if new.get(name)}
+    return made | said | ({"severity": "Info"} if new.get("status") == "False" else {})
 
 
 def counters(*names: str) -> Rule:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, KubeadmControlPlaneTemplate
-from homeport.capi import naming, version
+from homeport.capi import kubeadmconfig, naming, version
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, SKIP_COREDNS
 from homeport.client.errors import Cause
 from homeport.controlplane.kubeadm.addon import AddonError, numbers
@@ -152,6 +152,7 @@ def _common(spec: Json, path: str, replicas: int | None) -> Iterator[Cause]:
     yield from _naming(spec, path)
     yield from _taints(spec, path)
     yield from _configuration(spec, path)
+    yield from kubeadmconfig.validate(spec.get("kubeadmConfigSpec") or {}, f"{path}.kubeadmConfigSpec")
 
 
 def _rollout(spec: Json, path: str, replicas: int | None) -> Iterator[Cause]:

@@ -406,3 +406,47 @@ def test_what_go_reads_as_no_duration_is_none(text: Any) -> None:
 )
 def test_durations_are_written_as_go_writes_them(seconds: int, text: str) -> None:
     assert render_duration(seconds) == text
+
+
+def conditions(*found: tuple[str, str]) -> list[dict[str, str]]:
+    return [
+        {
+            "type": kind,
+            "status": status,
+            "reason": f"{kind}Reason",
+            "message": f"about {kind}",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        for kind, status in found
+    ]
+
+
+def test_older_clients_find_the_conditions_that_they_know() -> None:
+    obj = {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster",
+        "metadata": {"name": "one"},
+        "status": {"conditions": conditions(("Available", "False"), ("InfrastructureReady", "True"))},
+    }
+    old = converters()["cluster.x-k8s.io", "Cluster"](copy.deepcopy(obj), "v1beta1")
+    since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    said = {"reason": "AvailableReason", "message": "about Available", "severity": "Info"}
+    assert old["status"]["conditions"] == [
+        {"type": "Ready", "status": "False", **said, **since},
+        {"type": "InfrastructureReady", "status": "True", **since},
+    ]
+    assert "annotations" not in old["metadata"]
+    assert converters()["cluster.x-k8s.io", "Cluster"](old, "v1beta2") == obj
+
+
+def test_conditions_that_somebody_wrote_for_older_clients_are_left_alone() -> None:
+    theirs = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    obj = {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {"name": "one"},
+        "status": {"conditions": conditions(("Ready", "False")), "deprecated": {"v1beta1": {"conditions": theirs}}},
+    }
+    old = converters()["cluster.x-k8s.io", "Machine"](copy.deepcopy(obj), "v1beta1")
+    assert old["status"]["conditions"] == theirs
+    assert converters()["cluster.x-k8s.io", "Machine"](old, "v1beta2") == obj

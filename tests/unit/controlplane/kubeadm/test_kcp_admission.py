@@ -46,6 +46,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"replicas": 2}, "spec.replicas"),
     ({"version": "v1.30"}, "spec.version"),
     (
+        {"kubeadmConfigSpec": {"files": [{"path": "/a", "content": "1"}, {"path": "/a", "content": "2"}]}},
+        "spec.kubeadmConfigSpec.files[1].path",
+    ),
+    (
         {"machineTemplate": {"spec": {"infrastructureRef": {"apiGroup": "a", "kind": "B"}}}},
         "spec.machineTemplate.spec.infrastructureRef.name",
     ),
