@@ -1,5 +1,4 @@
-"""What is refused in the configuration of kubeadm machines, wherever it stands: in KubeadmConfigs, in control planes and
-in their templates. Pure."""
+"""What is refused in a KubeadmConfigSpec, wherever it stands: in KubeadmConfigs, control planes and templates. Pure."""
 
 from __future__ import annotations
 
