@@ -35,8 +35,8 @@ class Fleet:
     """The `Guests` of any number of hypervisors.
 
     `images` says what is on an image; by default its name does. `consoles` gets every line that a machine says.
-    `cni` False: as with kubeadm on bare images, nodes stay NotReady until somebody installs a network for Pods (one
-    whose Pods have /etc/cni/net.d of their host). By default the network comes with the image.
+    `cni` False: as with kubeadm on bare images, nodes stay NotReady until somebody installs a network for Pods (see
+    workload/cni.py). By default the network comes with the image.
     `programs` brings containers of workload clusters to life; without it, Pods only seem to run.
     """
 

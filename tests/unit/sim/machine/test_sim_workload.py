@@ -399,8 +399,13 @@ async def test_a_volume_stays_attached_to_a_node_that_does_not_answer_until_the_
 
 def cni() -> dict[str, Any]:
     labels = {"app": "cni"}
-    volume = {"name": "conf", "hostPath": {"path": "/etc/cni/net.d"}}
-    pod = {"containers": [{"name": "c", "image": "i"}], "volumes": [volume], "tolerations": [{"operator": "Exists"}]}
+    mount = {"name": "conf", "mountPath": "/etc/cni/net.d"}
+    pod = {
+        "hostNetwork": True,
+        "containers": [{"name": "c", "image": "i", "volumeMounts": [mount]}],
+        "volumes": [{"name": "conf", "hostPath": {"path": "/etc/cni/net.d"}}],
+        "tolerations": [{"operator": "Exists"}],
+    }
     spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
     return {"metadata": {"name": "cni", "namespace": "kube-system"}, "spec": spec}
 

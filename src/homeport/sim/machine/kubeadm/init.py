@@ -40,6 +40,7 @@ async def run_init(machine: Machine, documents: Documents, skipped: frozenset[st
     """Raises KubeadmError. What was started until then stays."""
     say = machine.console.say
     init: Json = documents.kinds.get("InitConfiguration") or {}
+    skipped |= frozenset(init.get("skipPhases") or ())
     registering = read_registering(init, machine.hostname)
     address, port = local_endpoint(init.get("localAPIEndpoint") or {}, machine)
     facts = read_facts(documents, address, machine.installed)

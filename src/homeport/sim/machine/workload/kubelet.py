@@ -16,6 +16,7 @@ from homeport.apiserver.write import encoder
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
+from homeport.sim.machine.workload.cni import bringer
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
 from homeport.sim.machine.workload.node import (
@@ -131,21 +132,15 @@ class Kubelet:
             lease = orjson.loads(record.value)
             lease["spec"]["renewTime"] = rfc3339_micro(now)
             await store.put("leases.coordination.k8s.io", name, encoder(lease), expect=None)
-        if not self.networked and self._finds_network():
+        if not self.networked and (found := self._network_bringer()):
+            self.guest.console.say(f"containerd: the network for Pods is ready, Pod {found} has brought it")
             self.networked = True
             self.report_soon()
         if self.missed or now - self.reported >= STATUS_SECONDS:
             await self._report(now)
 
-    def _finds_network(self) -> bool:
-        """Whether a Pod on this node puts a network configuration where the container runtime looks for it."""
-        pods = (orjson.loads(record.value) for record in self.cluster.server.store.range("pods"))
-        return any(
-            pod["spec"].get("nodeName") == self.node
-            and (pod.get("status") or {}).get("phase") == "Running"
-            and any(_is_cni(volume) for volume in pod["spec"].get("volumes") or ())
-            for pod in pods
-        )
+    def _network_bringer(self) -> str:
+        return bringer((orjson.loads(record.value) for record in self.cluster.server.store.range("pods")), self.node)
 
     def report_soon(self) -> None:
         """Something about the machine has changed: the next heartbeat tells all."""
@@ -195,11 +190,6 @@ class Kubelet:
             taints.append({"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": rfc3339(now)})
         client = self.cluster.client("kube-controller-manager")
         await client.patch(NODE, Key("", self.node), MergePatch({"spec": {"taints": taints or None}}))
-
-
-def _is_cni(volume: Json) -> bool:
-    path = str((volume.get("hostPath") or {}).get("path") or "")
-    return path.rstrip("/") in ("/etc/cni", "/etc/cni/net.d")
 
 
 class Heart:

@@ -6,6 +6,7 @@ import hashlib
 
 from homeport.runtime.clock import parse_time
 from homeport.sim.machine.workload.kind import POD, Json
+from homeport.sim.machine.workload.node import NO_NETWORK
 from homeport.sim.machine.workload.view import View, finished, leaving
 
 _EVICT_SECONDS = 300.0
@@ -32,6 +33,9 @@ async def _run(view: View, pod: Json, node: Json) -> None:
         return
     status = pod.get("status") or {}
     if finished(pod) or (status.get("phase") == "Running" and status.get("podIP")):
+        return
+    if not pod["spec"].get("hostNetwork") and _without_network(node):
+        await _await_network(view, pod)
         return
     host = next(
         (a["address"] for a in (node.get("status") or {}).get("addresses") or () if a["type"] == "InternalIP"), ""
@@ -64,6 +68,32 @@ async def _run(view: View, pod: Json, node: Json) -> None:
             ],
         },
     )
+
+
+def _without_network(node: Json) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each.get("message") == NO_NETWORK for each in conditions)
+
+
+async def _await_network(view: View, pod: Json) -> None:
+    """Its node is told by a change when there is one: that brings us back."""
+    waiting = {"waiting": {"reason": "ContainerCreating"}}
+    status: Json = {
+        "phase": "Pending",
+        "containerStatuses": [
+            {
+                "name": each["name"],
+                "image": each.get("image", ""),
+                "imageID": "",
+                "ready": False,
+                "started": False,
+                "restartCount": 0,
+                "state": waiting,
+            }
+            for each in pod["spec"]["containers"]
+        ],
+    }
+    await view.set_status(POD, pod, status)
 
 
 def _pod_address(pod: Json) -> str:

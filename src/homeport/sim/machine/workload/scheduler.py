@@ -1,37 +1,84 @@
-"""Which node a Pod runs on: the one with the fewest Pods among those that take it."""
+"""Which node a Pod runs on: the one with the fewest Pods among those that take it and have room for it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from homeport.sim.machine.workload.kind import POD, Json
+from homeport.sim.machine.workload.load import Load
 from homeport.sim.machine.workload.view import View, finished, leaving
 
 
 async def settle_schedule(view: View) -> None:
-    load = Counter(pod["spec"]["nodeName"] for pod in view.pods if pod["spec"].get("nodeName") and not finished(pod))
+    waiting = [pod for pod in view.pods if _waits(pod)]
+    if not waiting:
+        return
+    loads = {name: Load.of(node) for name, node in view.nodes.items()}
     for pod in view.pods:
-        spec = pod["spec"]
-        if spec.get("nodeName") or leaving(pod) or finished(pod) or spec.get("schedulingGates"):
-            continue
-        fitting = [name for name, node in view.nodes.items() if fits(pod, node)]
+        name = pod["spec"].get("nodeName")
+        if name in loads and not finished(pod):
+            loads[name].take(pod)
+    for pod in waiting:
+        refused = {name: why_not(pod, node, loads[name]) for name, node in view.nodes.items()}
+        fitting = [name for name, why in refused.items() if not why]
         if fitting:
-            chosen = min(fitting, key=lambda name: (load[name], name))
-            load[chosen] += 1
+            chosen = min(fitting, key=lambda name: (loads[name].pods, name))
+            loads[chosen].take(pod)
             await view.bind(pod, chosen)
         else:
-            await _say_unschedulable(view, pod)
+            await _say_unschedulable(view, pod, refused.values())
 
 
-def fits(pod: Json, node: Json) -> bool:
+def _waits(pod: Json) -> bool:
+    spec = pod["spec"]
+    return not (spec.get("nodeName") or leaving(pod) or finished(pod) or spec.get("schedulingGates"))
+
+
+def why_not(pod: Json, node: Json, load: Load) -> str:
+    """Why the node does not take the Pod, as kube-scheduler counts it; '' if it does."""
     spec, at = pod["spec"], node.get("spec") or {}
     if leaving(node) or at.get("unschedulable"):
-        return False
+        return "node(s) were unschedulable"
     labels = node["metadata"].get("labels") or {}
-    if not (spec.get("nodeSelector") or {}).items() <= labels.items():
-        return False
-    return tolerates(spec.get("tolerations") or (), at.get("taints") or ())
+    if not (spec.get("nodeSelector") or {}).items() <= labels.items() or not _attracted(spec, node):
+        return "node(s) didn't match Pod's node affinity/selector"
+    if not tolerates(spec.get("tolerations") or (), at.get("taints") or ()):
+        return "node(s) had untolerated taint(s)"
+    return load.lacks(pod)
+
+
+def _attracted(spec: Json, node: Json) -> bool:
+    """By the affinity that is required; of its terms one has to hold."""
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if affinity is None:
+        return True
+    labels = node["metadata"].get("labels") or {}
+    fields = {"metadata.name": node["metadata"]["name"]}
+    return any(
+        all(_holds(each, labels) for each in term.get("matchExpressions") or ())
+        and all(_holds(each, fields) for each in term.get("matchFields") or ())
+        for term in affinity.get("nodeSelectorTerms") or ()
+        if term
+    )
+
+
+def _holds(asked: Json, values: Mapping[str, str]) -> bool:
+    value, wanted = values.get(asked["key"]), asked.get("values") or []
+    match asked["operator"]:
+        case "In":
+            return value in wanted
+        case "NotIn":
+            return value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" as order if value is not None and value.lstrip("-").isdigit():
+            return int(value) > int(wanted[0]) if order == "Gt" else int(value) < int(wanted[0])
+    return False
 
 
 def tolerates(tolerations: Sequence[Json], taints: Iterable[Json]) -> bool:
@@ -52,12 +99,14 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
     return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-async def _say_unschedulable(view: View, pod: Json) -> None:
+async def _say_unschedulable(view: View, pod: Json, refused: Iterable[str]) -> None:
     conditions = (pod.get("status") or {}).get("conditions") or []
-    if any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions):
+    counted = sorted(f"{count} {why}" for why, count in Counter(refused).items())
+    message = f"0/{len(view.nodes)} nodes are available" + (f": {', '.join(counted)}." if counted else ".")
+    before: Json = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+    if before.get("status") == "False" and before.get("message") == message:
         return
-    message = f"0/{len(view.nodes)} nodes are available."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    condition["lastTransitionTime"] = view.stamp
+    condition["lastTransitionTime"] = view.stamp if before.get("status") != "False" else before["lastTransitionTime"]
     kept = [each for each in conditions if each["type"] != "PodScheduled"]
     await view.set_status(POD, pod, {"conditions": [*kept, condition]})
