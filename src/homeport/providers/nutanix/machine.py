@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -27,16 +28,21 @@ PREFIX = "nutanix://"
 ATTEMPT = "nutanix.homeport.dev/create-attempt"
 _ABSENT_SECONDS = 30.0
 _TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
+_OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
 _ADDRESS_SECONDS, _ADDRESS_SLOWEST = 2.0, 15.0
 
 
 class MachineDriver:
-    def __init__(self, find_domain: FindDomain) -> None:
+    """`is_claimed` says of a VM's id whether an object names it."""
+
+    def __init__(self, find_domain: FindDomain, is_claimed: Callable[[str], bool]) -> None:
         self._find_domain = find_domain
+        self._is_claimed = is_claimed
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
         self._looks: dict[str, int] = {}  # for an address, in vain
         self._absent: dict[str, float] = {}  # since when it is missing while being deleted
+        self._since: dict[str, tuple[str, float]] = {}  # the task that is waited for, and since when
 
     # -- what is under way -------------------------------------------------------------------------------------
 
@@ -54,6 +60,15 @@ class MachineDriver:
         self._tasks.pop(uid, None)
         self._looks.pop(uid, None)
         self._absent.pop(uid, None)
+        self._since.pop(uid, None)
+
+    def _overdue(self, scope: Scope, task: Task) -> bool:
+        """Whether a task runs for so long that nobody should count on it."""
+        now = scope.session.clock.monotonic()
+        held, since = self._since.get(scope.uid, ("", now))
+        if held != task.id:
+            self._since[scope.uid] = (task.id, now)
+        return held == task.id and now - since >= _OVERDUE_SECONDS
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -81,7 +96,18 @@ class MachineDriver:
     async def _marked(self, scope: Scope) -> list[Vm]:
         """VMs that were made for this very object: of its name, with its mark. Others of that name are none of ours."""
         name = scope.machine.metadata.name or scope.infra.metadata.name
-        return [each for each in await scope.session.lookup.vms_named(name) if each.mark(MARK) == scope.uid]
+        named = await scope.session.lookup.vms_named(name)
+        return [each for each in named if each.mark(MARK) == scope.uid] or await self._left_behind(scope, named)
+
+    async def _left_behind(self, scope: Scope, named: Sequence[Vm]) -> list[Vm]:
+        """One without any mark, but of the cluster's category, that no object names: another controller made it for
+        this Machine and was gone before it could write that down. Where it could be one of several, it is none."""
+        unmarked = [each for each in named if not each.mark(MARK) and not self._is_claimed(each.id)]
+        if not unmarked:
+            return []
+        category = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.cluster.metadata.name)
+        found = [each for each in unmarked if category is not None and category.id in each.category_ids]
+        return found if len(found) == 1 else []
 
     # -- growing -----------------------------------------------------------------------------------------------
 
@@ -179,7 +205,11 @@ class MachineDriver:
             task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.status in ("queued", "running"):
                 text = f"VM of {name}: waiting for {under_way.operation} to end"
-                return self._wait_for(scope, task, "Deleting", text)
+                wait = self._wait_for(scope, task, "Deleting", text)
+                # What hangs in a VM that is there goes with it; one that is not there yet may still come.
+                if instance is None or not self._overdue(scope, task):
+                    return wait
+                log.warning("a task is not waited for any longer", vm=instance.name, task=task.id)
             self._end(scope)
             if under_way.operation == "delete" and task is not None and task.status == "failed" and instance:
                 raise failed_task(task.error, task.codes, f"VM {instance.name} ({instance.id}) could not be deleted")
@@ -229,7 +259,13 @@ class MachineDriver:
     def _wait_for(self, scope: Scope, task: Task, reason: str, message: str) -> Wait:
         scope.session.tasks.follow(task.id, scope.uid, scope.wake)
         share = f" ({task.progress} %)" if task.progress else ""
-        return Wait(reason, f"{message}{share}", after=_TASK_SECONDS)
+        if not self._overdue(scope, task):
+            return Wait(reason, f"{message}{share}", after=_TASK_SECONDS)
+        text = (
+            f"{message}{share}, for more than {_OVERDUE_SECONDS / 60:.0f} minutes: see in Prism Central what task "
+            f"{task.id.rpartition(':')[2]} waits for, and cancel it there if it hangs"
+        )
+        return Wait("TaskOverdue", text, after=_TASK_SECONDS, warning=True)
 
 
 async def hold_category(scope: Scope) -> Category:
