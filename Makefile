@@ -34,6 +34,7 @@ test: check ## lint, types, layers, then every test that this machine can run
 	@tools/kube/build || test $$? -eq 3
 	@tools/cloudinit/install > /dev/null || test $$? -eq 3
 	@tools/prism/build || test $$? -eq 3
+	@tools/clusterctl/build || test $$? -eq 3
 	@tools/upstream/build manifests || test $$? -eq 3
 	@$(BIN)/python -m pytest -n 2
 

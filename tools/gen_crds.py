@@ -1,4 +1,5 @@
 """Writes config/crds/: the CustomResourceDefinitions of our kinds, one file each, made from the types; and all in one.
+Beside it what clusterctl is to believe of a cluster that runs our controllers: config/clusterctl/providers.yaml.
 
 With --check nothing is written; the exit code says whether the files are what would be.
 """
@@ -13,12 +14,15 @@ from typing import Any
 import orjson
 import yaml
 
+from homeport.app import clusterapi
 from homeport.capi import definition as capi
+from homeport.capi.inventory import NAMESPACE, render_provider
 from homeport.ipam import definition as ipam
 from homeport.providers.nutanix import definition as nutanix
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "config/crds"
+INVENTORY = ROOT / "config/clusterctl/providers.yaml"
 # The same for the program itself, which should not have to make them at every start.
 PACKED = ROOT / "src/homeport/app/definitions.json"
 
@@ -47,6 +51,12 @@ def render() -> dict[str, str]:
     return files
 
 
+def inventory() -> str:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    objects = [namespace, *(render_provider(each) for each in clusterapi.providers())]
+    return yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, explicit_start=True)
+
+
 def stale(files: dict[str, str], folder: Path = FOLDER) -> list[str]:
     """Names of files that differ, are missing, or should not be there."""
     there = {path.name: path.read_text() for path in folder.glob("*.yaml")}
@@ -62,6 +72,8 @@ def main() -> int:
     packed = pack()
     if not PACKED.exists() or PACKED.read_bytes() != packed:
         names.append(PACKED.name)
+    if not INVENTORY.exists() or INVENTORY.read_text() != inventory():
+        names.append(INVENTORY.name)
     if check:
         print(
             f"config/crds differs from the types: {', '.join(names)}: run make gen"
@@ -70,9 +82,11 @@ def main() -> int:
         )
         return 1 if names else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
+    INVENTORY.parent.mkdir(parents=True, exist_ok=True)
+    INVENTORY.write_text(inventory())
     PACKED.write_bytes(packed)
     for name in names:
-        if name == PACKED.name:
+        if name in (PACKED.name, INVENTORY.name):
             continue
         if name in files:
             (FOLDER / name).write_text(files[name])

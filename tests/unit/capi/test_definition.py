@@ -63,6 +63,7 @@ def test_generated_files_are_up_to_date() -> None:
     spec.loader.exec_module(tool)
     assert tool.stale(tool.render()) == [], "run make gen"
     assert tool.PACKED.read_bytes() == tool.pack(), "run make gen"
+    assert tool.INVENTORY.read_text() == tool.inventory(), "run make gen"
 
 
 def served(p: Plane) -> Plane:

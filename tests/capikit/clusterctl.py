@@ -1,0 +1,55 @@
+"""clusterctl as its users have it, on kubeconfigs of ours; never beyond loopback."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+BUILD = Path(__file__).resolve().parents[2] / "tools" / "clusterctl" / "build"
+TIMEOUT_SECONDS = 120
+
+
+@functools.cache
+def find() -> Path | str:
+    """The program, or why there is none."""
+    asked = subprocess.run([sys.executable, str(BUILD), "--where"], capture_output=True, text=True, check=True)
+    program = Path(asked.stdout.strip())
+    if program.exists():
+        return program
+    if shutil.which("go"):
+        return f"no clusterctl in {program.parent}: run tools/clusterctl/build"
+    return "no clusterctl: Go is not on PATH and nothing was built before (see tools/clusterctl/README.md)"
+
+
+@dataclass(frozen=True)
+class Clusterctl:
+    program: Path
+    kubeconfig: Path
+    home: Path
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.home),
+            "KUBECONFIG": str(self.kubeconfig),
+            "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
+        }
+        return subprocess.run(
+            [str(self.program), *args],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+
+    def ok(self, *args: str) -> str:
+        done = self.run(*args)
+        assert done.returncode == 0, f"clusterctl {' '.join(args)}: {done.stdout}\n{done.stderr}"
+        return done.stdout
