@@ -7,12 +7,19 @@ import os
 import aiohttp
 
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
-UNREACHED = (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError, aiohttp.ConnectionTimeoutError)
+UNREACHED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientProxyConnectionError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+)
 
 
 def reason_of(error: BaseException) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
+    if isinstance(error, aiohttp.ClientHttpProxyError):  # what it says for itself is a Python call
+        return f"the proxy can't reach it: {error.status} {error.message}"
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "connecting took too long"
     if isinstance(error, TimeoutError):
