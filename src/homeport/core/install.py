@@ -14,6 +14,7 @@ from homeport.core import (
     machinehealthcheck,
     machineset,
 )
+from homeport.core.topology import install as topology
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -21,6 +22,7 @@ from homeport.runtime.webhook.hook import Hooks
 def install(manager: Manager, capi: Capi) -> None:
     cluster.install(manager, capi)
     clusterclass.install(manager, capi)
+    topology.install(manager, capi)
     machine.install(manager, capi)
     machineset.install(manager, capi)
     machinedeployment.install(manager, capi)
