@@ -213,7 +213,9 @@ async def nutanix_site(
     start: bool = True,
     echo: bool = False,
     session_seconds: float = 900.0,
+    cni: bool = True,
 ) -> AsyncIterator[Site]:
+    """`cni` False: Nodes are not ready until somebody brings a network for Pods."""
     async with contextlib.AsyncExitStack() as stack:
         p = await stack.enter_async_context(plane(echo=echo))
         hooks = Hooks()
