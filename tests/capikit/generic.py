@@ -26,6 +26,7 @@ GROUP = "infrastructure.example.com"
 CLUSTER = Resource(GROUP, "v1", "GenericCluster", "genericclusters")
 MACHINE = Resource(GROUP, "v1", "GenericMachine", "genericmachines")
 TEMPLATE = Resource(GROUP, "v1", "GenericMachineTemplate", "genericmachinetemplates")
+CLUSTER_TEMPLATE = Resource(GROUP, "v1", "GenericClusterTemplate", "genericclustertemplates")
 FINALIZER = "generic.infrastructure.example.com"
 _CAPI = "cluster.x-k8s.io"
 _SECRET = Resource("", "v1", "Secret", "secrets")
@@ -59,7 +60,7 @@ def definition(resource: Resource, contract: str) -> dict[str, Any]:
 
 
 def definitions(contract: str = "v1beta2") -> list[dict[str, Any]]:
-    return [definition(each, contract) for each in (CLUSTER, MACHINE, TEMPLATE)]
+    return [definition(each, contract) for each in (CLUSTER, MACHINE, TEMPLATE, CLUSTER_TEMPLATE)]
 
 
 @dataclass
