@@ -6,9 +6,10 @@ A steady cluster costs one list of VMs in a few minutes, however many Nodes it h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixCluster
@@ -60,7 +61,6 @@ class NutanixCloud:
         self._infra.metadata.namespace = config.namespace
         self._infra.spec.prism_central = config.central
         self._roster = Roster(self._prism, clock)
-        self._elements: _Kept[list[Element]] = _Kept(clock)
         self._categories: dict[str, _Kept[list[Category]]] = {}
         self._hosts: dict[str, _Kept[str]] = {}
 
@@ -69,10 +69,25 @@ class NutanixCloud:
 
     async def instance(self, node: Unstructured) -> CloudInstance | None:
         candidates = vm_ids(node)
-        if not candidates:
+        age = _STEADY_SECONDS if settled(node) else _URGENT_SECONDS
+        vm = await self._roster.find(candidates, name=node.name, younger_than=age) if candidates else None
+        if vm is None and not provider_id(node):
+            vm = await self._unknown(node)
+        if vm is None and not candidates:
             raise Missing(f"Node {node.name} says neither systemUUID nor providerID: its VM can't be told")
-        vm = await self._roster.find(candidates, younger_than=_STEADY_SECONDS if settled(node) else _URGENT_SECONDS)
         return None if vm is None else await self._describe(vm)
+
+    async def _unknown(self, node: Unstructured) -> Vm | None:
+        """A new Node whose firmware says what Prism Central does not know: some swap the bytes of an id, and clones may
+        have the id of another. Then it is the only VM of its name, which has to have its addresses."""
+        swapped = swap_bytes(system_id(node))
+        vm = await self._roster.find([swapped], younger_than=_URGENT_SECONDS) if swapped else None
+        if vm is not None:
+            return vm
+        named = await (await self._prism()).find_vms(names=[node.name])
+        held = {str(each.get("address")) for each in internal_addresses(node)}
+        fits = [each for each in named if each.name == node.name and (not held or held & set(each.addresses))]
+        return fits[0] if len(fits) == 1 else None
 
     async def _session(self) -> PrismSession:
         return await self._connector.connect(self._infra)
@@ -143,19 +158,36 @@ class NutanixCloud:
 
         return await self._hosts.setdefault(vm.host_id, _Kept(self._clock)).get(read) if vm.host_id else ""
 
-    async def _all_elements(self) -> list[Element]:
-        async def read() -> list[Element]:
-            return await (await self._prism()).elements()
-
-        return await self._elements.get(read)
+    async def _all_elements(self) -> Sequence[Element]:
+        return await (await self._session()).lookup.all_elements(younger_than=_PLACE_SECONDS)
 
 
 def vm_ids(node: Unstructured) -> list[str]:
     """What the firmware says first: a provider id may be older than the machine."""
-    system = str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "").lower()
-    provider = str((node.get("spec") or {}).get("providerID") or "")
+    provider = provider_id(node)
     known = provider.removeprefix(PREFIX).lower() if provider.startswith(PREFIX) else ""
-    return list(dict.fromkeys(filter(None, (system, known))))
+    return list(dict.fromkeys(filter(None, (system_id(node), known))))
+
+
+def provider_id(node: Unstructured) -> str:
+    return str((node.get("spec") or {}).get("providerID") or "")
+
+
+def system_id(node: Unstructured) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "").lower()
+
+
+def swap_bytes(text: str) -> str:
+    """The id with its first three parts the other way round, as some firmware and kernels tell it; '' for no id."""
+    try:
+        return str(uuid.UUID(bytes_le=uuid.UUID(text).bytes))
+    except ValueError:
+        return ""
+
+
+def internal_addresses(node: Unstructured) -> list[Mapping[str, Any]]:
+    found = (node.get("status") or {}).get("addresses") or ()
+    return [each for each in found if each.get("type") == "InternalIP"]
 
 
 def settled(node: Unstructured) -> bool:
@@ -166,5 +198,5 @@ def settled(node: Unstructured) -> bool:
     return known and condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-def _named(elements: list[Element], element_id: str) -> str:
+def _named(elements: Sequence[Element], element_id: str) -> str:
     return next((each.name for each in elements if each.id == element_id), "")

@@ -147,6 +147,32 @@ async def test_a_firmware_that_says_something_else_does_not_hide_a_vm_that_the_n
 
 
 @BOTH
+async def test_a_new_node_whose_firmware_is_of_no_use_is_told_by_swapped_bytes_or_by_its_name(
+    site: Site, api: Plane, version: str
+) -> None:
+    prism = await site.verbs(version)
+    found = await make(site, prism, "n")
+    await make(site, prism, "m")
+    cloud = cloud_of(api, site, version)
+    other = str(uuid.uuid4())
+    swapped = str(uuid.UUID(bytes_le=uuid.UUID(found).bytes))
+    (address,) = (await seen(prism, found)).addresses
+    for system, addresses in ((swapped, []), (other, []), (other, [address]), ("", [])):
+        new = node(system)
+        new["status"]["addresses"] = [{"type": "InternalIP", "address": each} for each in addresses]
+        instance = await cloud.instance(new)
+        assert instance is not None, (system, addresses)
+        assert instance.provider_id == f"nutanix://{found}"
+    stranger = node(other)
+    stranger["status"]["addresses"] = [{"type": "InternalIP", "address": "192.0.2.1"}]
+    assert await cloud.instance(stranger) is None  # another machine of that name
+    assert await cloud.instance(node(other, f"nutanix://{uuid.uuid4()}")) is None  # one that was known, and is gone
+    await make(site, prism, "n", on=False)
+    assert await cloud.instance(node(other)) is None  # it could be either
+    await cloud.close()
+
+
+@BOTH
 async def test_a_vm_that_is_off_exists_and_one_that_is_deleted_does_not(site: Site, api: Plane, version: str) -> None:
     prism = await site.verbs(version)
     found = await make(site, prism, "n", on=False)
