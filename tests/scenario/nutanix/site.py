@@ -225,7 +225,7 @@ async def nutanix_site(
         def reach_from(host: str) -> Reach:
             return Reach(proxy.url(host), trust)
 
-        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0), programs=programs(reach_from))
+        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0), cni=cni, programs=programs(reach_from))
         prism = Prism(
             world or default_world(),
             clock=p.clock,
