@@ -168,6 +168,9 @@ async def test_a_new_node_whose_firmware_is_of_no_use_is_told_by_swapped_bytes_o
     assert await cloud.instance(stranger) is None  # another machine of that name
     assert await cloud.instance(node(other, f"nutanix://{uuid.uuid4()}")) is None  # one that was known, and is gone
     await make(site, prism, "n", on=False)
+    assert await cloud.instance(node(other)) is not None  # Nodes are on
+    (twin,) = [vm.ext_id for vm in site.prism.world.vms if vm.name == "n" and vm.ext_id != found]
+    await over(prism, await prism.power_on(await seen(prism, twin)))
     assert await cloud.instance(node(other)) is None  # it could be either
     await cloud.close()
 
