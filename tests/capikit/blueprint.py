@@ -74,7 +74,7 @@ PATCHES: list[dict[str, Any]] = [
                         "path": "/spec/template/spec/note",
                         "valueFrom": {
                             "template": "{{ .builtin.cluster.name }}/{{ .builtin.machineDeployment.topologyName }}:"
-                            " {{ .machine.memory | lower }}"
+                            " {{ .machine.memory }}"
                         },
                     },
                 ],
