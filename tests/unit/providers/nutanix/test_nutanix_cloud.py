@@ -289,6 +289,7 @@ async def test_a_node_that_says_nothing_of_its_machine_is_told(site: Site, api: 
     cloud = cloud_of(api, site)
     with pytest.raises(Missing, match="Node n says neither systemUUID nor providerID"):
         await cloud.instance(node())
+    await cloud.close()
 
 
 @pytest.mark.parametrize(
