@@ -1,12 +1,14 @@
-"""Go's text/template, as far as manifests use it: `{{ if .controlPlane }}{{ .controlPlane.version }}{{ end }}`.
+"""Go's text/template, with the repeatable functions of sprig: what ClusterClasses and bootstrap files are written in.
 
-Actions if, else, with, range, break and continue; variables; pipelines; comments; trimming; and the built-in functions
-that need no code of the caller. Values are JSON. No nested templates (define, template, block).
+    compiled("{{ .name | upper }}").render({"name": "a"})
+
+Values are JSON: int is Go's int, float its float64. Templates come from users, so the size of the text, the number of
+steps and the work of functions are bounded.
 """
 
 from __future__ import annotations
 
 from homeport.machinery.gotemplate.error import TemplateError
-from homeport.machinery.gotemplate.execute import Template, compiled, render
+from homeport.machinery.gotemplate.template import Template, compiled, render
 
 __all__ = ["Template", "TemplateError", "compiled", "render"]

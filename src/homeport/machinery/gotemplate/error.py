@@ -7,3 +7,7 @@ class TemplateError(ValueError):
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
         self.line = line
+
+
+class CallError(ValueError):
+    """A function that can't do what it is asked for; whoever called it knows the line."""

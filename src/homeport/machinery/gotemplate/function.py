@@ -1,114 +1,82 @@
-"""The functions that Go's templates have from the start."""
+"""Functions with the types of their parameters: what Go refuses by type is refused here."""
 
 from __future__ import annotations
 
-import html
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from urllib.parse import quote_plus
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from homeport.machinery.gotemplate.printf import shown, sprintf
+from homeport.machinery.gotemplate.error import CallError
+from homeport.machinery.gotemplate.value import MISSING, StringMap, type_of
 
-
-def truth(value: Any) -> bool:
-    """Go's truth: what is empty or zero is false."""
-    return bool(value)
+_GO_NAMES: Final = {"map": "map[string]interface {}", "float": "float64", "any": "interface {}", "value": "a value"}
+_NILLABLE: Final = frozenset({"any", "value", "map"})
 
 
-def index(value: Any, *keys: Any) -> Any:
-    for key in keys:
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, Sequence):
-            if not isinstance(key, int) or not 0 <= key < len(value):
-                raise ValueError(f"index out of range: {key}")
-            value = value[key] if not isinstance(value, str) else ord(value[key])
-        else:
-            raise ValueError(f"can't index item of type {_kind(value)}")
-    return value
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`params` are any, string, int, float, bool or map; `rest` is the type of all further arguments."""
+
+    call: Callable[..., Any]
+    params: tuple[str, ...]
+    rest: str
+    cheap: bool  # takes no longer for large arguments than for small ones
+
+    def type_at(self, position: int) -> str:
+        return self.params[position] if position < len(self.params) else self.rest
+
+    def check_count(self, count: int) -> None:
+        if self.rest and count < len(self.params):
+            raise CallError(f"takes at least {len(self.params)} arguments, not {count}")
+        if not self.rest and count != len(self.params):
+            raise CallError(f"takes {len(self.params)} arguments, not {count}")
 
 
-def cut(value: Any, *bounds: int) -> Any:
-    if not isinstance(value, str | list) or len(bounds) > 3:
-        raise ValueError(f"can't slice item of type {_kind(value)}")
-    first, last = (*bounds, *(0, len(value))[len(bounds) :])[:2] if len(bounds) < 2 else bounds[:2]
-    if not 0 <= first <= last <= len(value):
-        raise ValueError(f"index out of range: {first}:{last}")
-    return value[first:last]
+def function(signature: str, call: Callable[..., Any], *, cheap: bool = False) -> Function:
+    """`function("int ...any", call)`."""
+    names = signature.split()
+    rest = names.pop().removeprefix("...") if names and names[-1].startswith("...") else ""
+    return Function(call, tuple(names), rest, cheap)
 
 
-def length(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value.encode())
-    if isinstance(value, Mapping | list):
-        return len(value)
-    raise ValueError(f"len of type {_kind(value)}")
+def functions(table: Mapping[str, tuple[str, Callable[..., Any]]], *, cheap: bool = False) -> dict[str, Function]:
+    return {name: function(signature, call, cheap=cheap) for name, (signature, call) in table.items()}
 
 
-def equal(first: Any, *others: Any) -> bool:
-    if not others:
-        raise ValueError("missing argument for comparison")
-    return any(_comparable(first, other) and first == other for other in others)
-
-
-def less(first: Any, second: Any) -> bool:
-    if first is None or second is None or not _comparable(first, second) or isinstance(first, bool | list | Mapping):
-        raise ValueError("incompatible types for comparison")
-    result: bool = first < second
-    return result
-
-
-def _comparable(first: Any, second: Any) -> bool:
-    if first is None or second is None:
-        return True
-    if _kind(first) != _kind(second):
-        raise ValueError("incompatible types for comparison")
-    return True
-
-
-def _kind(value: Any) -> str:
+def fitting(value: Any, wanted: str) -> Any:
+    """The value as a function gets it. Raises CallError if it is of another type."""
+    if wanted == "any" or wanted == "value":
+        return None if value is MISSING else value
+    if value is MISSING:
+        if wanted in _NILLABLE:
+            return {}
+        raise CallError(f"a value is missing where {go_name(wanted)} is needed")
     if value is None:
-        return "nil"
-    if isinstance(value, bool):
-        return "bool"
-    names = ((int, "int"), (float, "float64"), (str, "string"), (Mapping, "map"), (list, "list"))
-    return next((name for kind, name in names if isinstance(value, kind)), type(value).__name__)
+        raise CallError(f"a value is nil where {go_name(wanted)} is needed")
+    if _is(value, wanted):
+        return value
+    raise CallError(f"{go_name(wanted)} is needed, not {type_of(value)}{_hint(value, wanted)}")
 
 
-def joined(*values: Any) -> str:
-    """print: blanks between neighbours of which neither is a string."""
-    text = ""
-    for i, value in enumerate(values):
-        if i and not isinstance(value, str) and not isinstance(values[i - 1], str):
-            text += " "
-        text += shown(value)
-    return text
+def _is(value: Any, wanted: str) -> bool:
+    if wanted == "string":
+        return isinstance(value, str)
+    if wanted == "int":
+        return type(value) is int
+    if wanted == "bool":
+        return isinstance(value, bool)
+    if wanted == "float":
+        return isinstance(value, float)
+    return isinstance(value, dict) and not isinstance(value, StringMap)
 
 
-def script(value: str) -> str:
-    """Escaped for JavaScript."""
-    text = json.dumps(value)[1:-1]
-    for character in "<>&='":
-        text = text.replace(character, f"\\u{ord(character):04X}")
-    return text
+def _hint(value: Any, wanted: str) -> str:
+    if wanted == "int" and isinstance(value, int | float) and not isinstance(value, bool):
+        return ": convert it with int"
+    if wanted == "string" and not isinstance(value, dict | list):
+        return ": convert it with toString"
+    return ""
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "not": lambda value: not truth(value),
-    "eq": equal,
-    "ne": lambda first, second: not equal(first, second),
-    "lt": less,
-    "le": lambda first, second: less(first, second) or equal(first, second),
-    "gt": lambda first, second: less(second, first),
-    "ge": lambda first, second: less(second, first) or equal(first, second),
-    "index": index,
-    "slice": cut,
-    "len": length,
-    "print": joined,
-    "println": lambda *values: " ".join(map(shown, values)) + "\n",
-    "printf": sprintf,
-    "html": lambda *values: html.escape(joined(*values)),
-    "js": lambda *values: script(joined(*values)),
-    "urlquery": lambda *values: quote_plus(joined(*values)),
-}
+def go_name(wanted: str) -> str:
+    return _GO_NAMES.get(wanted, wanted)

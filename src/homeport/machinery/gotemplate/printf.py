@@ -1,102 +1,375 @@
-"""Values as Go prints them."""
+"""fmt.Sprintf: verbs, flags, widths, and the signs of what does not fit together."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-_VERB = re.compile(r"%(?P<flags>[-+# 0]*)(?P<width>\d+)?(?:\.(?P<precision>\d*))?(?P<verb>[a-zA-Z%])")
+from homeport.machinery.gotemplate import number
+from homeport.machinery.gotemplate.error import CallError
+from homeport.machinery.gotemplate.value import MISSING, Object, Uint8, kind_of, octets, text_of, type_of
+
+LARGEST: Final = 4 << 20  # characters of a text while it is made
+_WIDEST: Final = 1_000_000  # Go takes nothing wider
+
+
+@dataclass(slots=True)
+class Form:
+    """What stands between % and the verb."""
+
+    plus: bool = False
+    minus: bool = False
+    sharp: bool = False
+    space: bool = False
+    zero: bool = False
+    width: int | None = None
+    precision: int | None = None
+    plus_v: bool = False
+    sharp_v: bool = False
+
+
+_PLAIN: Final = Form()
 
 
 def shown(value: Any) -> str:
     """As %v does."""
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, Mapping):
-        return "map[" + " ".join(f"{key}:{shown(value[key])}" for key in sorted(value)) + "]"
-    if isinstance(value, list | tuple):
-        return "[" + " ".join(map(shown, value)) + "]"
-    return str(value)
+    if type(value) is str:
+        return value
+    return _Printer().value(value, "v", Form(), 0)
 
 
-def _float(value: float) -> str:
-    """Shortest, with an exponent from 21 digits on, as %v of a float64."""
-    text = repr(value)
-    exponent = 0 if value == 0 else int(f"{value:e}".partition("e")[2])
-    if exponent < -4 or exponent >= 21:
-        mantissa, _, _ = f"{value:.17e}".partition("e")
-        digits = text.replace(".", "").replace("-", "").partition("e")[0].strip("0") or "0"
-        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-        return f"{'-' if value < 0 else ''}{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
-    if "e" in text:
-        text = f"{value:.0f}"
-    return text.removesuffix(".0")
+def printed(values: Sequence[Any]) -> str:
+    """fmt.Sprint: blanks between neighbours of which neither is a string."""
+    parts: list[str] = []
+    for i, value in enumerate(values):
+        if i and not isinstance(value, str) and not isinstance(values[i - 1], str):
+            parts.append(" ")
+        parts.append(shown(value))
+    return "".join(parts)
+
+
+def quoted(text: str, *, only_ascii: bool = False, mark: str = '"') -> str:
+    """strconv.Quote."""
+    simple = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\"}
+    parts = [mark]
+    for c in text:
+        code = ord(c)
+        if c == mark:
+            parts.append("\\" + c)
+        elif c in simple:
+            parts.append(simple[c])
+        elif 0xDC80 <= code <= 0xDCFF:
+            parts.append(f"\\x{code - 0xDC00:02x}")
+        elif 0xD800 <= code <= 0xDFFF:
+            parts.append("�")
+        elif (32 <= code < 127) or (code > 127 and c.isprintable() and not only_ascii):
+            parts.append(c)
+        elif code < 32 or code == 127:
+            parts.append(f"\\x{code:02x}")
+        else:
+            parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return "".join(parts) + mark
 
 
 def sprintf(form: str, *values: Any) -> str:
-    taken = 0
+    return _Sprintf(form, values).run()
 
-    def put(found: re.Match[str]) -> str:
-        nonlocal taken
-        verb = found["verb"]
+
+class _Sprintf:
+    def __init__(self, form: str, values: Sequence[Any]) -> None:
+        self._form = form
+        self._values = values
+        self._taken = 0
+        self._reordered = False
+        self._good = True
+        self._position = 0
+        self._printer = _Printer()
+
+    def run(self) -> str:
+        out: list[str] = []
+        size = 0
+        while self._position < len(self._form):
+            mark = self._form.find("%", self._position)
+            if mark < 0:
+                out.append(self._form[self._position :])
+                break
+            out.append(self._form[self._position : mark])
+            self._position = mark + 1
+            out.append(self._verb())
+            size += len(out[-1]) + len(out[-2])
+            if size > LARGEST:
+                raise CallError(f"the text becomes longer than {LARGEST} characters")
+        if not self._reordered and self._taken < len(self._values):
+            extra = ", ".join(
+                "<nil>" if each is None else f"{type_of(each)}={shown(each)}" for each in self._values[self._taken :]
+            )
+            out.append(f"%!(EXTRA {extra})")
+        return "".join(out)
+
+    def _peek(self) -> str:
+        return self._form[self._position : self._position + 1]
+
+    def _verb(self) -> str:
+        self._good, after_index = True, False
+        form, noise = self._flags(), ""
+        after_index = self._index()
+        form.width, wide, after_index = self._measure(after_index)
+        noise += wide
+        if form.width is not None and form.width < 0:
+            form.width, form.minus, form.zero = -form.width, True, False
+        if self._peek() == ".":
+            self._position += 1
+            if after_index:
+                self._good = False
+            after_index = self._index()
+            form.precision, narrow, after_index = self._measure(after_index, precision=True)
+            noise += narrow
+            if form.precision is None and not narrow:
+                form.precision = 0
+        if not after_index:
+            self._index()
+        if self._position >= len(self._form):
+            return noise + "%!(NOVERB)"
+        verb = self._form[self._position]
+        self._position += 1
         if verb == "%":
-            return "%"
-        if taken >= len(values):
-            return f"%!{verb}(MISSING)"
-        value = values[taken]
-        taken += 1
-        return _padded(_formatted(verb, value, found), found)
+            return noise + "%"
+        if not self._good:
+            return noise + f"%!{verb}(BADINDEX)"
+        if self._taken >= len(self._values):
+            return noise + f"%!{verb}(MISSING)"
+        value = self._values[self._taken]
+        self._taken += 1
+        if verb == "v":
+            form.sharp_v, form.sharp = form.sharp, False
+            form.plus_v, form.plus = form.plus, False
+        return noise + self._printer.value(value, verb, form, 0)
 
-    text = _VERB.sub(put, form)
-    extra = [f"{_type(each)}={shown(each)}" for each in values[taken:]]
-    return f"{text}%!(EXTRA {', '.join(extra)})" if extra else text
+    def _flags(self) -> Form:
+        form = Form()
+        names = {"+": "plus", "-": "minus", "#": "sharp", " ": "space", "0": "zero"}
+        while self._peek() in names and self._peek():
+            setattr(form, names[self._peek()], True)
+            self._position += 1
+        return form
+
+    def _index(self) -> bool:
+        """[n]: which value comes next."""
+        if self._peek() != "[":
+            return False
+        self._reordered = True
+        end = self._form.find("]", self._position)
+        if end < 0:
+            self._good = False
+            self._position += 1
+            return False
+        inner = self._form[self._position + 1 : end]
+        self._position = end + 1
+        if not (inner.isascii() and inner.isdigit()) or not 1 <= int(inner[:9]) <= len(self._values):
+            self._good = False
+            return False
+        self._taken = int(inner) - 1
+        return True
+
+    def _measure(self, after_index: bool, *, precision: bool = False) -> tuple[int | None, str, bool]:
+        """A width or precision: digits, or * for the next value."""
+        if self._peek() == "*":
+            self._position += 1
+            value: Any = self._values[self._taken] if self._taken < len(self._values) else None
+            self._taken = min(self._taken + 1, len(self._values))
+            good = kind_of(value) in ("int", "int64", "int32", "uint8", "uint64") and abs(value) <= _WIDEST
+            if not good or (precision and value < 0):
+                bad = "%!(BADPREC)" if precision else "%!(BADWIDTH)"
+                return None, "" if good else bad, False
+            return int(value), "", False
+        start = self._position
+        while self._peek().isascii() and self._peek().isdigit():
+            self._position += 1
+        digits = self._form[start : self._position]
+        if digits and after_index:
+            self._good = False
+        if not digits:
+            return None, "", after_index
+        if len(digits) > 8 or int(digits) > _WIDEST:
+            self._position = len(self._form)
+            return None, "", False
+        return int(digits), "", False
 
 
-def _formatted(verb: str, value: Any, found: re.Match[str]) -> str:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    precision = int(found["precision"] or 0) if found["precision"] is not None else None
-    if verb in "vs" and (verb == "v" or isinstance(value, str | list | Mapping)):
-        text = shown(value)
-        return text if precision is None or verb == "v" else text[:precision]
-    if verb == "q" and isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if verb == "t" and isinstance(value, bool):
-        return shown(value)
-    if verb in "dxXob" and whole:
-        sign = "+" if "+" in found["flags"] and value >= 0 else ""
-        return sign + format(value, verb)
-    if verb in "xX" and isinstance(value, str):
-        text = value.encode().hex()
-        return text.upper() if verb == "X" else text
-    if verb == "c" and whole:
-        return chr(value)
-    if verb in "feEgG" and isinstance(value, float):
-        sign = "+" if "+" in found["flags"] and value >= 0 else ""
-        return sign + (
-            shown(value)
-            if verb in "gG" and precision is None
-            else f"{value:.{6 if precision is None else precision}{verb}}"
-        )
-    return f"%!{verb}({_type(value)}={shown(value)})"
+class _Printer:
+    """Counts what it writes: a list that holds itself many times unfolds into anything."""
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    def value(self, value: Any, verb: str, form: Form, depth: int) -> str:
+        text = self._value(value, verb, form, depth)
+        self._written += len(text) if depth == 0 else 1
+        if self._written > LARGEST:
+            raise CallError(f"the text becomes longer than {LARGEST} characters")
+        return text
+
+    def _value(self, value: Any, verb: str, form: Form, depth: int) -> str:
+        if value is None or value is MISSING:
+            if depth:
+                return "interface {}(nil)" if form.sharp_v else "<nil>"
+            if verb == "v":
+                return _padded("<nil>", form)
+            return _padded("<nil>", form) if verb == "T" else "%!" + verb + "(<nil>)"
+        if verb == "T":
+            return self._string(type_of(value), "s", form, value)
+        if verb == "p":
+            return self._bad("p", value)
+        if verb == "w":
+            return self._bad("w", value)
+        kind = kind_of(value)
+        if kind == "bool":
+            return _padded("true" if value else "false", form) if verb in "tv" else self._bad(verb, value)
+        if kind in ("int", "int64", "int32", "uint8", "uint64"):
+            return self._integer(value, verb, form)
+        if kind == "float64":
+            return self._float(value, verb, form)
+        if kind == "string":
+            return self._string(value, verb, form, value)
+        if isinstance(value, Object):
+            return self._string(str(value), "s" if verb == "v" else verb, form, value)
+        if kind == "map":
+            return self._map(value, verb, form, depth)
+        return self._list(value, verb, form, depth)
+
+    def _bad(self, verb: str, value: Any) -> str:
+        return f"%!{verb}({type_of(value)}={self._value(value, 'v', _PLAIN, 0)})"
+
+    def _map(self, value: dict[str, Any], verb: str, form: Form, depth: int) -> str:
+        items = [
+            f"{self.value(key, verb, form, depth + 1)}:{self.value(value[key], verb, form, depth + 1)}"
+            for key in sorted(value, key=octets)
+        ]
+        return f"{type_of(value)}{{{', '.join(items)}}}" if form.sharp_v else f"map[{' '.join(items)}]"
+
+    def _list(self, value: list[Any], verb: str, form: Form, depth: int) -> str:
+        items = [self.value(each, verb, form, depth + 1) for each in value]
+        if form.sharp_v:
+            return f"{type_of(value)}{{{', '.join(items)}}}"
+        return f"[{' '.join(items)}]"
+
+    def _integer(self, value: int, verb: str, form: Form) -> str:
+        value_type = value
+        value = int(value)
+        if verb == "v" and form.sharp_v and isinstance(value_type, Uint8):
+            return _padded(f"0x{value:x}", form)
+        if verb in "dv":
+            return _integral(value, 10, form)
+        if verb in "bo" or verb == "O":
+            return _integral(value, 2 if verb == "b" else 8, form, prefix="0o" if verb == "O" else None)
+        if verb in "xX":
+            return _integral(value, 16, form, upper=verb == "X")
+        if verb == "c":
+            return _padded(_rune(value), form)
+        if verb == "q":
+            return _padded(quoted(_rune(value), only_ascii=form.plus, mark="'"), form)
+        if verb == "U":
+            text = f"U+{value & 0xFFFFFFFFFFFFFFFF:0{max(4, form.precision or 0)}X}"
+            rune = _rune(value)
+            if form.sharp and 0 <= value <= 0x10FFFF and rune.isprintable():
+                text += f" '{rune}'"
+            return _padded(text, replace(form, zero=False))
+        return self._bad(verb, value_type)
+
+    def _float(self, value: float, verb: str, form: Form) -> str:
+        if verb in "vgG":
+            text = number.general(value, _or(form.precision, -1), sharp=form.sharp)
+            return _floating(text.replace("e", "E") if verb == "G" else text, form)
+        if verb in "xX" and form.precision is None:
+            text = number.hexadecimal(value)
+            return _floating(text.upper() if verb == "X" else text, form)
+        if verb in "fF":
+            return _floating(number.fixed(value, _or(form.precision, 6)), form)
+        if verb in "eE":
+            text = number.exponential(value, _or(form.precision, 6))
+            return _floating(text.replace("e", "E") if verb == "E" else text, form)
+        return self._bad(verb, value)
+
+    def _string(self, text: str, verb: str, form: Form, value: Any) -> str:
+        if verb == "v" and form.sharp_v:
+            return _padded(quoted(text), form)
+        if verb in "vs":
+            return _padded(_cut(text, form), form)
+        if verb == "q":
+            cut = _cut(text, form)
+            if form.sharp and "`" not in cut and all(c == "\t" or (c >= " " and c != "\x7f" and c != "﻿") for c in cut):
+                return _padded(f"`{cut}`", form)
+            return _padded(quoted(cut, only_ascii=form.plus), form)
+        if verb in "xX":
+            return _padded(_hexed(octets(text), verb == "X", form), form)
+        return self._bad(verb, value)
 
 
-def _padded(text: str, found: re.Match[str]) -> str:
-    width = int(found["width"] or 0)
-    if "-" in found["flags"]:
-        return text.ljust(width)
-    if "0" in found["flags"] and found["verb"] in "dxXobfeEgG":
-        return text.zfill(width)
-    return text.rjust(width)
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
 
 
-def _type(value: Any) -> str:
-    if value is None:
-        return "<nil>"
-    names = ((bool, "bool"), (int, "int"), (float, "float64"), (str, "string"), (Mapping, "map[string]interface {}"))
-    return next((name for kind, name in names if isinstance(value, kind)), "[]interface {}")
+def _cut(text: str, form: Form) -> str:
+    return text if form.precision is None else text[: form.precision]
+
+
+def _rune(value: int) -> str:
+    return chr(value) if 0 <= value <= 0x10FFFF and not 0xD800 <= value <= 0xDFFF else "�"
+
+
+def _hexed(raw: bytes, upper: bool, form: Form) -> str:
+    if form.precision is not None:
+        raw = raw[: form.precision]
+    if not raw:
+        return ""
+    text = raw.hex(" ") if form.space else raw.hex()
+    if form.sharp:
+        text = " ".join("0x" + part for part in text.split(" ")) if form.space else "0x" + text
+    return text.upper() if upper else text
+
+
+def _padded(text: str, form: Form) -> str:
+    if not form.width:
+        return text
+    if form.minus:
+        return text.ljust(form.width)
+    return text.rjust(form.width, "0" if form.zero else " ")
+
+
+def _integral(value: int, base: int, form: Form, *, upper: bool = False, prefix: str | None = None) -> str:
+    digits = format(abs(value), {2: "b", 8: "o", 10: "d", 16: "X" if upper else "x"}[base])
+    if form.precision is not None:
+        if form.precision == 0 and value == 0:
+            return " " * (form.width or 0)
+        digits = digits.rjust(form.precision, "0")
+    elif form.zero and not form.minus and form.width:
+        signed = value < 0 or form.plus or form.space
+        digits = digits.rjust(form.width - signed, "0")
+    if prefix is not None:
+        digits = prefix + digits
+    elif form.sharp:
+        mark = {2: "0b", 8: "0", 16: "0X" if upper else "0x"}.get(base, "")
+        digits = digits if base == 8 and digits.startswith("0") else mark + digits
+    sign = "-" if value < 0 else "+" if form.plus else " " if form.space else ""
+    return _padded(sign + digits, replace(form, zero=False))
+
+
+def _floating(text: str, form: Form) -> str:
+    sign, body = (text[0], text[1:]) if text[0] in "+-" else ("+", text)
+    special = body[0] in "IN"
+    if sign == "+" and not form.plus:
+        sign = " " if form.space else ""
+    if body == "NaN" and not form.plus and not form.space:
+        sign = ""
+    if form.zero and not form.minus and form.width and not special:
+        return sign + body.rjust(form.width - len(sign), "0")
+    text = sign + body
+    if special and body == "Inf" and sign == "":
+        text = "+Inf"
+    return _padded(text, replace(form, zero=False))
+
+
+def joined_bytes(parts: Sequence[str]) -> str:
+    """Halves of a character meet again."""
+    return text_of(octets("".join(parts)))

@@ -144,7 +144,7 @@ def test_patches_go_one_after_the_other_and_leave_the_input_alone():
         (add("/spec/template/spec/x", **variable("l[3]")), "l has 1 items"),
         (add("/spec/template/spec/x", **variable("e[0]")), "e is no list"),
         (add("/spec/template/spec/x", **variable("l[x]")), "can't be read"),
-        (add("/spec/template/spec/x", **template("{{ .e.f.g.h }}")), "can't be rendered: line 1"),
+        (add("/spec/template/spec/x", **template("{{ .l.x }}")), "can't be rendered: line 1"),
         (add("/spec/template/spec/x", **template("a: b: c")), "no YAML"),
         (add("/spec/template/spec/x"), "either value or valueFrom"),
     ],

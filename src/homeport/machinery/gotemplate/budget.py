@@ -1,0 +1,63 @@
+"""How much a template may do. Templates come from users, and whoever renders them has other work to do."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from homeport.machinery.gotemplate.error import CallError
+
+LARGEST: Final = 4 << 20  # bytes of the text, and of any value in between
+_MOST_STEPS: Final = 200_000
+_MOST_WORK: Final = 2_000_000
+_DEEPEST: Final = 200  # lists and maps inside of each other
+_CHARACTERS: Final = 16  # that cost as much as one item of a list
+
+
+class Budget:
+    def __init__(self) -> None:
+        self._steps = 0
+        self._work = 0
+
+    def step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise CallError(f"the template does not come to an end: it takes more than {_MOST_STEPS} steps")
+
+    def spend(self, *values: Any) -> None:
+        """For going over the values once. Raises if it becomes too much, or if one of them is too large."""
+        for value in values:
+            if isinstance(value, str):
+                self._work += len(value) // _CHARACTERS
+                size = len(value)
+            elif isinstance(value, dict | list):
+                known: dict[int, int] = {}
+                size = self._size(value, known, 0)
+            else:
+                continue
+            if size > LARGEST:
+                raise CallError(f"a value becomes larger than {LARGEST} characters")
+        if self._work > _MOST_WORK:
+            raise CallError("the template goes over large values too often")
+
+    def _size(self, value: Any, known: dict[int, int], depth: int) -> int:
+        """Unfolded, as if it was printed. `known` holds what was seen, so that parts used twice are visited once."""
+        if isinstance(value, str):
+            self._work += len(value) // _CHARACTERS
+            return len(value) + 1
+        if not isinstance(value, dict | list):
+            return 1
+        key = id(value)
+        if key in known:
+            if known[key] < 0:
+                raise CallError("a value holds itself")
+            return known[key]
+        if depth > _DEEPEST:
+            raise CallError(f"a value is nested deeper than {_DEEPEST}")
+        known[key] = -1
+        self._work += len(value) + 1
+        if isinstance(value, dict):
+            size = 1 + sum(len(name) + self._size(below, known, depth + 1) for name, below in value.items())
+        else:
+            size = 1 + sum(self._size(below, known, depth + 1) for below in value)
+        known[key] = size
+        return size

@@ -1,0 +1,119 @@
+"""Maps. set, unset and the merges change the map that they are given, as in Go; the caller's own is a copy by then."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from homeport.machinery.gotemplate.error import CallError
+from homeport.machinery.gotemplate.function import functions
+from homeport.machinery.gotemplate.sprig.conversion import text_of
+from homeport.machinery.gotemplate.value import StringMap, Strings, octets, truth, type_of
+
+Json = dict[str, Any]
+
+CHANGES: Final = frozenset({"set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"})
+
+
+def make(*values: Any) -> Json:
+    return {text_of(values[i]): values[i + 1] if i + 1 < len(values) else "" for i in range(0, len(values), 2)}
+
+
+def put(value: Json, key: str, item: Any) -> Json:
+    value[key] = item
+    return value
+
+
+def unset(value: Json, key: str) -> Json:
+    value.pop(key, None)
+    return value
+
+
+def ordered(*values: Json) -> Strings:
+    """Go has no order of keys; here it is always the same one."""
+    return Strings([key for value in values for key in sorted(value, key=octets)])
+
+
+def dig(*values: Any) -> Any:
+    """The value at the end of a way of keys, or the last but one of the arguments if it ends before."""
+    if len(values) < 3:
+        raise CallError("it needs keys, what to give if there is nothing, and a map")
+    *keys, fallback, at = values
+    for key in keys:
+        if not isinstance(key, str):
+            raise CallError(f"keys are strings, not {type_of(key)}")
+        if not isinstance(at, dict) or isinstance(at, StringMap):
+            raise CallError(f"the way ends before {key!r}: there is no map but {type_of(at)}")
+        if key not in at:
+            return fallback
+        at = at[key]
+    return at
+
+
+def merge(target: Json, *sources: Json) -> Json:
+    for source in sources:
+        _merge(target, source, overwrite=False)
+    return target
+
+
+def merge_overwrite(target: Json, *sources: Json) -> Json:
+    for source in sources:
+        _merge(target, source, overwrite=True)
+    return target
+
+
+def _merge(target: Json, source: Json, *, overwrite: bool) -> None:
+    """What is empty counts as absent; maps are merged, lists are not."""
+    for key, value in list(source.items()):
+        if value is None:
+            if overwrite:
+                target[key] = None
+            continue
+        known = target.get(key)
+        if isinstance(value, dict) and isinstance(known, dict):
+            if known is not value:
+                _merge(known, value, overwrite=overwrite)
+            if known:
+                continue
+        if overwrite or not truth(known):
+            target[key] = value
+
+
+def copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return type(value)({key: copied(below) for key, below in value.items()})
+    if isinstance(value, list):
+        return type(value)([copied(below) for below in value])
+    return value
+
+
+def deep_copy(value: Any) -> Any:
+    if value is None:
+        raise CallError("there is nothing to copy: the value is nil")
+    return copied(value)
+
+
+FUNCTIONS: Final = functions(
+    {
+        "get": ("map string", lambda value, key: value.get(key, "")),
+        "hasKey": ("map string", lambda value, key: key in value),
+        "dig": ("...any", dig),
+    },
+    cheap=True,
+) | functions(
+    {
+        "dict": ("...any", make),
+        "set": ("map string any", put),
+        "unset": ("map string", unset),
+        "pluck": ("string ...map", lambda key, *values: [value[key] for value in values if key in value]),
+        "keys": ("...map", ordered),
+        "values": ("map", lambda value: [value[key] for key in ordered(value)]),
+        "pick": ("map ...string", lambda value, *keys: {key: value[key] for key in keys if key in value}),
+        "omit": ("map ...string", lambda value, *keys: {k: v for k, v in value.items() if k not in set(keys)}),
+        "merge": ("map ...map", merge),
+        "mustMerge": ("map ...map", merge),
+        "mergeOverwrite": ("map ...map", merge_overwrite),
+        "mustMergeOverwrite": ("map ...map", merge_overwrite),
+        "deepCopy": ("any", deep_copy),
+        "mustDeepCopy": ("any", deep_copy),
+    }
+)

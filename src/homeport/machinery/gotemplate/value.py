@@ -1,0 +1,143 @@
+"""Values as Go sees them: JSON, and the few types beyond it that functions give back.
+
+int is Go's int, float its float64, str a string of bytes in UTF-8, of which those that are none are surrogate escapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+INT_MIN: Final = -(1 << 63)
+INT_MAX: Final = (1 << 63) - 1
+
+
+class Missing:
+    """What a map gives for a key it has not. None is a nil that is there, which has no fields."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = Missing()
+
+
+class Int64(int):
+    """int64: counts like an int, but no function takes one for the other."""
+
+
+class Uint64(int):
+    """uint64."""
+
+
+class Uint8(int):
+    """uint8: a byte of a string."""
+
+
+class Int32(int):
+    """int32: a rune."""
+
+
+class Strings(list[str]):
+    """[]string."""
+
+
+class Ints(list[int]):
+    """[]int."""
+
+
+class Lists(list[list[Any]]):
+    """[][]interface {}."""
+
+
+class StringMap(dict[str, str]):
+    """map[string]string."""
+
+
+class Object:
+    """A value with methods."""
+
+    type_name = "*object"
+
+    def method(self, name: str) -> tuple[tuple[str, ...], Any] | None:
+        """Types of the parameters, and what to call; None if there is no such method."""
+        raise AttributeError(name)
+
+
+# Subclasses first: bool is an int to Python.
+_NAMES: Final[tuple[tuple[type, str, str], ...]] = (
+    (bool, "bool", "bool"),
+    (Int64, "int64", "int64"),
+    (Uint64, "uint64", "uint64"),
+    (Uint8, "uint8", "uint8"),
+    (Int32, "int32", "int32"),
+    (int, "int", "int"),
+    (float, "float64", "float64"),
+    (str, "string", "string"),
+    (StringMap, "map[string]string", "map"),
+    (dict, "map[string]interface {}", "map"),
+    (Strings, "[]string", "slice"),
+    (Ints, "[]int", "slice"),
+    (Lists, "[][]interface {}", "slice"),
+    (list, "[]interface {}", "slice"),
+)
+_TYPES: Final = {kind: (name, short) for kind, name, short in _NAMES}
+INTEGERS: Final = frozenset({"int", "int64", "int32"})
+UNSIGNED: Final = frozenset({"uint8", "uint64"})
+
+
+def type_of(value: Any) -> str:
+    """The name of its type, as %T shows it."""
+    known = _TYPES.get(type(value))
+    if known is not None:
+        return known[0]
+    if value is None or value is MISSING:
+        return "<nil>"
+    if isinstance(value, Object):
+        return value.type_name
+    return next((name for kind, name, _ in _NAMES if isinstance(value, kind)), type(value).__name__)
+
+
+def kind_of(value: Any) -> str:
+    known = _TYPES.get(type(value))
+    if known is not None:
+        return known[1]
+    if value is None or value is MISSING:
+        return "invalid"
+    if isinstance(value, Object):
+        return "ptr"
+    return next((short for kind, _, short in _NAMES if isinstance(value, kind)), "struct")
+
+
+def truth(value: Any) -> bool:
+    """Go's truth: what is empty or zero is false."""
+    return True if isinstance(value, Object) else bool(value)
+
+
+def same(left: Any, right: Any) -> bool:
+    """reflect.DeepEqual: types count as well."""
+    if type_of(left) != type_of(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def wrapped(number: int) -> int:
+    """As an addition of int64 overflows."""
+    return (number - INT_MIN) % (1 << 64) + INT_MIN if not INT_MIN <= number <= INT_MAX else number
+
+
+def octets(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        # Half of a pair, from a JSON escape: Go's decoder puts this sign in its place.
+        return "".join(c if not "\ud800" <= c <= "\udfff" or "\udc80" <= c <= "\udcff" else "�" for c in text).encode(
+            "utf-8", "surrogateescape"
+        )
+
+
+def text_of(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
