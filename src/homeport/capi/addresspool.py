@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address, ip_network
+from typing import NamedTuple
 
 from homeport.api.ipam.v1alpha2 import GROUP, GlobalInClusterIPPool, InClusterIPPool, PoolSpec
 from homeport.api.ipam.v1beta2 import IPPoolReference
@@ -13,8 +14,15 @@ from homeport.machinery.address import Address, AddressSet, parse_span
 
 Pool = InClusterIPPool | GlobalInClusterIPPool
 KINDS: Mapping[str, type[Pool]] = {"InClusterIPPool": InClusterIPPool, "GlobalInClusterIPPool": GlobalInClusterIPPool}
-# On a pool: addresses that were chosen for claims and may not be objects yet, as {address: "UID namespace/name"}.
+# On a pool: addresses that were chosen for claims a moment ago and may not be objects yet, as
+# {address: "SECONDS UID namespace/name"}.
 RESERVED = "ipam.homeport.dev/reserved"
+
+
+class Reservation(NamedTuple):
+    at: int  # when it was chosen, in seconds since 1970
+    uid: str  # of the claim
+    key: Key
 
 
 def pool_kind(ref: IPPoolReference | None) -> type[Pool] | None:
@@ -62,25 +70,25 @@ def _reserved(network: AddressSet) -> list[str]:
     return [str(made(low)), str(made(high))] if network.version == 4 else [str(made(low))]
 
 
-def reservations(annotations: Mapping[str, str]) -> dict[Address, tuple[str, Key]]:
-    """UID and key of the claim that each address was chosen for. What nobody of ours wrote counts as nothing."""
-    found: dict[Address, tuple[str, Key]] = {}
+def reservations(annotations: Mapping[str, str]) -> dict[Address, Reservation]:
+    """What nobody of ours wrote counts as nothing."""
+    found: dict[Address, Reservation] = {}
     try:
         entries = json.loads(annotations.get(RESERVED) or "{}")
         for text, owner in entries.items():
-            uid, _, key = str(owner).partition(" ")
+            at, uid, key = str(owner).split(" ")
             namespace, _, name = key.partition("/")
-            found[ip_address(text)] = (uid, Key(namespace, name))
+            found[ip_address(text)] = Reservation(int(at), uid, Key(namespace, name))
     except (ValueError, AttributeError):
         return {}
     return found
 
 
-def render_reservations(entries: Mapping[Address, tuple[str, Key]]) -> str | None:
+def render_reservations(entries: Mapping[Address, Reservation]) -> str | None:
     """None: there are none, and no annotation."""
     if not entries:
         return None
-    return json.dumps({str(each): f"{uid} {key}" for each, (uid, key) in entries.items()}, sort_keys=True)
+    return json.dumps({str(each): f"{at} {uid} {key}" for each, (at, uid, key) in entries.items()}, sort_keys=True)
 
 
 def parsed(texts: Iterable[str]) -> set[Address]:

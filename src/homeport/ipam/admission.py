@@ -145,9 +145,9 @@ class Use:
             if address is not None:
                 claim = each.spec.claim_ref.name if each.spec.claim_ref is not None else each.metadata.name
                 found[address] = Key(each.metadata.namespace, claim)
-        for address, (uid, claim_key) in reservations(meta.get("annotations") or {}).items():
-            if address not in found and await self._exists(claim_key, uid):
-                found[address] = claim_key
+        for address, chosen in reservations(meta.get("annotations") or {}).items():
+            if address not in found and await self._exists(chosen.key, chosen.uid):
+                found[address] = chosen.key
         return sorted(found.items(), key=lambda each: int(each[0]))
 
     async def _exists(self, key: Key, uid: str) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPAddressReference
 from homeport.capi.addresspool import KINDS, Pool, describe, parsed, pool_key, pool_kind, reservations, usable
-from homeport.capi.ownership import controller_of
 from homeport.capi.paused import has_annotation, is_paused
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -19,7 +18,7 @@ from homeport.ipam.name import (
     PROTECT_ADDRESS,
     RELEASE_ADDRESS,
 )
-from homeport.ipam.pool import BY_POOL, cluster_of, index_value, owns
+from homeport.ipam.pool import BY_POOL, adoptable, cluster_of, drop_address, index_value, owns
 from homeport.machinery.address import AddressSet
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import parse_time
@@ -29,6 +28,7 @@ from homeport.runtime.reconciler import Reporting, Scope
 
 # Of Kubernetes itself: how an owner waits for what it owns.
 _PROPAGATION = ("foregroundDeletion", "orphan")
+_ORPHAN_SECONDS = 60.0
 _ALLOCATING = Wait("Allocating", "an address is being chosen", quiet=True)
 
 
@@ -38,15 +38,15 @@ class ClaimReconciler(Reporting):
         self._claims = manager.informers.get(IPAddressClaim).cache
         self._addresses = manager.informers.get(IPAddress).cache
         self._clusters = manager.informers.get(Cluster).cache
+        self._orphans: dict[Key, tuple[str, float]] = {}  # UIDs of addresses without a claim, and since when
         self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
 
     async def reconcile(self, key: Key) -> Wait | None:
         claim: IPAddressClaim | None = self._claims.get(key)
         address: IPAddress | None = self._addresses.get(key)
         if claim is None:
-            if address is not None and pool_kind(address.spec.pool_ref) is not None:
-                await self._release_orphan(address)
-            return None
+            return await self._await_orphan(key, address)
+        self._orphans.pop(key, None)
         kind = pool_kind(claim.spec.pool_ref)
         if kind is None or claim.spec.pool_ref is None:
             return None
@@ -58,14 +58,14 @@ class ClaimReconciler(Reporting):
             return await self.reported(scope, self._release(scope, pool))
         if RELEASE_ADDRESS not in claim.metadata.finalizers:
             await self._write_finalizers(scope, [*claim.metadata.finalizers, RELEASE_ADDRESS])
-        wait = await self._await_address(scope, kind, pool, address)
+        wait = self._await_address(scope, kind, pool, address)
         if wait is _ALLOCATING:
             return None  # the pool's loop is at it: nobody needs to read of that
         return await self.reported(scope, _settled(wait))
 
     # -- growing -----------------------------------------------------------------------------------------------
 
-    async def _await_address(
+    def _await_address(
         self, scope: Scope[IPAddressClaim], kind: type[Pool], pool: Pool | None, address: IPAddress | None
     ) -> Wait | None:
         claim = scope.object
@@ -82,33 +82,24 @@ class ClaimReconciler(Reporting):
             there = usable(pool.spec)
         except ValueError as error:
             return Wait(POOL_NOT_READY, f"{named} can't be used as it is: {error}", warning=True)
+        if address is not None and not adoptable(claim, address):
+            text = f"IPAddress {scope.key} exists ({address.spec.address}) and was not made for this claim: delete it"
+            return Wait(ALLOCATION_FAILED, f"{text}, or use another name", warning=True)
         if address is not None:
-            return await self._await_name(claim, address)
+            return _ALLOCATING
         if self._exhausted(kind, pool, there, claim):
             text = f"all {there.count} addresses of {named} are in use: add some to its spec.addresses"
             return Wait(POOL_EXHAUSTED, text, warning=True)
         return _ALLOCATING
 
-    async def _await_name(self, claim: IPAddressClaim, address: IPAddress) -> Wait | None:
-        """The name is taken by what was made for an earlier claim of that name, or by hand."""
-        owner = controller_of(address)
-        if owner is not None and owner["kind"] == "IPAddressClaim":
-            await self._release_orphan(address)
-            return _ALLOCATING
-        text = (
-            f"IPAddress {key_of(address)} exists ({address.spec.address}) and was not made for this claim: delete it, "
-            "or use another name"
-        )
-        return Wait(ALLOCATION_FAILED, text, warning=True)
-
     def _exhausted(self, kind: type[Pool], pool: Pool, there: AddressSet, claim: IPAddressClaim) -> bool:
         held = self._addresses.by(BY_POOL, index_value(kind, key_of(pool)))
         taken = parsed(each.spec.address for each in held)
-        for address, (uid, key) in reservations(pool.metadata.annotations).items():
-            if uid == claim.metadata.uid:
+        for address, chosen in reservations(pool.metadata.annotations).items():
+            if chosen.uid == claim.metadata.uid:
                 return False
-            other = self._claims.get(key)
-            if other is not None and other.metadata.uid == uid:
+            other = self._claims.get(chosen.key)
+            if other is not None and other.metadata.uid == chosen.uid:
                 taken.add(address)
         return next(there.free(taken), None) is None
 
@@ -129,7 +120,7 @@ class ClaimReconciler(Reporting):
         except NotFound:
             address = None
         if address is not None and owns(scope.object, address):
-            await self._drop_address(address)
+            await drop_address(self.client, address)
         await self._write_finalizers(scope, [each for each in finalizers if each != RELEASE_ADDRESS])
         return None
 
@@ -143,27 +134,26 @@ class ClaimReconciler(Reporting):
             return None
         return Wait("AddressRests", f"the address is given to nobody else for {seconds} s", after=left, quiet=True)
 
-    async def _release_orphan(self, address: IPAddress) -> None:
-        """Its claim is gone, though our finalizer was on it: somebody took that away."""
+    async def _await_orphan(self, key: Key, address: IPAddress | None) -> Wait | None:
+        """An address without its claim is given back at the second look: what is restored or moved comes in any order,
+        and a claim that comes a moment later takes its address over."""
+        owned = address is not None and pool_kind(address.spec.pool_ref) is not None
+        if address is None or not owned or PROTECT_ADDRESS not in address.metadata.finalizers:
+            self._orphans.pop(key, None)
+            return None
+        now = self.clock.monotonic()
+        uid, since = self._orphans.get(key, ("", now))
+        if uid != address.metadata.uid:
+            since = now
+        self._orphans[key] = (address.metadata.uid, since)
+        if now - since < _ORPHAN_SECONDS:
+            text = f"address {address.spec.address} has no claim: it is given back if none comes"
+            return Wait("ClaimGone", text, after=_ORPHAN_SECONDS - (now - since), quiet=True)
         try:
-            claim = await self.client.get(IPAddressClaim, key_of(address))
+            await self.client.get(IPAddressClaim, key)
         except NotFound:
-            claim = None
-        owner = controller_of(address)
-        if owner is None or (claim is not None and claim.metadata.uid == owner["uid"]):
-            return
-        await self._drop_address(address)
-
-    async def _drop_address(self, address: IPAddress) -> None:
-        meta, key = address.metadata, key_of(address)
-        left = [each for each in meta.finalizers if each != PROTECT_ADDRESS]
-        body = {"finalizers": left, "uid": meta.uid, "resourceVersion": meta.resource_version}
-        try:
-            if left != meta.finalizers:
-                await self.client.patch(IPAddress, key, MergePatch({"metadata": body}), self._write)
-            await self.client.delete(IPAddress, key, uid=meta.uid)
-        except NotFound:
-            return
+            await drop_address(self.client, address)
+        return None
 
     async def _write_finalizers(self, scope: Scope[IPAddressClaim], finalizers: list[str]) -> None:
         meta = scope.object.metadata

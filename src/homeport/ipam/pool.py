@@ -1,14 +1,16 @@
 """Pools: addresses are chosen here, for all claims that wait, and counted.
 
 An address is chosen by a write to the pool that is refused if the pool changed since it was read. Only then does it
-become an IPAddress, so that neither a second replica, nor one that was held up, nor a late cache gives it twice; and
-what was chosen before a crash is taken up again by whoever comes next.
+become an IPAddress, so that neither a second replica nor a late cache gives it twice; and what was chosen before a
+crash is taken up again by whoever comes next. A claim may go between the two, while somebody is about to make its
+IPAddress: so what was chosen is nobody else's for a minute, and becomes an object soon or is chosen again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -19,6 +21,7 @@ from homeport.capi import name as names
 from homeport.capi.addresspool import (
     RESERVED,
     Pool,
+    Reservation,
     parsed,
     pool_key,
     pool_kind,
@@ -26,24 +29,27 @@ from homeport.capi.addresspool import (
     reservations,
     usable,
 )
-from homeport.capi.ownership import is_controlled_by, owner_reference
+from homeport.capi.ownership import controller_of, is_controlled_by, owner_reference
 from homeport.capi.paused import has_annotation, is_paused
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.ipam.name import FIELD_MANAGER, PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
-from homeport.ipam.plan import Allocation, Ask, count_usage, plan_allocation
+from homeport.ipam.plan import Ask, count_usage, plan_allocation
 from homeport.machinery.address import Address
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 
 BY_POOL = "pool"
+_REST_SECONDS = 60.0  # an address that was chosen is nobody else's, whatever becomes of its claim ...
+_MAKE_SECONDS = 20.0  # ... and becomes an object this soon or is chosen again: a request takes no longer than the rest
 _WRITE = Write(field_manager=FIELD_MANAGER)
 
 
 class PoolReconciler:
     def __init__(self, manager: Manager, kind: type[Pool]) -> None:
         self._client = manager.client
+        self._clock = manager.clock
         self._kind = kind
         self._pools = manager.informers.get(kind).cache
         self._claims = manager.informers.get(IPAddressClaim).cache
@@ -56,13 +62,14 @@ class PoolReconciler:
             return None
         if pool.metadata.deletion_timestamp:
             return await self._release(pool)
+        wait: Wait | None = None
         asking = self._asking(key)
         if asking:
-            pool = await self._allocate(key, asking) or pool
+            pool, wait = await self._allocate(pool, asking)
         elif PROTECT_POOL not in pool.metadata.finalizers:
             pool = await self._write(pool, {})
         await self._count(pool)
-        return None
+        return wait
 
     # -- claims that wait --------------------------------------------------------------------------------------
 
@@ -72,54 +79,56 @@ class PoolReconciler:
 
     def _waits(self, claim: IPAddressClaim) -> bool:
         """Only one that carries our finalizer: its address will be given back."""
-        meta = claim.metadata
-        if meta.deletion_timestamp or RELEASE_ADDRESS not in meta.finalizers or key_of(claim) in self._addresses:
+        meta, address = claim.metadata, self._addresses.get(key_of(claim))
+        if meta.deletion_timestamp or RELEASE_ADDRESS not in meta.finalizers:
+            return False
+        if address is not None and (owns(claim, address) or not adoptable(claim, address)):
             return False
         return not is_paused(cluster_of(claim, self._clusters), claim)
 
     # -- choosing ----------------------------------------------------------------------------------------------
 
-    async def _allocate(self, key: Key, asking: list[Ask]) -> Pool | None:
+    async def _allocate(self, cached: Pool, asking: list[Ask]) -> tuple[Pool, Wait | None]:
         """The pool is read first, then what is in use of it: what was chosen until then is in one or the other."""
         try:
-            pool: Pool = await self._client.get(self._kind, key)
-        except NotFound:
-            return None
-        if pool.metadata.deletion_timestamp:
-            return None
-        try:
+            pool: Pool = await self._client.get(self._kind, key_of(cached))
             there = usable(pool.spec)
-        except ValueError:
-            return None  # the claims say so
-        held = await list_addresses(self._client, self._kind, key)
-        served = {key_of(each) for each in held}
-        taken = parsed(each.spec.address for each in held)
-        asking = [each for each in asking if each.key not in served]
-        before = reservations(pool.metadata.annotations)
-        open_ = await self._still_open(before, taken)
-        plan = plan_allocation(there, taken, open_, asking)
-        if not plan.given:
-            return None
-        if dict(plan.reserved) != before:
+        except (NotFound, ValueError):
+            return cached, None  # the claims say so
+        if pool.metadata.deletion_timestamp:
+            return pool, None
+        held = await list_addresses(self._client, self._kind, key_of(pool))
+        named = {key_of(each): each for each in held}
+        asks = [_wishing(each, named.get(each.key)) for each in asking if not _served(each, named.get(each.key))]
+        wished = {each.key for each in asks if each.wish is not None}
+        taken = parsed(each.spec.address for each in held if key_of(each) not in wished)
+        kept = await self._kept(reservations(pool.metadata.annotations), held)
+        now, began = int(self._clock.now()), self._clock.monotonic()
+        plan = plan_allocation(there, taken, kept, asks, now)
+        if plan.given:
             pool = await self._write(pool, {RESERVED: render_reservations(plan.reserved)})
-        await self._make(pool, plan, {each.key: each for each in asking})
-        return pool
+            given = [each for each in asks if each.key in plan.given]
+            await asyncio.gather(
+                *(self._give(pool, each, plan.given[each.key], named.get(each.key), began) for each in given)
+            )
+        return pool, _rest(kept.values(), now) if len(plan.given) < len(asks) else None
 
-    async def _still_open(
-        self, entries: dict[Address, tuple[str, Key]], taken: set[Address]
-    ) -> dict[Address, tuple[str, Key]]:
-        """Without those that became objects, and those whose claim is gone."""
-        found = {}
-        for address, (uid, key) in entries.items():
-            if address in taken:
-                continue
-            try:
-                claim = await self._client.get(IPAddressClaim, key)
-            except NotFound:
-                continue
-            if claim.metadata.uid == uid:
-                found[address] = (uid, key)
-        return found
+    async def _kept(self, entries: dict[Address, Reservation], held: list[IPAddress]) -> dict[Address, Reservation]:
+        """Without those that had time to become objects, and did or lost their claim."""
+        made = parsed(each.spec.address for each in held)
+        now = self._clock.now()
+        return {
+            address: chosen
+            for address, chosen in entries.items()
+            if now - chosen.at < _REST_SECONDS or (address not in made and await self._exists(chosen))
+        }
+
+    async def _exists(self, chosen: Reservation) -> bool:
+        try:
+            claim = await self._client.get(IPAddressClaim, chosen.key)
+        except NotFound:
+            return False
+        return bool(claim.metadata.uid == chosen.uid)
 
     async def _write(self, pool: Pool, annotations: dict[str, str | None]) -> Pool:
         """Refused (Conflict) when the pool is not what was read any more."""
@@ -132,20 +141,24 @@ class PoolReconciler:
         written: Pool = await self._client.patch(self._kind, key_of(pool), MergePatch({"metadata": body}), _WRITE)
         return written
 
-    async def _make(self, pool: Pool, plan: Allocation, asking: dict[Key, Ask]) -> None:
-        claims = {key: self._claims.get(key) for key in plan.given}
-        bodies = [
-            render_address(claim, pool, address)
-            for key, address in plan.given.items()
-            if (claim := claims[key]) is not None and claim.metadata.uid == asking[key].uid
-        ]
-        await asyncio.gather(*(self._create(each) for each in bodies))
-
-    async def _create(self, body: dict[str, Any]) -> None:
-        try:
-            await self._client.create(body, _WRITE, kind=IPAddress.__resource__)
-        except AlreadyExists:
-            return  # another replica made it, or one of an earlier claim is still there: the claim's loop sees to that
+    async def _give(self, pool: Pool, ask: Ask, address: Address, found: IPAddress | None, began: float) -> None:
+        """As an object: made, or taken over where it is there and lost its claim."""
+        claim = self._claims.get(ask.key)
+        if claim is None or claim.metadata.uid != ask.uid or self._clock.monotonic() - began > _MAKE_SECONDS:
+            return
+        body = render_address(claim, pool, address)
+        if found is None:
+            try:
+                await self._client.create(body, _WRITE, kind=IPAddress.__resource__)
+            except AlreadyExists:
+                return  # another replica was faster, or one of an earlier claim is there: the next loop sees which
+            return
+        if found.spec.address != str(address):
+            await drop_address(self._client, found)  # somebody else has that one by now
+            return
+        meta: dict[str, Any] = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
+        meta["ownerReferences"] = body["metadata"]["ownerReferences"]
+        await self._client.patch(IPAddress, ask.key, MergePatch({"metadata": meta}), _WRITE)
 
     # -- counting and going ------------------------------------------------------------------------------------
 
@@ -205,6 +218,24 @@ def cluster_of(claim: IPAddressClaim, clusters: Any) -> Cluster | None:
     return found
 
 
+def _rest(entries: Iterable[Reservation], now: int) -> Wait | None:
+    """No event tells when an address may be given again that was chosen for a claim which is gone by now."""
+    due = min((each.at + _REST_SECONDS for each in entries if now - each.at < _REST_SECONDS), default=None)
+    if due is None:
+        return None
+    return Wait("AddressRests", "an address that was given back a moment ago", after=due - now + 1.0, quiet=True)
+
+
+def _served(ask: Ask, address: IPAddress | None) -> bool:
+    owner = controller_of(address) if address is not None else None
+    return owner is not None and owner["uid"] == ask.uid
+
+
+def _wishing(ask: Ask, address: IPAddress | None) -> Ask:
+    wish = parsed([address.spec.address]) if address is not None else set()
+    return replace(ask, wish=next(iter(wish), None))
+
+
 def _ask(claim: IPAddressClaim) -> Ask:
     return Ask(claim.metadata.creation_timestamp or "", key_of(claim), claim.metadata.uid)
 
@@ -236,3 +267,23 @@ def render_address(claim: IPAddressClaim, pool: Pool, address: Address) -> dict[
 def owns(claim: IPAddressClaim, address: IPAddress) -> bool:
     """Whether the address was given to this very claim, not to one that was called the same before."""
     return is_controlled_by(address, claim)
+
+
+def adoptable(claim: IPAddressClaim, address: IPAddress) -> bool:
+    """Whether it was given to a claim of this name and pool that is no more; one that was made by hand is not."""
+    named = address.spec.claim_ref.name if address.spec.claim_ref is not None else ""
+    ours = PROTECT_ADDRESS in address.metadata.finalizers and named == claim.metadata.name
+    return ours and address.spec.pool_ref == claim.spec.pool_ref
+
+
+async def drop_address(client: Any, address: IPAddress) -> None:
+    """Deleted first, then let go: whoever comes after a crash in between still sees that it was one of ours."""
+    meta, key = address.metadata, key_of(address)
+    try:
+        if not meta.deletion_timestamp:
+            await client.delete(IPAddress, key, uid=meta.uid)
+        if PROTECT_ADDRESS in meta.finalizers:
+            left = [each for each in meta.finalizers if each != PROTECT_ADDRESS]
+            await client.patch(IPAddress, key, MergePatch({"metadata": {"finalizers": left, "uid": meta.uid}}), _WRITE)
+    except NotFound:
+        return

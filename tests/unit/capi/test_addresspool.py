@@ -7,7 +7,7 @@ from ipaddress import ip_address
 import pytest
 
 from homeport.api.ipam.v1alpha2 import PoolSpec
-from homeport.capi.addresspool import RESERVED, render_reservations, reservations, usable
+from homeport.capi.addresspool import RESERVED, Reservation, render_reservations, reservations, usable
 from homeport.client.protocol import Key
 
 
@@ -49,8 +49,8 @@ def test_a_pool_that_slipped_past_admission_says_what_is_wrong(spec: PoolSpec, s
 
 def test_reservations_survive_the_way_through_an_annotation() -> None:
     entries = {
-        ip_address("10.0.0.5"): ("uid-1", Key("default", "a-0")),
-        ip_address("fd00::5"): ("uid-2", Key("other", "b-0")),
+        ip_address("10.0.0.5"): Reservation(7, "uid-1", Key("default", "a-0")),
+        ip_address("fd00::5"): Reservation(8, "uid-2", Key("other", "b-0")),
     }
     text = render_reservations(entries)
     assert text is not None
@@ -58,6 +58,6 @@ def test_reservations_survive_the_way_through_an_annotation() -> None:
     assert render_reservations({}) is None
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"ten": "x"}'])
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"ten": "x"}', '{"10.0.0.1": "x"}'])
 def test_an_annotation_that_somebody_else_wrote_reserves_nothing(text: str) -> None:
     assert reservations({RESERVED: text}) == {}

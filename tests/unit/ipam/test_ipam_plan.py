@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+from homeport.capi.addresspool import Reservation
 from homeport.client.protocol import Key
 from homeport.ipam.plan import LARGEST, Ask, count_usage, plan_allocation
 from homeport.machinery.address import AddressSet
@@ -16,10 +17,11 @@ def ask(name: str, created: str = "2026-01-01T00:00:00Z") -> Ask:
 
 
 def given(*asking: Ask, taken: tuple[str, ...] = (), reserved: dict[str, Ask] | None = None) -> dict[str, str]:
-    held = {ip_address(text): (each.uid, each.key) for text, each in (reserved or {}).items()}
-    plan = plan_allocation(POOL, {ip_address(each) for each in taken}, held, asking)
+    held = {ip_address(text): Reservation(5, each.uid, each.key) for text, each in (reserved or {}).items()}
+    plan = plan_allocation(POOL, {ip_address(each) for each in taken}, held, asking, 9)
     for key, address in plan.given.items():
-        assert plan.reserved[address][1] == key
+        assert plan.reserved[address].key == key
+        assert plan.reserved[address].at == 9
     assert set(held) <= set(plan.reserved)
     return {key.name: str(address) for key, address in plan.given.items()}
 
@@ -59,3 +61,13 @@ def test_usage_counts_what_is_outside_by_itself() -> None:
 def test_numbers_that_no_client_can_read_are_the_largest_that_it_can() -> None:
     usage = count_usage(AddressSet.parse(["fd00::/8"]), set())
     assert (usage.total, usage.free) == (LARGEST, LARGEST)
+
+
+def test_an_address_that_lost_its_claim_goes_to_the_claim_of_its_name() -> None:
+    wishing = Ask("2026-01-02T00:00:00Z", Key("default", "z"), "uid-z", ip_address("10.0.0.1"))
+    assert given(ask("a"), wishing) == {"a": "10.0.0.2", "z": "10.0.0.1"}
+    assert given(ask("a"), wishing, taken=("10.0.0.1",)) == {"a": "10.0.0.2", "z": "10.0.0.3"}
+    assert given(wishing, reserved={"10.0.0.1": ask("other")}) == {"z": "10.0.0.2"}
+    assert given(wishing, reserved={"10.0.0.1": Ask("", Key("default", "z"), "uid-of-an-earlier-one")}) == {
+        "z": "10.0.0.1"
+    }
