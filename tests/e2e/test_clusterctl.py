@@ -1,0 +1,331 @@
+"""clusterctl, as Cluster API's users have it, on planes of ours: it looks, rolls out, and moves clusters between them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capikit import clusterctl
+from capikit.clusterctl import Clusterctl
+from e2e.cluster import Cluster
+from realkube import RealKube
+from scenario.nutanix import manifest
+
+pytestmark = [pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parents[2]
+FLEET = "fleet"
+ADDONS = "addons.cluster.x-k8s.io/v1beta2"
+DOMAINS = {"fd-1": ("nutanix-cluster-1", "vm-network"), "fd-2": ("nutanix-cluster-2", "vm-network-2")}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A management cluster as its users see it: by kubectl and clusterctl."""
+
+    kubectl: Cluster
+    clusterctl: Clusterctl
+
+    def wait(self, *arguments: str, namespace: str = FLEET) -> None:
+        for _ in range(5):
+            done = self.kubectl.run("wait", "--timeout=30s", "-n", namespace, *arguments)
+            if done.code == 0:
+                return
+        shown = self.kubectl.run(
+            "get", "clusters,machines,nutanixclusters,nutanixmachines,events", "-A", "-o", "wide"
+        ).out
+        raise AssertionError(f"kubectl wait {' '.join(arguments)}: {done}\n{shown}")
+
+    def settled(self, name: str, workers: int, namespace: str = FLEET) -> None:
+        self.wait("--for=condition=Available", f"cluster/{name}", namespace=namespace)
+        self.wait("--for=condition=RollingOut=False", f"machinedeployment/{name}-md-0", namespace=namespace)
+        for each in ("replicas", "availableReplicas", "upToDateReplicas"):
+            target = f"--for=jsonpath={{.status.{each}}}={workers}"
+            self.wait(target, f"machinedeployment/{name}-md-0", namespace=namespace)
+
+    def names(self, kinds: str, namespace: str = FLEET) -> set[str]:
+        return set(self.kubectl.ok("get", kinds, "-n", namespace, "-o", "name").split())
+
+    def scale(self, name: str, workers: int) -> None:
+        self.kubectl.ok("scale", f"machinedeployment/{name}-md-0", f"--replicas={workers}", "-n", FLEET)
+        self.settled(name, workers)
+
+
+def _homeport(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "homeport", *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class Plane(Site):
+    """`homeport up`, with simulators beside it or with those of another."""
+
+    def told(self, pattern: str) -> str:
+        shown = _homeport("status", "--data", str(self.kubectl.kubeconfig.parent))
+        found = re.search(pattern, shown)
+        assert found is not None, shown
+        return found[1]
+
+    def vms(self) -> dict[str, Any]:
+        """With all that Prism Central knows of them, such as how often each was changed."""
+        with urllib.request.urlopen(self.told(r"admin +(http://\S+)") + "/world", timeout=30) as answer:
+            world = yaml.load(answer.read(), yaml.CSafeLoader)
+        return {vm["name"]: vm for vm in world.get("vms") or ()}
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    found = clusterctl.find()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@contextmanager
+def running(data: Path, kubectl: str, program: Path, *options: str) -> Iterator[Plane]:
+    _homeport("up", "--data", str(data), "--listen", "127.0.0.1:0", "--detach", *options)
+    try:
+        yield Plane(*_hands(data / "kubeconfig", kubectl, program, data.parent))
+    finally:
+        _homeport("down", "--data", str(data))
+
+
+def _hands(kubeconfig: Path, kubectl: str, program: Path, home: Path) -> tuple[Cluster, Clusterctl]:
+    return Cluster(home.name, kubectl, kubeconfig, home), Clusterctl(program, kubeconfig, home)
+
+
+@pytest.fixture(scope="module")
+def plane(program: Path, kubectl: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    with running(tmp_path_factory.mktemp("source") / "data", kubectl, program, "--sim") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def one(plane: Plane) -> Plane:
+    """With a cluster of one and one in the default namespace."""
+    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(manifest.whole("one", 1, 1)))
+    plane.settled("one", 1, namespace="default")
+    return plane
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+
+
+def test_the_kubeconfig_of_a_cluster_leads_to_its_nodes(one: Plane, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "workload"
+    kubeconfig.write_text(one.clusterctl.ok("get", "kubeconfig", "one"))
+    workload = Cluster("workload", one.kubectl.kubectl, kubeconfig, tmp_path)
+    assert workload.ok("get", "nodes", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}").split() == [
+        manifest.VERSION,
+        manifest.VERSION,
+    ]
+
+
+def test_a_cluster_is_described_as_a_tree_in_which_all_is_well(one: Plane) -> None:
+    shown = one.clusterctl.ok("describe", "cluster", "one", "--show-machinesets", "--show-templates", "--echo")
+    machines = [name.rpartition("/")[2] for name in one.names("machines", "default")]
+    for expected in (
+        r"Cluster default/one +2/2 +2 +2 +2 +True +Available",
+        r"KubeadmControlPlane default/one-kcp, v1.28.0 +1/1 +1 +1 +1 +True +Available",
+        r"NutanixCluster default/one +True +Ready",
+        r"MachineDeployment default/one-md-0, v1.28.0 +1/1 +1 +1 +1 +True +Available",
+        r"MachineSet default/one-md-0-\w+, v1.28.0 +1/1 +1 +1 +1",
+        r"NutanixMachineTemplate default/one-cp-mt",
+        r"KubeadmConfigTemplate default/one-md-0-kt",
+        *(rf"Machine default/{each}, v1.28.0 +1 +1 +1 +1 +True +Ready" for each in machines),
+        *(rf"NutanixMachine default/{each} +True +Ready" for each in machines),
+        *(rf"KubeadmConfig default/{each} +True +Ready" for each in machines),
+    ):
+        assert re.search(expected, shown), f"{expected}\n{shown}"
+
+
+def test_every_condition_is_shown_and_none_is_unknown(one: Plane) -> None:
+    shown = one.clusterctl.ok("describe", "cluster", "one", "--show-conditions", "all")
+    for expected in ("ControlPlaneInitialized", "EtcdClusterHealthy", "NodeHealthy", "PrismClientInit"):
+        assert re.search(rf"─{expected} +True", shown), shown
+    assert "Unknown" not in shown
+
+
+# -- rolling out -------------------------------------------------------------------------------------------------
+
+
+def test_rollouts_are_paused_resumed_and_begun_anew(one: Plane) -> None:
+    rollout = ("alpha", "rollout")
+    deployment, control_plane = "machinedeployment/one-md-0", "kubeadmcontrolplane/one-kcp"
+    for each in (deployment, control_plane):
+        one.clusterctl.ok(*rollout, "pause", each)
+        refused = one.clusterctl.run(*rollout, "restart", each)
+        assert refused.returncode != 0
+        assert "paused" in refused.stderr
+    assert one.kubectl.ok("get", deployment, "-o", "jsonpath={.spec.paused}") == "true"
+    one.wait("--for=condition=Paused", control_plane, namespace="default")
+    for each in (deployment, control_plane):
+        one.clusterctl.ok(*rollout, "resume", each)
+    one.wait("--for=condition=Paused=False", control_plane, namespace="default")
+    before = one.names("machines", "default")
+    one.clusterctl.ok(*rollout, "restart", deployment)
+    one.clusterctl.ok(*rollout, "restart", control_plane)
+    for each in before:
+        one.wait("--for=delete", each, namespace="default")
+    one.settled("one", 1, namespace="default")
+    one.wait("--for=jsonpath={.status.upToDateReplicas}=1", control_plane, namespace="default")
+    assert len(one.names("machines", "default")) == 2
+
+
+# -- moving ------------------------------------------------------------------------------------------------------
+
+
+def _fleet(authority: str) -> list[dict[str, Any]]:
+    """A cluster with everything that belongs to one and that somebody could leave behind."""
+    meta = {"namespace": FLEET}
+    domains = [
+        {
+            "apiVersion": manifest.INFRA,
+            "kind": "NutanixFailureDomain",
+            "metadata": {"name": name, **meta},
+            "spec": {
+                "prismElementCluster": {"type": "name", "name": element},
+                "subnets": [{"type": "name", "name": subnet}],
+            },
+        }
+        for name, (element, subnet) in DOMAINS.items()
+    ]
+    bundle = {"kind": "ConfigMap", "metadata": {"name": "bundle", **meta}, "data": {"ca.crt": authority}}
+    objects = manifest.whole("two", 1, 1, "10.0.0.101", FLEET)
+    for each in objects:
+        if each["kind"] == "NutanixCluster":
+            each["spec"]["prismCentral"]["additionalTrustBundle"] = {"kind": "ConfigMap", "name": "bundle"}
+            each["spec"]["controlPlaneFailureDomains"] = [{"name": name} for name in DOMAINS]
+        if each["kind"] == "Cluster":
+            each["metadata"]["labels"] = {"greeted": "yes"}
+    greeting = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting", "namespace": "default"}}
+    health_check = {
+        "apiVersion": manifest.CAPI,
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": "two-mhc", **meta},
+        "spec": {
+            "clusterName": "two",
+            "selector": {"matchLabels": {"cluster.x-k8s.io/cluster-name": "two"}},
+            "unhealthyConditions": [{"type": "Ready", "status": "False", "timeout": "300s"}],
+        },
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}},
+        *domains,
+        {"apiVersion": "v1", **bundle},
+        *objects,
+        health_check,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "greetings", **meta},
+            "data": {"greeting.yaml": json.dumps({**greeting, "data": {"said": "hello"}})},
+        },
+        {
+            "apiVersion": ADDONS,
+            "kind": "ClusterResourceSet",
+            "metadata": {"name": "greetings", **meta},
+            "spec": {
+                "clusterSelector": {"matchLabels": {"greeted": "yes"}},
+                "resources": [{"kind": "ConfigMap", "name": "greetings"}],
+            },
+        },
+    ]
+
+
+# What a cluster is made of: all of it goes, but for what is the namespace's own.
+KINDS = "cluster-api,secrets,configmaps"
+_OWN = {"configmap/kube-root-ca.crt"}
+
+
+def moved(source: Site, target: Site, plane: Plane, workers: int) -> None:
+    """Everything is there and nothing here, and no VM has noticed."""
+    before, vms = source.names(KINDS) - _OWN, plane.vms()
+    source.clusterctl.ok("move", "-n", FLEET, "--to-kubeconfig", str(target.kubectl.kubeconfig))
+    assert source.names(KINDS) - _OWN == set()
+    target.settled("two", workers)
+    target.wait("--for=condition=Ready", "nutanixmachines", "--all")
+    assert target.names(KINDS) - _OWN == before
+    assert len(vms) > workers
+    assert plane.vms() == vms
+
+
+@contextmanager
+def controllers(kubeconfig: Path, *options: str) -> Iterator[None]:
+    """Ours on a server of others, until the end of the with block."""
+    command = [
+        sys.executable,
+        "-m",
+        "homeport",
+        "up",
+        "--kubeconfig",
+        str(kubeconfig),
+        "--namespace",
+        "homeport-system",
+    ]
+    log = kubeconfig.parent / "homeport.log"
+    with open(log, "wb") as errors:
+        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "Homeport runs its controllers on" in line, line + log.read_text()
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@contextmanager
+def real(binaries: dict[str, Path] | str, program: Path, home: Path, *options: str) -> Iterator[Site | None]:
+    """A real kube-apiserver with our definitions and controllers; None where there is none to be had."""
+    if isinstance(binaries, str):
+        yield None
+        return
+    with RealKube(binaries) as kube:
+        site = Site(*_hands(kube.kubeconfig, str(binaries["kubectl"]), program, home))
+        site.kubectl.ok("apply", "--server-side", "-f", str(ROOT / "config" / "crds"))
+        site.wait("--for=condition=Established", "crd", "--all")
+        site.kubectl.ok("apply", "-f", str(ROOT / "config" / "clusterctl"))
+        with controllers(kube.kubeconfig, *options):
+            yield site
+
+
+def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_machines_do_not_notice(
+    plane: Plane, program: Path, binaries: dict[str, Path] | str, tmp_path: Path
+) -> None:
+    authority = Path(plane.told(r"authority (\S+)"))
+    options = ("--proxy", plane.told(r"proxy +(http://\S+)"), "--trust", str(authority))
+    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(_fleet(authority.read_text())))
+    plane.settled("two", 1)
+    plane.wait("--for=create", "clusterresourcesetbinding/two")
+    others = plane.names(KINDS, "default")
+
+    (tmp_path / "other").mkdir()
+    with running(tmp_path / "other" / "data", plane.kubectl.kubectl, program, *options) as other:
+        moved(plane, other, plane, 1)
+        assert plane.names(KINDS, "default") == others
+        vms = plane.vms()
+        other.scale("two", 2)
+        assert vms.items() <= plane.vms().items()
+
+        with real(binaries, program, tmp_path, *options) as last:
+            if last is not None:
+                moved(other, last, plane, 2)
+                last.scale("two", 1)
+            home = last or other
+            home.kubectl.ok("delete", "cluster/two", "-n", FLEET, "--wait=false")
+            home.wait("--for=delete", "cluster/two")
+            assert not home.names("machines,nutanixmachines,nutanixclusters")
+            assert not [name for name in plane.vms() if name.startswith("two-")]
