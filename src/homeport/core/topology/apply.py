@@ -59,14 +59,17 @@ class Applier:
         one with the name `successor` takes its place."""
         if current is None or self.is_settled(resource, intent, current):
             return await self.hold(resource, intent, current)
-        if not await self._would_change(resource, intent, current):
-            return await self.hold(resource, intent, current)
+        tried = await self._try(resource, _for(intent, current))
+        if not await self._is_other(resource, tried, current):
+            if _metadata(tried) != _metadata(current):
+                return await self.hold(resource, intent, current)
+            self._settle(resource, intent, current)
+            return Held(str(intent["metadata"]["name"]))
         renamed = {**intent, "metadata": {**intent["metadata"], "name": successor}}
         return await self.hold(resource, renamed, None)
 
-    async def _would_change(self, resource: Resource, intent: Json, current: Unstructured) -> bool:
+    async def _is_other(self, resource: Resource, tried: Unstructured, current: Unstructured) -> bool:
         """The server knows what it would make of the intent: what it fills in is no difference."""
-        tried = await self._try(resource, _for(intent, current))
         if _spec(tried) == _spec(current):
             return False
         # What was stored before a default existed gets it with the next write, whoever that is.
@@ -121,6 +124,13 @@ def _bare(obj: Unstructured) -> Json:
     meta = obj.metadata
     kept = {key: meta[key] for key in ("name", "namespace", "labels", "annotations", "ownerReferences") if key in meta}
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept, "spec": obj.get("spec") or {}}
+
+
+def _metadata(obj: Unstructured) -> bytes:
+    annotations = {
+        key: value for key, value in (obj.metadata.get("annotations") or {}).items() if key != TOPOLOGY_DRY_RUN
+    }
+    return digest([labels_of(obj), annotations, owners(obj)])
 
 
 def _spec(obj: Mapping[str, Any]) -> Any:

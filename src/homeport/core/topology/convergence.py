@@ -43,6 +43,15 @@ class Convergence:
     async def converge(
         self, scope: TopologyScope, blueprint: Blueprint, current: Current, plan: Plan, desired: Desired
     ) -> None:
+        try:
+            await self._converge(scope, blueprint, current, plan, desired)
+        finally:
+            for reason, texts in scope.news.items():
+                self._recorder.record(scope.object, reason, "; ".join(texts))
+
+    async def _converge(
+        self, scope: TopologyScope, blueprint: Blueprint, current: Current, plan: Plan, desired: Desired
+    ) -> None:
         """The Cluster refers to its parts before they are made, under names that follow from it: whenever this ends,
         nothing is left that nobody knows of."""
         await self._hold_cluster(scope, plan, desired)
@@ -121,8 +130,7 @@ class Convergence:
         held = await self._applier.hold_template(resource, intent, current, successor)
         intent["metadata"]["name"] = held.name
         if held.name != before:
-            text = f"created {resource.kind} {held.name} in the place of {before}, which is no longer what is wanted"
-            self._tell(scope, "TopologyCreate", text)
+            self._tell(scope, "TopologyCreate", f"created {resource.kind} {held.name} in the place of {before}")
         elif held.new:
             self._tell(scope, "TopologyCreate", f"created {resource.kind} {held.name}")
 
@@ -165,7 +173,8 @@ class Convergence:
         self._tell(scope, "TopologyDelete", f"deleted {resource.kind} {key.name}")
 
     def _tell(self, scope: TopologyScope, reason: str, text: str) -> None:
-        self._recorder.record(scope.object, reason, text)
+        """In one event for each reason, however much is done."""
+        scope.news.setdefault(reason, []).append(text)
 
 
 def cluster_patch(cluster: Cluster, step: str, desired: Desired) -> Json:

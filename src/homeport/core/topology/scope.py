@@ -11,6 +11,10 @@ from homeport.runtime.reconciler import Scope
 
 
 class TopologyScope(Scope[Cluster]):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.news: dict[str, list[str]] = {}  # what was done, by the reason of the event that tells it
+
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
         """In the words that everybody knows."""
         if status == "True":
