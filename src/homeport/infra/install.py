@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
 from homeport.client.protocol import Key
+from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
 from homeport.infra.machine import MachineReconciler
@@ -66,6 +68,9 @@ def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _L
     controller.map(Cluster, links.machines_of_cluster, predicate=_progress)
     for kind in (_SECRET, _CONFIG_MAP):
         controller.map(metadata_only(kind), links.machines_of_users)
+    if takes_addresses(provider.machine_kind):
+        controller.map(IPAddressClaim, machine_of(provider.machine_kind))
+        controller.map(IPAddress, links.machine_of_address)
     manager.add(controller)
 
 
@@ -92,6 +97,8 @@ class _Links:
         self._provider = provider
         self._clusters = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
+        claimed = takes_addresses(provider.machine_kind)
+        self._claims = manager.informers.get(IPAddressClaim).cache if claimed else None
 
     def users(self, key: Key, *fields: str) -> Iterable[Key]:
         """InfraClusters whose connection is made of this Secret or ConfigMap."""
@@ -112,6 +119,11 @@ class _Links:
 
     def _machines_of(self, namespace: str, cluster: str) -> Iterable[Key]:
         return (key_of(each) for each in self._machines.by(BY_CLUSTER, f"{namespace}/{cluster}"))
+
+    def machine_of_address(self, address: IPAddress) -> Iterable[Key]:
+        """By the claim, which may have said so before the address was seen."""
+        claim = self._claims.get(key_of(address)) if self._claims is not None else None
+        return machine_of(self._provider.machine_kind)(claim) if claim is not None else ()
 
     def infra_of_cluster(self, cluster: Cluster) -> Iterable[Key]:
         ref = cluster.spec.infrastructure_ref

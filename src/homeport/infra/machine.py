@@ -11,8 +11,9 @@ from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
+from homeport.infra.address import Claims, takes_addresses
 from homeport.infra.error import ProviderError, Unreachable
-from homeport.infra.protocol import Instance, MachineScope, Provider, Session
+from homeport.infra.protocol import Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, has_run, is_provisioned
 from homeport.infra.vip import VirtualAddress, with_virtual_address
 from homeport.runtime.manager import Manager
@@ -35,6 +36,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._infra = manager.informers.get(provider.machine_kind).cache
+        self._claims = Claims(manager, provider.name) if takes_addresses(provider.machine_kind) else None
         self._missed: dict[Key, float] = {}  # since when a machine that ran is not found
 
     # -- one loop ----------------------------------------------------------------------------------------------
@@ -74,8 +76,15 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
         if not machine.spec.bootstrap.data_secret_name and not is_provisioned(scope.object):
             return self._no_bootstrap_data(machine, cluster)
+        # Not earlier: machines that can't be made yet must not take the addresses of those that can.
+        given: Wait | tuple[StaticAddress, ...] = ()
+        if self._claims is not None and not has_run(scope.object, machine):
+            given = await self._claims.hold(scope.object, cluster)
+        if isinstance(given, Wait):
+            return given
         session = await self._provider.connector.connect(infra_cluster)
         made = self._scope(scope, machine, cluster, infra_cluster, session)
+        made.addresses = given
         instance = await self._provider.machine_driver.observe(made)
         if instance is None and has_run(scope.object, machine):
             return self._vanished(scope)
@@ -196,6 +205,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         wait = await self._provider.machine_driver.release(made, instance)
         if wait is not None:
             return wait
+        if self._claims is not None:
+            await self._claims.release(scope.object)
         await self._drop_finalizer(scope)
         return None
 

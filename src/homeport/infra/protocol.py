@@ -47,6 +47,16 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticAddress:
+    """One that a machine shall have, as a pool gave it."""
+
+    address: str
+    prefix: int
+    gateway: str = ""
+    pool: str = ""  # which one, for messages
+
+
+@dataclass(frozen=True, slots=True)
 class FailureDomain:
     name: str
     control_plane: bool = True
@@ -131,6 +141,7 @@ class MachineScope(Generic[C, M, S]):
     control_plane: bool
     user_data: bytes = b""
     format: str = ""  # of the user data: cloud-config, ignition, ...
+    addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
     failure_domain: str = ""
     record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
