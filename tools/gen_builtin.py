@@ -35,7 +35,7 @@ Get = Callable[[str, str], Json]
 KINDS: dict[str, tuple[str, ...]] = {
     "v1": (
         "Namespace", "Secret", "ConfigMap", "Service", "Endpoints", "ServiceAccount", "Event", "Node", "Pod",
-        "PersistentVolumeClaim", "PersistentVolume", "LimitRange", "ResourceQuota",
+        "PersistentVolumeClaim", "PersistentVolume", "LimitRange", "ResourceQuota", "ReplicationController",
     ),
     "discovery.k8s.io/v1": ("EndpointSlice",),
     "events.k8s.io/v1": ("Event",),
@@ -51,7 +51,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         "SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview",
     ),
     "certificates.k8s.io/v1": ("CertificateSigningRequest",),
-    "storage.k8s.io/v1": ("StorageClass", "VolumeAttachment", "CSINode", "CSIDriver"),
+    "storage.k8s.io/v1": ("StorageClass", "VolumeAttachment", "CSINode", "CSIDriver", "CSIStorageCapacity"),
     "networking.k8s.io/v1": ("Ingress", "IngressClass", "NetworkPolicy"),
     "scheduling.k8s.io/v1": ("PriorityClass",),
     "apiregistration.k8s.io/v1": ("APIService",),

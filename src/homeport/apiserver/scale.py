@@ -33,8 +33,9 @@ def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
     shown = {k: meta[k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in meta}
     status: Json = {"replicas": _count(read_path(obj, scale.status_replicas), served, meta, scale.status_replicas)}
     selector = read_path(obj, scale.selector) if scale.selector else None
-    if isinstance(selector, dict):  # built-in kinds keep a LabelSelector, custom ones a string
-        selector = str(from_label_selector(selector))
+    if isinstance(selector, dict):  # built-in kinds keep a LabelSelector or plain labels, custom ones a string
+        plain = all(isinstance(value, str) for value in selector.values())
+        selector = str(from_label_selector({"matchLabels": selector} if plain else selector))
     if selector:
         status["selector"] = selector
     replicas = _count(read_path(obj, scale.spec_replicas), served, meta, scale.spec_replicas)

@@ -21,6 +21,7 @@ from homeport.apiserver.kinds.service import Service
 from homeport.apiserver.kinds.storage import (
     CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -28,7 +29,14 @@ from homeport.apiserver.kinds.storage import (
 )
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
-from homeport.apiserver.kinds.workload import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from homeport.apiserver.kinds.workload import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 from homeport.apiserver.name import path_segment
 from homeport.apiserver.resource import Served, Strategy, Window
 
@@ -71,6 +79,9 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "PersistentVolume"): Behaviour(PersistentVolume(), _shape(returns_deleted=True)),
         ("", "LimitRange"): Behaviour(LimitRange(), _shape(upsert=True)),
         ("", "ResourceQuota"): Behaviour(ResourceQuota(), _shape(returns_deleted=True)),
+        ("", "ReplicationController"): Behaviour(
+            ReplicationController(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
+        ),
         ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
         ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
         ("apps", "Deployment"): Behaviour(
@@ -107,6 +118,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), attached),
         (storage, "CSINode"): Behaviour(CsiNode(), attached),
         (storage, "CSIDriver"): Behaviour(CsiDriver(), attached),
+        (storage, "CSIStorageCapacity"): Behaviour(CsiStorageCapacity(), _shape(needs_version=True)),
         (network, "Ingress"): Behaviour(Ingress(), counted),
         (network, "IngressClass"): Behaviour(IngressClass(), counted),
         (network, "NetworkPolicy"): Behaviour(NetworkPolicy(), counted),

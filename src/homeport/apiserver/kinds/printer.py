@@ -73,6 +73,10 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
         "Name:name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*",
         printer_pod.pod,
     ),
+    ("", "ReplicationController"): (
+        f"Name:name|Desired/integer|Current/integer|Ready/integer|Age|{_WIDE_TEMPLATE}",
+        printer_workload.replication_controller,
+    ),
     ("", "ResourceQuota"): ("Name:name|Request|Limit|Age", printer_cluster.resource_quota),
     ("", "Secret"): ("Name:name|Type|Data|Age", printer_cluster.secret),
     ("", "Service"): (
@@ -138,6 +142,7 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
         printer_storage.csi_driver,
     ),
     ("storage.k8s.io", "CSINode"): ("Name:name|Drivers/integer|Age", printer_storage.csi_node),
+    ("storage.k8s.io", "CSIStorageCapacity"): _CREATED,
     ("storage.k8s.io", "StorageClass"): (
         "Name:name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
         printer_storage.storage_class,

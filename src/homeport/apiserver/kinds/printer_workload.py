@@ -51,6 +51,11 @@ def replica_set(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
+def replication_controller(obj: Json, now: datetime) -> list[Any]:
+    """As a ReplicaSet, but for a selector that is plain labels."""
+    return [*replica_set(obj, now)[:-1], selector({"matchLabels": part(obj, "spec", "selector") or {}})]
+
+
 def stateful_set(obj: Json, now: datetime) -> list[Any]:
     ready = f"{count(obj, 'status', 'readyReplicas')}/{_replicas(obj)}"
     return [name_of(obj), ready, age_of(obj, now), *template(obj, "spec", "template")]

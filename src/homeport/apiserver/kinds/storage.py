@@ -1,4 +1,5 @@
-"""PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment, CSINode and CSIDriver.
+"""PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment, CSINode, CSIDriver and
+CSIStorageCapacity.
 
 Nothing here runs the controllers that keep volumes and claims until nobody uses them. Their finalizers are put on new
 objects as usual, and go with the deletion. Of the kinds of volume, those of single vendors are not checked.
@@ -244,6 +245,19 @@ class CsiNode(Plain):
             if name in names:
                 causes.append(duplicate(f"{field}.name", name))
             names.add(name)
+        return causes
+
+
+class CsiStorageCapacity(Plain):
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        causes = list(label_selector("nodeTopology", obj.get("nodeTopology")))
+        causes += named("storageClassName", obj.get("storageClassName", ""))
+        amount = obj.get("capacity")  # nobody looks at maximumVolumeSize
+        if amount is not None and parse_quantity(str(amount)).amount < 0:
+            causes.append(invalid("capacity", str(amount), "must be greater than or equal to 0"))
+        if old is not None:
+            for field in ("nodeTopology", "storageClassName"):
+                causes += immutable(field, obj.get(field), old.get(field))
         return causes
 
 

@@ -1,4 +1,4 @@
-"""Deployment, ReplicaSet, StatefulSet, DaemonSet and ControllerRevision."""
+"""Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet and ControllerRevision."""
 
 from __future__ import annotations
 
@@ -165,6 +165,37 @@ class ReplicaSet(_Workload):
         causes += _always(spec, "ReplicaSet")
         if old is not None:
             causes += immutable("spec.selector", spec.get("selector"), old["spec"].get("selector"))
+        return causes
+
+
+class ReplicationController(WithStatus):
+    """What ReplicaSets were before Deployments: its selector is plain labels, which may be left to the template."""
+
+    def default(self, obj: Json) -> None:
+        spec = obj["spec"] = obj.get("spec") or {}
+        spec.setdefault("replicas", 1)
+        found = spec.get("template")
+        if found is None:
+            return
+        default_template(found)
+        given = (found.get("metadata") or {}).get("labels")
+        if given and not spec.get("selector"):
+            spec["selector"] = dict(given)
+        if given and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(given)
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        spec = obj["spec"]
+        causes = list(not_negative("spec.replicas", spec["replicas"]))
+        causes += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        if not spec.get("selector"):
+            causes.append(required("spec.selector"))
+        if spec.get("template") is None:
+            return [*causes, required("spec.template")]
+        if spec.get("selector"):
+            causes += mismatch({"matchLabels": spec["selector"]}, spec["template"])
+        causes += template("spec.template", spec["template"])
+        causes += _always(spec, "ReplicationController")
         return causes
 
 

@@ -221,10 +221,34 @@ def volumes() -> Iterator[Step]:
     yield check(f"{storage}/csinodes", {"metadata": {"name": "a"}})
 
 
+def storage_capacities() -> Iterator[Step]:
+    url = "/apis/storage.k8s.io/v1/namespaces/default/csistoragecapacities"
+    yield check(url, {"metadata": {"name": "a"}})
+    yield check(url, {"metadata": {"name": "a"}, "storageClassName": "A_"})
+    yield check(
+        url, {"metadata": {"name": "a"}, "storageClassName": "s", "capacity": "-1", "maximumVolumeSize": "-2Gi"}
+    )
+    wrong = {"matchExpressions": [{"key": "a", "operator": "In"}]}
+    yield check(url, {"metadata": {"name": "a"}, "storageClassName": "s", "nodeTopology": wrong})
+    yield post(
+        url,
+        {
+            "metadata": {"name": "a"},
+            "storageClassName": "s",
+            "capacity": "10Gi",
+            "nodeTopology": {"matchLabels": {"zone": "a"}},
+        },
+    )
+    yield merge(f"{url}/a", {"capacity": "5Gi"})
+    yield merge(f"{url}/a", {"storageClassName": "t"})
+    yield merge(f"{url}/a", {"nodeTopology": {"matchLabels": {"zone": "b"}}})
+
+
 STORIES: dict[str, Story] = {
     "decoding": decoding,
     "configuration": configuration,
     "namespaces": namespaces,
     "nodes": nodes,
     "volumes": volumes,
+    "storage_capacities": storage_capacities,
 }

@@ -132,9 +132,32 @@ def budgets() -> Iterator[Step]:
     yield get(priorities)
 
 
+def replication_controllers() -> Iterator[Step]:
+    url = "/api/v1/namespaces/default/replicationcontrollers"
+
+    def controller(**spec: object) -> Step:
+        return check(url, {"metadata": {"name": "x"}, "spec": spec})
+
+    yield check(url, {"metadata": {"name": "x"}})
+    yield controller(template=TEMPLATE)
+    yield controller(selector={"x": "y"}, template=TEMPLATE)
+    yield controller(template={"spec": TEMPLATE["spec"]})
+    yield controller(template=template(restartPolicy="Never", activeDeadlineSeconds=3))
+    yield controller(selector={"a": "b"}, template=TEMPLATE, replicas=-1, minReadySeconds=-1)
+    yield controller(selector={"a": "b"})
+    yield post(url, {"metadata": {"name": "w", "labels": {"own": "one"}}, "spec": {"template": TEMPLATE}})
+    yield merge(f"{url}/w", {"spec": {"replicas": 3}})
+    yield get(f"{url}/w/scale")
+    yield merge(f"{url}/w/scale", {"spec": {"replicas": 2}})
+    yield merge(f"{url}/w/status", {"status": {"replicas": 1, "readyReplicas": 2}})
+    yield merge(f"{url}/w/status", {"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 1}})
+    yield merge(f"{url}/w", {"spec": {"selector": {"x": "y"}}})
+
+
 STORIES: dict[str, Story] = {
     "workloads": workloads,
     "strategies": strategies,
+    "replication_controllers": replication_controllers,
     "workload_changes": workload_changes,
     "jobs": jobs,
     "cron_jobs": cron_jobs,
