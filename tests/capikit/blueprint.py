@@ -73,8 +73,8 @@ PATCHES: list[dict[str, Any]] = [
                         "op": "add",
                         "path": "/spec/template/spec/note",
                         "valueFrom": {
-                            "template": "{{ .builtin.cluster.name }}/{{ .builtin.machineDeployment.topologyName }}:"
-                            " {{ .machine.memory }}"
+                            "template": "{{ .builtin.cluster.name }}/{{ .builtin.machineDeployment.topologyName }}"
+                            "={{ .machine.memory | lower }}"
                         },
                     },
                 ],

@@ -9,7 +9,7 @@ from typing import Any
 from capikit import blueprint, generic
 from capikit.blueprint import CONFIG_TEMPLATE, steady
 from capikit.yard import NAMESPACE, Yard
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineSet
 from homeport.client.protocol import Query
 
 QUIET = 150.0  # no write for so long: the end
@@ -59,6 +59,19 @@ class Topologies:
         query = Query(namespace=NAMESPACE, labels=f"{blueprint.CLUSTER_LABEL}={NAME}")
         found = [await self.y.client.list(kind, query) for kind in (generic.TEMPLATE, CONFIG_TEMPLATE)]
         return sorted(each.name for listed in found for each in listed.items)
+
+    async def used_templates(self) -> list[str]:
+        """Names of all templates that something refers to: MachineSets, old ones among them, and the control plane."""
+        query = Query(namespace=NAMESPACE, labels=f"{blueprint.CLUSTER_LABEL}={NAME}")
+        found: set[tuple[str, str]] = set()
+        for each in (await self.y.client.list(MachineSet, query)).items:
+            spec = each.spec.template.spec
+            for ref in (spec.infrastructure_ref, spec.bootstrap.config_ref):
+                assert ref is not None
+                found.add((ref.kind, ref.name))
+        ref = (await blueprint.control_plane(self.y, NAME)).spec.machine_template.spec.infrastructure_ref
+        assert ref is not None
+        return sorted(name for _, name in {*found, (ref.kind, ref.name)})
 
     async def machines(self) -> list[str]:
         found = await self.y.client.list(Machine, Query(namespace=NAMESPACE))

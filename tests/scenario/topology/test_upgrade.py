@@ -1,0 +1,174 @@
+"""A Cluster from a class goes to another version: the control plane first, workers one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capikit import blueprint
+from capikit.blueprint import control_plane, deployments, machines, steady
+from capikit.yard import Yard, yard
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.client.errors import Invalid
+from homeport.runtime.testing import virtual
+from scenario.topology.look import Topologies
+from scenario.topology.record import Record
+
+DEFER = "topology.cluster.x-k8s.io/defer-upgrade"
+HOLD = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
+CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
+BLOCK = "before-upgrade.hook.cluster.cluster.x-k8s.io/backup"
+
+
+@virtual
+async def test_the_control_plane_comes_first_and_then_workers_in_their_order() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(3, {"b": 2, "a": 1})
+        with Record(y) as record:
+            await t.topology({"version": "v1.31.0"})
+            await steady(y, "one", 3, {"b": 2, "a": 1}, "v1.31.0")
+        # Each begins when the one before has ended.
+        order = [which for which, _ in record.told("v1.31.0")]
+        assert order == ["", "b", "a"]
+        assert record.last_machine("", "v1.31.0") < record.first_machine("b", "v1.31.0")
+        assert record.last_machine("b", "v1.31.0") < record.first_machine("a", "v1.31.0")
+        assert record.most_at_once() == 1
+        assert await t.templates() == await t.used_templates()
+        versions = {each.spec.version for each in await y.machines()}
+        assert versions == {"v1.31.0"}
+
+
+@virtual
+async def test_several_workers_at_once_if_the_cluster_says_so() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1, "b": 1, "c": 1}, annotations={CONCURRENCY: "2"})
+        with Record(y) as record:
+            await t.topology({"version": "v1.31.0"})
+            await steady(y, "one", 1, {"a": 1, "b": 1, "c": 1}, "v1.31.0")
+        assert record.most_at_once() == 2
+        assert [which for which, _ in record.told("v1.31.0")] == ["", "a", "b", "c"]
+
+
+@virtual
+async def test_one_that_defers_stays_and_the_others_go_on() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1, "b": 1})
+        deferred = t.worker("a", 1, metadata={"annotations": {DEFER: ""}})
+        await t.topology({"version": "v1.31.0", "workers": {"machineDeployments": [deferred, t.worker("b", 1)]}})
+        cluster = await y.until(Cluster, "one", lambda c: _reason(c) == "MachineDeploymentsUpgradeDeferred")
+        await t.quiet()
+        assert await _versions(y) == {"": {"v1.31.0"}, "a": {"v1.30.0"}, "b": {"v1.31.0"}}
+        with pytest.raises(Invalid, match="is not finished"):
+            await t.topology({"version": "v1.32.0"})
+        del cluster
+        await t.topology({"workers": {"machineDeployments": [t.worker("a", 1), t.worker("b", 1)]}})
+        await steady(y, "one", 1, {"a": 1, "b": 1}, "v1.31.0")
+
+
+@virtual
+async def test_one_that_holds_stops_all_after_it() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1, "b": 1, "c": 1})
+        held = [t.worker("a", 1), t.worker("b", 1, metadata={"annotations": {HOLD: ""}}), t.worker("c", 1)]
+        await t.topology({"version": "v1.31.0", "workers": {"machineDeployments": held}})
+        await y.until(Cluster, "one", lambda c: _reason(c) not in ("", "TopologyReconcileSucceeded"))
+        await t.quiet()
+        assert await _versions(y) == {"": {"v1.31.0"}, "a": {"v1.31.0"}, "b": {"v1.30.0"}, "c": {"v1.30.0"}}
+        await t.topology({"workers": {"machineDeployments": [t.worker(name, 1) for name in "abc"]}})
+        await steady(y, "one", 1, {"a": 1, "b": 1, "c": 1}, "v1.31.0")
+
+
+@virtual
+async def test_an_annotation_keeps_the_upgrade_from_beginning() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        await t.topology({"version": "v1.31.0"}, annotations={BLOCK: "yes"})
+        await t.quiet()
+        cluster = await y.until(Cluster, "one", lambda c: BLOCK in _message(c))
+        assert (await control_plane(y, "one")).spec.version == "v1.30.0"
+        assert cluster.spec.topology.version == "v1.31.0"
+        await y.patch(Cluster, "one", {"metadata": {"annotations": {BLOCK: None}}})
+        await steady(y, "one", 1, {"a": 1}, "v1.31.0")
+
+
+@virtual
+async def test_two_minor_versions_are_gone_through_one_by_one() -> None:
+    async with yard() as y:
+        await blueprint.have_class(y, kubernetesVersions=["v1.29.9", "v1.30.0", "v1.31.0", "v1.31.4", "v1.32.1"])
+        t = Topologies(y)
+        await t.make(1, {"a": 1})
+        with Record(y) as record:
+            await t.topology({"version": "v1.32.1"})
+            planned = await y.until(Cluster, "one", lambda c: bool(c.status.control_plane.upgrade_plan))
+            assert [each.version for each in planned.status.control_plane.upgrade_plan][-2:] == ["v1.31.4", "v1.32.1"]
+            await steady(y, "one", 1, {"a": 1}, "v1.32.1")
+        # Workers may stay behind by more than one version: they are replaced once.
+        assert [version for which, version in record.steps() if which == ""] == ["v1.31.4", "v1.32.1"]
+        assert [version for which, version in record.steps() if which == "a"] == ["v1.32.1"]
+        done = await y.until(Cluster, "one", blueprint.reconciled)
+        assert done.status.control_plane.upgrade_plan == []
+
+
+@virtual
+async def test_workers_go_along_where_they_would_fall_behind_too_far() -> None:
+    versions = ["v1.28.0", "v1.29.0", "v1.30.0", "v1.31.0", "v1.32.0"]
+    async with yard() as y:
+        await blueprint.have_class(y, kubernetesVersions=versions)
+        t = Topologies(y)
+        await t.make(1, {"a": 1}, "v1.28.0")
+        with Record(y) as record:
+            await t.topology({"version": "v1.32.0"})
+            await steady(y, "one", 1, {"a": 1}, "v1.32.0", timeout=7200)
+        assert [version for which, version in record.steps() if which == ""] == versions[1:]
+        steps = [version for which, version in record.steps() if which == "a"]
+        assert steps[-1] == "v1.32.0"
+        assert len(steps) == 2
+        assert record.widest_skew() <= 3
+
+
+@virtual
+async def test_a_change_that_comes_with_the_version_waits_with_it() -> None:
+    """Workers are replaced once, for both."""
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        made = len(y.infra.created)
+        await t.topology({"version": "v1.31.0", "variables": [{"name": "image", "value": "debian"}]})
+        await steady(y, "one", 1, {"a": 1}, "v1.31.0")
+        await t.quiet()
+        assert len(y.infra.created) == made + 2
+        assert (await blueprint.infra_template(y, (await deployments(y, "one"))["a"]))["image"] == "debian"
+
+
+@virtual
+async def test_a_deployment_that_is_added_during_an_upgrade_comes_with_the_new_version() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        with Record(y) as record:
+            await t.topology(
+                {"version": "v1.31.0", "workers": {"machineDeployments": [t.worker("a", 1), t.worker("b", 1)]}}
+            )
+            await y.until(Cluster, "one", blueprint.reconciled, timeout=3600)
+            await steady(y, "one", 1, {"a": 1, "b": 1}, "v1.31.0")
+        assert {version for which, version in record.steps() if which == "b"} == {"v1.31.0"}
+        assert record.last_machine("", "v1.31.0") < record.first_machine("b", "v1.31.0")
+
+
+async def _versions(y: Yard) -> dict[str, set[str]]:
+    found = {"": {each.spec.version for each in (await machines(y, "one")).values()}}
+    for name in await deployments(y, "one"):
+        found[name] = {each.spec.version for each in (await machines(y, "one", name)).values()}
+    return found
+
+
+def _condition(cluster: Cluster) -> dict[str, Any]:
+    return next((dict(c) for c in cluster.status.conditions if c["type"] == "TopologyReconciled"), {})
+
+
+def _reason(cluster: Cluster) -> str:
+    found = _condition(cluster)
+    return str(found.get("reason", "")) if found.get("observedGeneration") == cluster.metadata.generation else ""
+
+
+def _message(cluster: Cluster) -> str:
+    return str(_condition(cluster).get("message", ""))
