@@ -846,6 +846,29 @@ substr 0 2 "Grü" | quote
 trunc 3 "Grü" | len
 printf "%s%s" (trunc 1 "ü") (trunc -1 "ü")
 keys .map | len
+concat | toJson
+toJson (rest list)
+regexFindAll "x" "abc" -1 | toJson
+eq (initial list) nil
+eq (regexFindAll "x" "abc" -1) nil
+set .missing "a" 1
+set nil "a" 1
+merge nil (dict "a" 1)
+unset nil "a"
+sortAlpha nil
+mulf -1 0
+printf "%-8n|%+z|%06z|%5.2z" 42 1 "a" 1.5
+printf "%010000d" 1 | len
+b64dec "aVsbG8="
+b64dec "aVsbG=8="
+b64dec "a==="
+b64dec "aa==a"
+b64dec "aaa=\naa"
+toJson (trunc 1 "ü")
+quote (trunc 1 "ü")
+regexSplit "+" "a" 0
+urlParse "http://a]@b/"
+urlParse "http://a[::1]/"
 list 1 2 | toJson
 "a b" | splitList " " | toJson
 (list (dict "a" 1)) | toJson

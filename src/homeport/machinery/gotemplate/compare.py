@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from homeport.machinery.gotemplate.error import CallError
-from homeport.machinery.gotemplate.value import INTEGERS, UNSIGNED, Object, kind_of, octets, type_of
+from homeport.machinery.gotemplate.value import (
+    INTEGERS,
+    UNSIGNED,
+    NilList,
+    NilMap,
+    NilStrings,
+    Object,
+    kind_of,
+    octets,
+    type_of,
+)
 
 _BASIC: Final = frozenset({"bool", "float64", "string"})
 _HINT: Final = ": numbers of variables are float64, so write 3.0 for 3, or convert with int"
@@ -25,8 +35,8 @@ def _equal(left: Any, right: Any) -> bool:
         return False
     if kind:
         return bool(left == right)
-    if left is None or right is None:
-        return left is right
+    if _nil(left) or _nil(right):
+        return _nil(left) == _nil(right)
     if kind_of(left) != kind_of(right):
         raise _incompatible(left, right)
     if isinstance(left, Object):
@@ -58,6 +68,10 @@ def _basic(value: Any) -> str:
     if kind in INTEGERS or kind in UNSIGNED:
         return "int"
     return kind if kind in _BASIC else ""
+
+
+def _nil(value: Any) -> bool:
+    return value is None or isinstance(value, NilList | NilStrings | NilMap)
 
 
 def _incompatible(left: Any, right: Any) -> CallError:

@@ -21,7 +21,7 @@ from homeport.machinery.gotemplate.tree import (
     Pipeline,
     Variable,
 )
-from homeport.machinery.gotemplate.value import MISSING, Object, truth, type_of
+from homeport.machinery.gotemplate.value import MISSING, NilMap, Object, truth, type_of
 
 _NOTHING = object()  # no value came through the pipe
 
@@ -158,7 +158,7 @@ class Evaluation:
             if wanted in ("any", "value"):
                 return None
             if wanted == "map":
-                return {}
+                return NilMap()
             raise CallError(f"{go_name(wanted)} is needed, not nil")
         return fitting(self._operand(operand, dot), wanted)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from homeport.machinery.gotemplate.error import CallError
-from homeport.machinery.gotemplate.value import MISSING, StringMap, type_of
+from homeport.machinery.gotemplate.value import MISSING, NilMap, StringMap, type_of
 
 _GO_NAMES: Final = {"map": "map[string]interface {}", "float": "float64", "any": "interface {}", "value": "a value"}
 _NILLABLE: Final = frozenset({"any", "value", "map"})
@@ -49,7 +49,7 @@ def fitting(value: Any, wanted: str) -> Any:
         return None if value is MISSING else value
     if value is MISSING:
         if wanted in _NILLABLE:
-            return {}
+            return NilMap()
         raise CallError(f"a value is missing where {go_name(wanted)} is needed")
     if value is None:
         raise CallError(f"a value is nil where {go_name(wanted)} is needed")

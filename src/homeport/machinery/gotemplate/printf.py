@@ -29,9 +29,6 @@ class Form:
     sharp_v: bool = False
 
 
-_PLAIN: Final = Form()
-
-
 def shown(value: Any) -> str:
     """As %v does."""
     if type(value) is str:
@@ -186,12 +183,12 @@ class _Sprintf:
         start = self._position
         while self._peek().isascii() and self._peek().isdigit():
             self._position += 1
-        digits = self._form[start : self._position]
+        digits = self._form[start : self._position].lstrip("0") or self._form[start : self._position][:1]
         if digits and after_index:
             self._good = False
         if not digits:
             return None, "", after_index
-        if len(digits) > 8 or int(digits) > _WIDEST:
+        if len(digits) > 8 or int(digits[:-1] or "0") > _WIDEST:
             self._position = len(self._form)
             return None, "", False
         return int(digits), "", False
@@ -205,7 +202,7 @@ class _Printer:
 
     def value(self, value: Any, verb: str, form: Form, depth: int) -> str:
         text = self._value(value, verb, form, depth)
-        self._written += len(text) if depth == 0 else 1
+        self._written += 2 if isinstance(value, dict | list) else len(text) + 1
         if self._written > LARGEST:
             raise CallError(f"the text becomes longer than {LARGEST} characters")
         return text
@@ -220,12 +217,12 @@ class _Printer:
         if verb == "T":
             return self._string(type_of(value), "s", form, value)
         if verb == "p":
-            return self._bad("p", value)
+            return self._bad("p", value, form)
         if verb == "w":
-            return self._bad("w", value)
+            return self._bad("w", value, form)
         kind = kind_of(value)
         if kind == "bool":
-            return _padded("true" if value else "false", form) if verb in "tv" else self._bad(verb, value)
+            return _padded("true" if value else "false", form) if verb in "tv" else self._bad(verb, value, form)
         if kind in ("int", "int64", "int32", "uint8", "uint64"):
             return self._integer(value, verb, form)
         if kind == "float64":
@@ -238,8 +235,8 @@ class _Printer:
             return self._map(value, verb, form, depth)
         return self._list(value, verb, form, depth)
 
-    def _bad(self, verb: str, value: Any) -> str:
-        return f"%!{verb}({type_of(value)}={self._value(value, 'v', _PLAIN, 0)})"
+    def _bad(self, verb: str, value: Any, form: Form) -> str:
+        return f"%!{verb}({type_of(value)}={self._value(value, 'v', form, 0)})"
 
     def _map(self, value: dict[str, Any], verb: str, form: Form, depth: int) -> str:
         items = [
@@ -275,7 +272,7 @@ class _Printer:
             if form.sharp and 0 <= value <= 0x10FFFF and rune.isprintable():
                 text += f" '{rune}'"
             return _padded(text, replace(form, zero=False))
-        return self._bad(verb, value_type)
+        return self._bad(verb, value_type, form)
 
     def _float(self, value: float, verb: str, form: Form) -> str:
         if verb in "vgG":
@@ -289,7 +286,7 @@ class _Printer:
         if verb in "eE":
             text = number.exponential(value, _or(form.precision, 6))
             return _floating(text.replace("e", "E") if verb == "E" else text, form)
-        return self._bad(verb, value)
+        return self._bad(verb, value, form)
 
     def _string(self, text: str, verb: str, form: Form, value: Any) -> str:
         if verb == "v" and form.sharp_v:
@@ -303,7 +300,7 @@ class _Printer:
             return _padded(quoted(cut, only_ascii=form.plus), form)
         if verb in "xX":
             return _padded(_hexed(octets(text), verb == "X", form), form)
-        return self._bad(verb, value)
+        return self._bad(verb, value, form)
 
 
 def _or(value: int | None, default: int) -> int:

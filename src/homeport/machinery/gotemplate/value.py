@@ -49,6 +49,18 @@ class Lists(list[list[Any]]):
     """[][]interface {}."""
 
 
+class NilList(list[Any]):
+    """[]interface {} that was never made: empty, but null to JSON."""
+
+
+class NilStrings(Strings):
+    """[]string that was never made."""
+
+
+class NilMap(dict[str, Any]):
+    """map[string]interface {} that was never made: nothing can be put into it."""
+
+
 class StringMap(dict[str, str]):
     """map[string]string."""
 

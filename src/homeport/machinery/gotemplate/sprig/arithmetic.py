@@ -113,7 +113,7 @@ def decimals(operation: Callable[[Decimal, Decimal], Decimal], first: Any, value
             result = operation(result, _decimal(value))
         except (InvalidOperation, ZeroDivisionError):
             raise CallError("division by zero") from None
-    return float(result)
+    return float(result) or 0.0  # a decimal has no zero below zero
 
 
 def _decimal(value: Any) -> Decimal:

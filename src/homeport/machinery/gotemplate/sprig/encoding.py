@@ -15,10 +15,11 @@ from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.number import json_number
-from homeport.machinery.gotemplate.value import Object, octets
+from homeport.machinery.gotemplate.value import NilList, NilMap, NilStrings, Object, octets
 
 _ESCAPES: Final = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\b": r"\b", "\f": r"\f"}
 _MARKUP: Final = frozenset("<>&")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]")
 _ALWAYS: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff<>&]')
 
 
@@ -69,6 +70,8 @@ def _json(value: Any, indent: str, *, markup: bool, lead: str = "\n") -> str:
         return str(int(value))
     if isinstance(value, str | Object):
         return _string(str(value), markup)
+    if isinstance(value, NilList | NilStrings | NilMap):
+        return "null"
     below = lead + indent if indent else ""
     if isinstance(value, dict):
         gap = ": " if indent else ":"
@@ -91,7 +94,7 @@ def _string(text: str, markup: bool) -> str:
             return _ESCAPES[c]
         if c in _MARKUP and markup:
             return c
-        return r"�" if "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}"
+        return "\\ufffd" if "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}"
 
     return f'"{_ALWAYS.sub(escaped, text)}"'
 
@@ -127,9 +130,30 @@ def from_base64(text: str) -> str:
     plain = text.replace("\r", "").replace("\n", "")
     good = re.fullmatch(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", plain)
     if good is None:
-        found = re.search(r"[^A-Za-z0-9+/]", text)
-        return f"illegal base64 data at input byte {found.start() if found else len(text) // 4 * 4}"
+        return f"illegal base64 data at input byte {_corrupt(text)}"
     return go.text_of(base64.b64decode(plain))
+
+
+def _corrupt(text: str) -> int:
+    """Where Go finds that something is wrong."""
+    read = 0
+    for i, c in enumerate(text):
+        if c in "\r\n":
+            continue
+        if c != "=" or read % 4 < 2:
+            if not _BASE64.fullmatch(c):
+                return i
+            read += 1
+            continue
+        rest = text[i + 1 :].lstrip("\r\n")
+        if read % 4 == 2:
+            if not rest:
+                return len(text)
+            if rest[0] != "=":
+                return len(text) - len(rest) - 1
+            rest = rest[1:].lstrip("\r\n")
+        return len(text) - len(rest)
+    return len(text) - read % 4
 
 
 def from_base32(text: str) -> str:

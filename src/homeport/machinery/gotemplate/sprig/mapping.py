@@ -7,7 +7,7 @@ from typing import Any, Final
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.sprig.conversion import text_of
-from homeport.machinery.gotemplate.value import StringMap, Strings, octets, truth, type_of
+from homeport.machinery.gotemplate.value import NilMap, StringMap, Strings, octets, truth, type_of
 
 Json = dict[str, Any]
 
@@ -19,6 +19,8 @@ def make(*values: Any) -> Json:
 
 
 def put(value: Json, key: str, item: Any) -> Json:
+    if isinstance(value, NilMap):
+        raise CallError("there is no map to set a key of")
     value[key] = item
     return value
 
@@ -50,12 +52,14 @@ def dig(*values: Any) -> Any:
 
 
 def merge(target: Json, *sources: Json) -> Json:
+    target = {} if isinstance(target, NilMap) else target
     for source in sources:
         _merge(target, source, overwrite=False)
     return target
 
 
 def merge_overwrite(target: Json, *sources: Json) -> Json:
+    target = {} if isinstance(target, NilMap) else target
     for source in sources:
         _merge(target, source, overwrite=True)
     return target

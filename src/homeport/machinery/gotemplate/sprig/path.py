@@ -12,6 +12,7 @@ from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN, Int64, octets, type_of, wrapped
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
 _SECOND: Final = 1_000_000_000
 _UNITS: Final = {
     "ns": 1,
@@ -75,6 +76,8 @@ def parsed(text: str) -> dict[str, Any]:
         authority, slash, rest = rest[2:].partition("/")
         rest = slash + rest
         user, at, host = authority.rpartition("@")
+        if not _USER.fullmatch(user):
+            raise CallError(f"{text!r} is no URL: {user!r} is no user")
         made["userinfo"] = _user(user) if at else ""
         made["host"] = _host(host, text)
         made["hostname"] = _hostname(made["host"])
@@ -94,7 +97,7 @@ def _host(host: str, text: str) -> str:
     _, colon, port = tail.rpartition(":")
     if colon and port and not port.isdigit():
         raise CallError(f"{text!r} is no URL: {port!r} is no port")
-    if any(c in host for c in ' "<>\\^`{|}'):
+    if "[" in host[1:] or any(c in host for c in ' "<>\\^`{|}'):
         raise CallError(f"{text!r} is no URL: {host!r} is no host")
     return _unescaped(host)
 

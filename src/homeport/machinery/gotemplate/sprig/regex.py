@@ -13,7 +13,7 @@ from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.sprig.text import fits
-from homeport.machinery.gotemplate.value import Strings, octets
+from homeport.machinery.gotemplate.value import NilStrings, Strings, octets
 
 _LONGEST: Final = 10_000
 _INSIDE: Final = frozenset(bytes([code]) for code in range(0x80, 0xC0))  # bytes that don't begin a character
@@ -74,7 +74,8 @@ def find(pattern: str, text: str) -> str:
 
 
 def find_all(pattern: str, text: str, limit: int) -> Strings:
-    return Strings([go.text_of(match.group()) for match in _found(pattern, octets(text), limit)])
+    found = [go.text_of(match.group()) for match in _found(pattern, octets(text), limit)]
+    return Strings(found) if found else NilStrings()
 
 
 def replace(pattern: str, text: str, new: str) -> str:
@@ -114,8 +115,9 @@ def _expanded(form: bytes, match: Any) -> bytes:
 
 
 def split(pattern: str, text: str, limit: int) -> Strings:
+    _compiled(pattern)
     if limit == 0:
-        return Strings()
+        return NilStrings()
     raw = octets(text)
     if pattern and not raw:
         return Strings([""])

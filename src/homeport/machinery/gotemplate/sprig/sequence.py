@@ -8,7 +8,7 @@ from typing import Any, Final
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.sprig.conversion import whole
-from homeport.machinery.gotemplate.value import Lists, same, truth, type_of
+from homeport.machinery.gotemplate.value import Lists, NilList, same, truth, type_of
 
 _MOST_COMPARED: Final = 1000  # items of a list that is compared with each item of another
 
@@ -67,7 +67,7 @@ def part(value: Any, *bounds: Any) -> Any:
 
 
 def concat(*values: Any) -> list[Any]:
-    return [item for value in values for item in _list(value)]
+    return [item for value in values for item in _list(value)] or NilList()
 
 
 def _both(table: dict[str, tuple[str, Callable[..., Any]]]) -> dict[str, tuple[str, Callable[..., Any]]]:
@@ -87,8 +87,8 @@ FUNCTIONS: Final = functions(
                 "prepend": ("any any", lambda value, item: [item, *_list(value)]),
                 "first": ("any", lambda value: next(iter(_list(value)), None)),
                 "last": ("any", lambda value: next(iter(_list(value)[-1:]), None)),
-                "rest": ("any", lambda value: list(_list(value)[1:])),
-                "initial": ("any", lambda value: list(_list(value)[:-1])),
+                "rest": ("any", lambda value: list(_list(value)[1:]) if value else NilList(_list(value))),
+                "initial": ("any", lambda value: list(_list(value)[:-1]) if value else NilList(_list(value))),
                 "reverse": ("any", lambda value: list(reversed(_list(value)))),
                 "compact": ("any", lambda value: [item for item in _list(value) if truth(item)]),
                 "uniq": ("any", unique),

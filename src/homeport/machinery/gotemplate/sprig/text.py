@@ -151,6 +151,10 @@ def split_map(separator: str, text: str, limit: int = -1) -> StringMap:
     return StringMap({f"_{i}": part for i, part in enumerate(split(separator, text, limit))})
 
 
+def sort(value: Any) -> Strings:
+    return Strings(sorted(strings(value), key=octets)) if isinstance(value, list) else Strings([text_of(value)])
+
+
 def fail(message: str) -> str:
     raise CallError(message)
 
@@ -186,7 +190,7 @@ FUNCTIONS: Final = functions(
         "split": ("string string", split_map),
         "splitn": ("string int string", lambda mark, limit, text: split_map(mark, text, limit)),
         "splitList": ("string string", split),
-        "sortAlpha": ("any", lambda value: Strings(sorted(strings(value), key=octets))),
+        "sortAlpha": ("any", sort),
         "fail": ("string", fail),
         "hello": ("", lambda: "Hello!"),
     }
