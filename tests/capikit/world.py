@@ -54,7 +54,10 @@ class Site:
 
     async def start(self) -> dict[str, Any]:
         port = await self._wire.start(tls=self._called.context)
-        self.network.stand_in(9440, self.network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
+        central = self.network.attach("prism-central")
+        # By the proxy at the usual port of any name, and for those who name it by its address, as upstream's have to.
+        for each in (9440, port):
+            self.network.stand_in(each, central, lambda dialled: Loopback("127.0.0.1", port))
         await self._proxy.start()
         return {"proxy": self._proxy.url(), "port": port, "authority": str(self._authority.path)}
 
@@ -63,6 +66,8 @@ class Site:
         return {
             "calls": dict(self._calls),
             "vms": sorted(vm.name for vm in world.vms),
+            # How often each was changed, and whether it runs: a VM that is left alone stays as it is.
+            "touched": {vm.name: [vm.ext_id, vm.version, vm.power] for vm in world.vms},
             "categories": sorted(c.value for c in world.categories if c.key == _CATEGORY and c.value),
             "clusters": len(self.fleet.clusters()),
         }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from capikit import clusterctl
 from realkube import find_binaries
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,13 @@ def kubectl_folder() -> str:
     return str(Path(there).parent)
 
 
+def clusterctl_folder() -> str:
+    found = clusterctl.find()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return str(found.parent)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
     # Several tests run at once, and each needs the well-known port: on a loopback address of its own.
@@ -46,8 +54,12 @@ def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
     text = commands(ROOT / page).replace("https://127.0.0.1:9440", f"https://{own}:9440")
     assert "homeport up" in text
     data = tmp_path / "data"
-    path = os.pathsep.join([str(Path(sys.executable).parent), kubectl_folder(), os.environ["PATH"]])
+    folders = [str(Path(sys.executable).parent), kubectl_folder(), os.environ["PATH"]]
+    if re.search(r"^clusterctl ", text, re.M):
+        folders.insert(0, clusterctl_folder())
+    path = os.pathsep.join(folders)
     environment = {
+        "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",  # it would ask the network for a newer one
         "PATH": path,
         "HOME": str(tmp_path),
         "HOMEPORT_DATA": str(data),
@@ -63,7 +75,9 @@ def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     finally:
-        subprocess.run([sys.executable, "-m", "homeport", "down"], env=environment, capture_output=True, timeout=60)
+        for each in {data, *(found.parent for found in tmp_path.glob("*/kubeconfig"))}:
+            down = [sys.executable, "-m", "homeport", "down", "--data", str(each)]
+            subprocess.run(down, env=environment, capture_output=True, timeout=60)
 
 
 def test_every_link_leads_somewhere() -> None:

@@ -18,6 +18,7 @@ import yaml
 
 from capikit import clusterctl
 from capikit.clusterctl import Clusterctl
+from capikit.ours import controllers
 from e2e.cluster import Cluster
 from realkube import RealKube
 from scenario.nutanix import manifest
@@ -262,32 +263,6 @@ def moved(source: Site, target: Site, plane: Plane, workers: int) -> None:
 
 
 @contextmanager
-def controllers(kubeconfig: Path, *options: str) -> Iterator[None]:
-    """Ours on a server of others, until the end of the with block."""
-    command = [
-        sys.executable,
-        "-m",
-        "homeport",
-        "up",
-        "--kubeconfig",
-        str(kubeconfig),
-        "--namespace",
-        "homeport-system",
-    ]
-    log = kubeconfig.parent / "homeport.log"
-    with open(log, "wb") as errors:
-        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert "Homeport runs its controllers on" in line, line + log.read_text()
-        yield
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
-@contextmanager
 def real(binaries: dict[str, Path] | str, program: Path, home: Path, *options: str) -> Iterator[Site | None]:
     """A real kube-apiserver with our definitions and controllers; None where there is none to be had."""
     if isinstance(binaries, str):
@@ -298,7 +273,7 @@ def real(binaries: dict[str, Path] | str, program: Path, home: Path, *options: s
         site.kubectl.ok("apply", "--server-side", "-f", str(ROOT / "config" / "crds"))
         site.wait("--for=condition=Established", "crd", "--all")
         site.kubectl.ok("apply", "-f", str(ROOT / "config" / "clusterctl"))
-        with controllers(kube.kubeconfig, *options):
+        with controllers(kube.kubeconfig, "--namespace", "homeport-system", *options):
             yield site
 
 
