@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
+from typing import Any
+
+from homeport.machinery import gotemplate
 
 MAX_NAME = 63  # what a host name, and so the name of a machine, may have
 SUFFIX = 5
+_LARGEST = 4096  # of what a template gives before it is cut
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, nothing that looks alike: no words come out by chance
-_FIELD = re.compile(r"\{\{-?\s*\.([A-Za-z][A-Za-z0-9]*(?:\.[A-Za-z][A-Za-z0-9]*)*)\s*-?\}\}")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 SET_TEMPLATE = "{{ .machineSet.name }}-{{ .random }}"
@@ -32,23 +35,13 @@ def simple(prefix: str, *, limit: int = MAX_NAME) -> str:
 
 
 def render(template: str, values: Mapping[str, str], *, limit: int = MAX_NAME, suffix: str = "") -> str:
-    """A name from `{{ .cluster.name }}-{{ .random }}`. `values` is by path, such as `cluster.name`.
+    """A name from `{{ .cluster.name }}-{{ .random }}`, a template of Go. `values` is by path, such as `cluster.name`.
 
     One that is too long is cut and gets the random suffix at its end, whether the template asked for it or not.
     `suffix`: a given one instead of a random one. Raises TemplateError.
     """
     ending = suffix or random_suffix()
-    known = {**values, "random": ending}
-
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            listed = ", ".join(f"{{{{ .{name} }}}}" for name in sorted(known))
-            raise TemplateError(f"{found[0]} is not known in {template!r}: use {listed}")
-        return known[found[1]]
-
-    name = _FIELD.sub(value, template)
-    if "{{" in name or "}}" in name:
-        raise TemplateError(f"{template!r} can't be read near '{{{{': only fields like {{{{ .random }}}} can be used")
+    name = _filled(template, {**values, "random": ending})
     if len(name) > limit:
         name = f"{name[: limit - len(ending) - 1].rstrip('-.')}-{ending}"
     if not _NAME.fullmatch(name):
@@ -56,12 +49,29 @@ def render(template: str, values: Mapping[str, str], *, limit: int = MAX_NAME, s
     return name
 
 
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    known: dict[str, Any] = {}
+    for path, value in values.items():
+        *parents, field = path.split(".")
+        at = known
+        for parent in parents:
+            at = at.setdefault(parent, {})
+        at[field] = value
+    try:
+        return gotemplate.compiled(template, plain=True).render(known, limit=_LARGEST, strict=True)
+    except gotemplate.TemplateError as error:
+        listed = ", ".join(f"{{{{ .{name} }}}}" for name in sorted(values))
+        raise TemplateError(f"{template!r} can't be used: {error}; other fields than {listed} are not known") from error
+
+
 def check(template: str, fields: tuple[str, ...], *, random_needed: bool = True) -> str:
     """What is wrong with a template, for admission; '' when it can be used. `fields` are the paths it may use."""
-    if random_needed and not any(found == "random" for found in _FIELD.findall(template)):
-        return f"{template!r} has no {{{{ .random }}}}: every name made from it would be the same"
+    values = dict.fromkeys(fields, "a")
     try:
-        render(template, dict.fromkeys(fields, "a"))
+        render(template, values)
+        always = _filled(template, {**values, "random": "b"}) == _filled(template, {**values, "random": "c"})
     except TemplateError as error:
         return str(error)
+    if random_needed and always:
+        return f"{template!r} has no {{{{ .random }}}}: every name made from it would be the same"
     return ""

@@ -28,6 +28,8 @@ def test_a_long_prefix_is_cut_so_that_the_suffix_fits() -> None:
         ("{{ .cluster.name }}-{{ .random }}", "prod-abcde"),
         ("{{.cluster.name}}-x", "prod-x"),
         ("{{- .cluster.name -}}", "prod"),
+        ("{{ if eq .cluster.name `prod` }}p{{ else }}t{{ end }}-{{ .random }}", "p-abcde"),
+        ('{{ printf "%.2s" .cluster.name }}-{{ slice .random 0 3 }}', "pr-abc"),
         ("{{ .machineSet.name }}-{{ .random }}", f"{'s' * 57}-abcde"),
     ],
 )
@@ -38,8 +40,10 @@ def test_templates_are_filled(template: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("template", "what"),
     [
-        ("{{ .machine.name }}", r"is not known .* use {{ \.cluster\.name }}, {{ \.random }}"),
-        ("{{ if .cluster.name }}a{{ end }}", "only fields like"),
+        ("{{ .machine.name }}", r"no key 'machine'; other fields than {{ \.cluster\.name }}, {{ \.random }}"),
+        ("{{ .cluster.name | upper }}", "'upper' is not known"),
+        ("{{ if .cluster.name }}a", "if is not closed"),
+        ("{{ .cluster }}", "is no name"),
         ("{{ .cluster.name }}_{{ .random }}", "is no name"),
     ],
 )
