@@ -150,6 +150,7 @@ class User(Entity, frozen=True, kw_only=True):
     display_name: str = ""
     email: str = ""
     viewer: bool = False  # may only read
+    permissions: tuple[str, ...] = ()  # "create vms", "view *": all that he may; none: everything
     service: bool = False
 
 

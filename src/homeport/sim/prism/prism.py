@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import replace as with_changes
+from fnmatch import fnmatchcase
 from typing import Final
 
 from homeport.runtime.clock import Clock, SystemClock
@@ -17,9 +18,11 @@ from homeport.sim.engine.journal import DEFAULT_SIZE, Journal
 from homeport.sim.prism import v3, v4
 from homeport.sim.prism.auth import COOKIE, SESSION_SECONDS, Sessions, authenticate
 from homeport.sim.prism.core import KINDS, Core
+from homeport.sim.prism.entity import User
 from homeport.sim.prism.error import Refusal, forbidden, unserved
 from homeport.sim.prism.machine import Machines
 from homeport.sim.prism.pace import INSTANT, Pace
+from homeport.sim.prism.permission import permission_of
 from homeport.sim.prism.power import Power, machine_of
 from homeport.sim.prism.site import Endpoint, Routes, Site
 from homeport.sim.prism.task import bare_id
@@ -155,7 +158,7 @@ class Prism:
         route, params, methods = self.router.find(call.method, call.path)
         response_type = route.handler.response_type if route is not None else ""
         try:
-            cookies = self._admit(call, route.handler if route is not None else None)
+            cookies = self._admit(call, route)
             if route is None:
                 raise _unknown(call, methods)
             call.params = params
@@ -167,10 +170,10 @@ class Prism:
         answer.headers.update(_PRODUCT)
         return answer
 
-    def _admit(self, call: Call, endpoint: Endpoint | None) -> dict[str, tuple[str, float]]:
+    def _admit(self, call: Call, route: Route[Endpoint] | None) -> dict[str, tuple[str, float]]:
         user, shown = authenticate(self.world, self.sessions, call)
         call.user = user.name
-        if user.viewer and endpoint is not None and not endpoint.reads:
+        if route is not None and not _may(user, call.method, route):
             raise forbidden(user.name)
         return {COOKIE: (self.sessions.open(user.name), self.sessions.seconds)} if shown else {}
 
@@ -216,6 +219,13 @@ class Prism:
 
     def expire_session(self, call: Call) -> None:
         self.sessions.end(call.cookies.get(COOKIE, ""))
+
+
+def _may(user: User, method: str, route: Route[Endpoint]) -> bool:
+    if user.viewer and not route.handler.reads:
+        return False
+    needed = permission_of(method, route.template, reads=route.handler.reads)
+    return not user.permissions or not needed or any(fnmatchcase(needed, each) for each in user.permissions)
 
 
 def _with_version(call: Call) -> Call:
