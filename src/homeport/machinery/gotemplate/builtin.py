@@ -8,7 +8,8 @@ from urllib.parse import quote_plus
 from homeport.machinery.gotemplate import compare
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import Function, functions
-from homeport.machinery.gotemplate.printf import printed, shown, sprintf
+from homeport.machinery.gotemplate.printer import printed, shown
+from homeport.machinery.gotemplate.printf import sprintf
 from homeport.machinery.gotemplate.value import INTEGERS, UNSIGNED, Uint8, kind_of, octets, text_of, truth, type_of
 
 _SCRIPT: Final = {

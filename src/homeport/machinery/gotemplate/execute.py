@@ -9,7 +9,7 @@ from homeport.machinery.gotemplate.budget import LARGEST, Budget
 from homeport.machinery.gotemplate.error import CallError, TemplateError
 from homeport.machinery.gotemplate.evaluate import Evaluation
 from homeport.machinery.gotemplate.function import Function
-from homeport.machinery.gotemplate.printf import shown
+from homeport.machinery.gotemplate.printer import shown
 from homeport.machinery.gotemplate.tree import Branch, Include, Jump, Loop, Node, Print, Text, Tree
 from homeport.machinery.gotemplate.value import INTEGERS, MISSING, UNSIGNED, kind_of, octets, truth, type_of
 

@@ -5,39 +5,16 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final, Literal
 
-from homeport.machinery.gotemplate import literal
+from homeport.machinery.gotemplate import literal, tree
 from homeport.machinery.gotemplate.error import TemplateError
 from homeport.machinery.gotemplate.lexer import Token, tokens
 from homeport.machinery.gotemplate.sprig.refusal import REFUSED
-from homeport.machinery.gotemplate.tree import (
-    Branch,
-    Call,
-    Chain,
-    Command,
-    Constant,
-    Dot,
-    Field,
-    Include,
-    Jump,
-    Loop,
-    Nil,
-    Node,
-    Operand,
-    Pipeline,
-    Print,
-    Text,
-    Tree,
-    Variable,
-    is_empty,
-)
 
-_DEEPEST: Final = (
-    100  # actions and parentheses inside of each other: more than anybody writes, less than Python's stack
-)
+_DEEPEST: Final = 100  # actions and parentheses inside of each other; Python's stack takes a few more
 _OPERANDS: Final = frozenset({"bool", "character", "dot", "field", "word", "number", "nil", "string", "variable", "("})
 
 
-def parse(source: str, functions: Container[str]) -> Tree:
+def parse(source: str, functions: Container[str]) -> tree.Tree:
     """Raises TemplateError. `functions` are the names that may be called."""
     return _Parser(tokens(source), functions).whole()
 
@@ -47,7 +24,7 @@ class _Parser:
         self._tokens = found
         self._position = 0
         self._functions = functions
-        self._tree = Tree()
+        self._tree = tree.Tree()
         self._variables = ["$"]
         self._loops = 0
         self._depth = 0
@@ -80,7 +57,7 @@ class _Parser:
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
-    def whole(self) -> Tree:
+    def whole(self) -> tree.Tree:
         while self._peek().kind != "end of text":
             if self._is_definition():
                 self._definition()
@@ -107,7 +84,7 @@ class _Parser:
         self._expect("right", "define")
         self._add(line, name, self._separate("define"))
 
-    def _separate(self, kind: str) -> list[Node]:
+    def _separate(self, kind: str) -> list[tree.Node]:
         """The body of another template: variables of this one are not known there."""
         variables, loops = self._variables, self._loops
         self._variables, self._loops = ["$"], 0
@@ -117,18 +94,18 @@ class _Parser:
             raise TemplateError(self._peek().line, f"{{{{{stop}}}}} in {kind}")
         return body
 
-    def _add(self, line: int, name: str, body: list[Node]) -> None:
+    def _add(self, line: int, name: str, body: list[tree.Node]) -> None:
         known = self._tree.defined.get(name)
-        if known is None or is_empty(known):
+        if known is None or tree.is_empty(known):
             self._tree.defined[name] = body
-        elif not is_empty(body):
+        elif not tree.is_empty(body):
             raise TemplateError(line, f"the template {name!r} is defined twice")
 
-    def _nodes(self, context: str) -> tuple[list[Node], str]:
+    def _nodes(self, context: str) -> tuple[list[tree.Node], str]:
         """Up to an end or else that belongs to somebody above; which it was."""
         started = self._peek().line
         self._deeper(started)
-        nodes: list[Node] = []
+        nodes: list[tree.Node] = []
         while self._peek_word().kind != "end of text":
             node, stop = self._node()
             if stop:
@@ -138,10 +115,10 @@ class _Parser:
                 nodes.append(node)
         raise TemplateError(started, f"{context} is not closed: '{{{{end}}}}' is missing")
 
-    def _node(self) -> tuple[Node | None, str]:
+    def _node(self) -> tuple[tree.Node | None, str]:
         token = self._next_word()
         if token.kind == "text":
-            return Text(token.line, token.text), ""
+            return tree.Text(token.line, token.text), ""
         if token.kind != "left":
             raise _unexpected(token, "the text")
         line = self._peek_word().line
@@ -155,9 +132,9 @@ class _Parser:
         if kind in ("if", "with", "range", "break", "continue", "template", "block"):
             self._next()
             return self._control(kind, line), ""
-        return Print(line, self._pipeline("action", "right")), ""
+        return tree.Print(line, self._pipeline("action", "right")), ""
 
-    def _control(self, kind: str, line: int) -> Node:
+    def _control(self, kind: str, line: int) -> tree.Node:
         if kind in ("if", "with"):
             return self._branch("if" if kind == "if" else "with", line)
         if kind == "range":
@@ -166,23 +143,23 @@ class _Parser:
             name = self._template_name(kind)
             if self._peek_word().kind == "right":
                 self._next()
-                return Include(line, name, None)
-            return Include(line, name, self._pipeline("template", "right"))
+                return tree.Include(line, name, None)
+            return tree.Include(line, name, self._pipeline("template", "right"))
         if kind == "block":
             name = self._template_name(kind)
             pipeline = self._pipeline("block", "right")
             self._add(line, name, self._separate("block"))
-            return Include(line, name, pipeline)
+            return tree.Include(line, name, pipeline)
         self._expect("right", kind)
         if not self._loops:
             raise TemplateError(line, f"{kind} outside of a range")
-        return Jump(line, "break" if kind == "break" else "continue")
+        return tree.Jump(line, "break" if kind == "break" else "continue")
 
-    def _branch(self, kind: Literal["if", "with"], line: int) -> Branch:
+    def _branch(self, kind: Literal["if", "with"], line: int) -> tree.Branch:
         known = len(self._variables)
         pipeline = self._pipeline(kind, "right")
         body, stop = self._nodes(kind)
-        otherwise: list[Node] = []
+        otherwise: list[tree.Node] = []
         if stop == f"else {kind}":
             self._next_word()
             self._deeper(line)
@@ -191,9 +168,9 @@ class _Parser:
         elif stop != "end":
             otherwise = self._otherwise(kind, stop)
         del self._variables[known:]
-        return Branch(line, kind, pipeline, body, otherwise)
+        return tree.Branch(line, kind, pipeline, body, otherwise)
 
-    def _loop(self, line: int) -> Loop:
+    def _loop(self, line: int) -> tree.Loop:
         known = len(self._variables)
         pipeline = self._pipeline("range", "right")
         self._loops += 1
@@ -201,9 +178,9 @@ class _Parser:
         self._loops -= 1
         otherwise = self._otherwise("range", stop) if stop != "end" else []
         del self._variables[known:]
-        return Loop(line, pipeline, body, otherwise)
+        return tree.Loop(line, pipeline, body, otherwise)
 
-    def _otherwise(self, kind: str, stop: str) -> list[Node]:
+    def _otherwise(self, kind: str, stop: str) -> list[tree.Node]:
         if stop != "else":
             raise TemplateError(self._peek().line, f"{{{{{stop}}}}} can't follow {kind}")
         nodes, stop = self._nodes(kind)
@@ -224,11 +201,11 @@ class _Parser:
 
     # -- pipelines -------------------------------------------------------------------------------------------------
 
-    def _pipeline(self, context: str, end: str) -> Pipeline:
+    def _pipeline(self, context: str, end: str) -> tree.Pipeline:
         line = self._peek_word().line
         self._deeper(line)
         variables, declares = self._declaration(context)
-        commands: list[Command] = []
+        commands: list[tree.Command] = []
         while True:
             token = self._peek_word()
             if token.kind == end:
@@ -240,10 +217,10 @@ class _Parser:
         if not commands:
             raise TemplateError(line, f"{context} is empty" if context == "action" else f"{context} needs a value")
         for command in commands[1:]:
-            if isinstance(command.operands[0], Constant | literal.Number | Nil | Dot):
+            if isinstance(command.operands[0], tree.Constant | literal.Number | tree.Nil | tree.Dot):
                 raise TemplateError(line, "only a function can stand behind a '|'")
         self._depth -= 1
-        return Pipeline(line, tuple(commands), variables, declares)
+        return tree.Pipeline(line, tuple(commands), variables, declares)
 
     def _declaration(self, context: str) -> tuple[tuple[str, ...], bool]:
         names: list[str] = []
@@ -268,9 +245,9 @@ class _Parser:
                 raise TemplateError(line, "range can set variables only")
         return tuple(names), False
 
-    def _command(self) -> Command:
+    def _command(self) -> tree.Command:
         line = self._peek_word().line
-        operands: list[Operand] = []
+        operands: list[tree.Operand] = []
         while True:
             self._peek_word()
             operand = self._operand()
@@ -287,9 +264,9 @@ class _Parser:
             break
         if not operands:
             raise TemplateError(line, "a command is missing")
-        return Command(line, tuple(operands))
+        return tree.Command(line, tuple(operands))
 
-    def _operand(self) -> Operand | None:
+    def _operand(self) -> tree.Operand | None:
         term = self._term()
         if term is None or self._peek().kind != "field":
             return term
@@ -297,15 +274,15 @@ class _Parser:
         path: list[str] = []
         while self._peek().kind == "field":
             path.append(self._next().text[1:])
-        if isinstance(term, Field):
-            return Field((*term.path, *path))
-        if isinstance(term, Variable):
-            return Variable(term.name, tuple(path))
-        if isinstance(term, Constant | literal.Number | Nil | Dot):
+        if isinstance(term, tree.Field):
+            return tree.Field((*term.path, *path))
+        if isinstance(term, tree.Variable):
+            return tree.Variable(term.name, tuple(path))
+        if isinstance(term, tree.Constant | literal.Number | tree.Nil | tree.Dot):
             raise TemplateError(line, f"unexpected .{path[0]}: only maps have fields")
-        return Chain(term, tuple(path))
+        return tree.Chain(term, tuple(path))
 
-    def _term(self) -> Operand | None:
+    def _term(self) -> tree.Operand | None:
         token = self._peek_word()
         if token.kind not in _OPERANDS:
             return None
@@ -317,24 +294,24 @@ class _Parser:
         if token.kind == "variable":
             if token.text not in self._variables:
                 raise TemplateError(token.line, f"undefined variable {token.text}")
-            return Variable(token.text, ())
+            return tree.Variable(token.text, ())
         if token.kind == "field":
-            return Field((token.text[1:],))
+            return tree.Field((token.text[1:],))
         if token.kind == "bool":
-            return Constant(token.text == "true")
+            return tree.Constant(token.text == "true")
         if token.kind == "string":
-            return Constant(_literal(token))
+            return tree.Constant(_literal(token))
         if token.kind in ("number", "character"):
             return _number(token)
-        return Dot() if token.kind == "dot" else Nil()
+        return tree.Dot() if token.kind == "dot" else tree.Nil()
 
-    def _call(self, token: Token) -> Call:
+    def _call(self, token: Token) -> tree.Call:
         if token.text not in self._functions:
             reason = REFUSED.get(token.text)
             why = f"is not available: it {reason}" if reason else "is not known here"
             raise TemplateError(token.line, f"function {token.text!r} {why}")
         self._tree.functions.add(token.text)
-        return Call(token.text)
+        return tree.Call(token.text)
 
 
 def _literal(token: Token) -> str:

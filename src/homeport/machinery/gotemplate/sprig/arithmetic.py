@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
-from homeport.machinery.gotemplate.printf import shown
+from homeport.machinery.gotemplate.printer import shown
 from homeport.machinery.gotemplate.sprig.conversion import floating, whole
 from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN, Int64, Ints, wrapped
 

@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from homeport.machinery.gotemplate.literal import float_of, integer_of
-from homeport.machinery.gotemplate.printf import shown
+from homeport.machinery.gotemplate.printer import shown
 from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN
 
 _DECIMAL: Final = re.compile(r"([-+]?[0-9]*)(\.[0-9]*)?")

@@ -7,7 +7,7 @@ from typing import Any, Final
 from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
-from homeport.machinery.gotemplate.printf import LARGEST, quoted, shown
+from homeport.machinery.gotemplate.printer import LARGEST, quoted, shown
 from homeport.machinery.gotemplate.sprig.conversion import strings, text_of
 from homeport.machinery.gotemplate.value import StringMap, Strings, octets
 
