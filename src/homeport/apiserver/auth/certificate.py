@@ -90,6 +90,15 @@ class Issuer:
     certificate: x509.Certificate
     key: PrivateKey
 
+    @property
+    def identifier(self) -> x509.AuthorityKeyIdentifier:
+        """As the CA calls its own key: there are several ways to make a name of one, and verifiers compare names."""
+        try:
+            found = self.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+        except x509.ExtensionNotFound:
+            return x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(found.value)
+
     def server(self, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
         extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])
         return self._leaf("kube-apiserver", (), ExtendedKeyUsageOID.SERVER_AUTH, now, days, extra)
@@ -117,7 +126,7 @@ class Issuer:
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+            .add_extension(self.identifier, critical=False)
         )
         if alternative is not None:
             builder = builder.add_extension(alternative, critical=False)

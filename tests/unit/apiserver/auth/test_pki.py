@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
 
+from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import host_names
 from homeport.apiserver.auth.pki import PKI, PkiError, server_hosts, utc_now
 
@@ -205,3 +208,26 @@ def test_addresses_that_mean_everything_are_not_put_into_certificates() -> None:
     assert "example.org" in hosts
     assert not {"0.0.0.0", "::", "bücher.example"} & set(hosts)
     assert len(hosts) == len(set(hosts))
+
+
+def test_leaves_name_the_key_of_their_authority_as_it_does_itself() -> None:
+    """Authorities made elsewhere name their keys in other ways: OpenSSL finds no issuer by a name that is not the same."""
+    now = datetime.datetime.now(datetime.UTC)
+    key = certs.make_key()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    authority = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier(b"of another method"), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    made = certs.Issuer(authority, key).server(["127.0.0.1"], now)
+    leaf = x509.load_pem_x509_certificate(made.certificate)
+    found = leaf.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    assert found.key_identifier == b"of another method"

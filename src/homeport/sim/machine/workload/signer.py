@@ -88,7 +88,7 @@ def sign_request(issuer: Issuer, csr: x509.CertificateSigningRequest, spec: Json
         .not_valid_before(begin - datetime.timedelta(minutes=5))
         .not_valid_after(begin + datetime.timedelta(seconds=seconds))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key()), critical=False)
+        .add_extension(issuer.identifier, critical=False)
     )
     if usages:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
