@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from golden.template_corpus import cases
 from homeport.machinery.gotemplate import TemplateError, compiled, render
 from homeport.machinery.gotemplate.sprig.encoding import floats
+from homeport.machinery.gotemplate.sprig.refusal import REFUSED
+from homeport.machinery.gotemplate.template import _ALL
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "gotemplate.json").read_text())
 VALUES: dict[str, Any] = {"list": [1, 2, 3], "map": {"b": 1, "a": "x"}, "name": "c1", "three": 3.0, "nil": None}
@@ -140,3 +143,10 @@ def test_keys_and_values_come_in_order():
 
 def test_a_template_is_read_once():
     assert compiled("{{ .a }}") is compiled("{{ .a }}")
+
+
+def test_the_page_on_templates_names_every_function_and_no_other():
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "templates.md").read_text()
+    there, refused = page.split("## Functions")[1].split("Refused")
+    assert set(re.findall(r"`(\w+)`", there)) == set(_ALL)
+    assert set(re.findall(r"`(\w+)`", refused)) == set(REFUSED)

@@ -96,7 +96,7 @@ def _part(text: str) -> tuple[int, int, str]:
 
 @functools.lru_cache(maxsize=512)
 def parse(text: str) -> Version:
-    found = _VERSION.fullmatch(text) if len(text) <= _LONGEST and text.isprintable() else None
+    found = _VERSION.fullmatch(text) if len(text) <= _LONGEST and text.isascii() else None
     if found is None:
         raise CallError(f"{text[:80]!r} is no version: write it like v1.33.1")
     numbers = tuple(int(found[i] or 0) for i in (1, 2, 3))
@@ -174,8 +174,8 @@ class _Constraint:
 
 @functools.lru_cache(maxsize=512)
 def _constraints(text: str) -> tuple[tuple[_Constraint, ...], ...]:
-    if len(text) > _LONGEST:
-        raise CallError(f"the constraint is longer than {_LONGEST} characters")
+    if len(text) > _LONGEST or not text.isascii():
+        raise CallError(f"{text[:80]!r} is no constraint: write it like '>= 1.30.0, < 1.33'")
     text = _RANGE.sub(_rewritten, text)
     return tuple(_group(part) for part in text.split("||"))
 
