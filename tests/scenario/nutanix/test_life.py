@@ -23,6 +23,8 @@ async def test_the_manifest_of_the_guide_becomes_a_running_cluster_and_goes_with
         assert len(machines) == 6
         assert sorted(site.made) == sorted(each.metadata.name for each in machines)
         assert site.categories() == [NAME]
+        (category,) = [each.ext_id for each in site.prism.world.categories if each.value == NAME]
+        assert [vm.categories for vm in site.vms()] == [(category,)] * 6
         asked = site.prism.journal.total
         # What a cluster costs once, its cloud controller manager included, and six requests for each machine: look,
         # make, task, look and start, task, look.

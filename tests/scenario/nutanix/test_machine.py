@@ -85,9 +85,10 @@ async def test_a_project_is_assigned_and_an_unknown_one_is_told_on_its_own_condi
 async def test_data_disks_are_made_where_they_are_asked_for() -> None:
     async with nutanix() as n:
         container = {"type": "name", "name": "default-container-11"}
+        other = {"type": "uuid", "uuid": n.id_of("containers", "default-container-11")}
         await n.machine(
             dataDisks=[
-                {"diskSize": "10Gi"},
+                {"diskSize": "10Gi", "storageConfig": {"diskMode": "Standard", "storageContainer": other}},
                 {"diskSize": "20Gi", "deviceProperties": {"deviceType": "Disk", "adapterType": "SCSI"}},
                 {
                     "diskSize": 5 << 30,
@@ -101,7 +102,7 @@ async def test_data_disks_are_made_where_they_are_asked_for() -> None:
         assert [each.size_bytes >> 30 for each in disks] == [40, 10, 20, 5]
         assert len({(each.bus, each.index) for each in disks}) == 4
         assert disks[3].index == 10
-        assert disks[3].container == n.id_of("containers", "default-container-11")
+        assert disks[3].container == disks[1].container == other["uuid"]
 
 
 @virtual
@@ -128,9 +129,11 @@ async def test_gpus_are_taken_once_each_and_a_missing_one_is_told() -> None:
         card = {"type": "name", "name": "Tesla T4 compute"}
         await n.machine("a", gpus=[card])
         await n.machine("b", gpus=[{"type": "deviceID", "deviceID": 7864}])
-        await n.g.ready("a", "b")
+        await n.machine("virtual", gpus=[{"type": "name", "name": "NVIDIA A16-4Q"}])
+        await n.g.ready("a", "b", "virtual")
         taken = [gpu.device for name in ("a", "b") for gpu in n.vm(name).gpus]
         assert len(taken) == 2
+        assert [gpu.mode for gpu in n.vm("virtual").gpus] == ["VIRTUAL"]
         await n.machine("c", gpus=[card])
         await n.g.machine_says("c", "no available GPUs found", "Tesla T4 compute")
         await n.g.delete("a")

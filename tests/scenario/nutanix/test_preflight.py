@@ -206,6 +206,19 @@ async def test_clusters_without_a_prism_central_use_that_of_the_whole_installati
 
 
 @virtual
+async def test_a_prism_central_without_credentials_says_which_are_missing() -> None:
+    async with nutanix_site() as site:
+        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        _cluster(objects)["prismCentral"].pop("credentialRef")
+        await site.have(*objects)
+        words = ("spec.prismCentral.credentialRef", "Secret capx-system/nutanix-creds", "create it")
+        await site.condition(NutanixCluster, NAME, "PrismClientInit", "False", *words)
+        await site.patch(NutanixCluster, NAME, {"spec": {"prismCentral": {"credentialRef": {"name": "late"}}}})
+        await site.have(manifest.secret(name="late"))
+        await site.condition(NutanixCluster, NAME, "PrismClientInit", "True")
+
+
+@virtual
 async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundle_does() -> None:
     async with nutanix_site() as site:
         authority = site.reach.ca_pem.decode()
