@@ -54,6 +54,7 @@ gen: $(DEV) ## write the generated files anew (needs Go)
 	@$(BIN)/python tools/gen_builtin.py
 	@$(BIN)/python tools/gen_wire.py
 	@cd tools/kube && go run ./protobuf > ../../$(PROTOBUF)
+	@tools/gotemplate/record
 
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_crds.py --check
@@ -61,6 +62,7 @@ verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs 
 	@$(BIN)/python tools/gen_builtin.py --check
 	@$(BIN)/python tools/gen_wire.py --check
 	@cd tools/kube && go run ./protobuf | cmp - ../../$(PROTOBUF)
+	@tools/gotemplate/record --check
 	@echo "generated files are up to date"
 
 bench: $(DEV) $(BENCH) ## measure side by side with kopf, and with a real kube-apiserver and etcd (needs Go)
