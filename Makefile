@@ -83,7 +83,8 @@ conformance: $(DEV) ## one client suite on three servers, a real kube-apiserver 
 upstream: $(DEV) ## upstream's own managers on the simulators, then side by side with ours (needs Go; minutes)
 	@tools/kube/build
 	@tools/upstream/build
-	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py
+	@tools/autoscaler/build
+	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_autoscaler.py
 	@$(BIN)/python bench/nutanix.py
 
 docs: $(DEV) ## run the commands of the documentation
