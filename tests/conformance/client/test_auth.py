@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from conformance.client.api import (
 )
 from conformance.client.widget import widget
 from homeport.api.meta import Resource, Unstructured
-from homeport.client.config import Config
 from homeport.client.credential import Static, bearer
 from homeport.client.errors import Forbidden, Unauthorized
 from homeport.client.http import HttpClient
@@ -217,7 +217,7 @@ async def test_a_token_of_a_service_account_opens_its_doors(api: Api) -> None:
         {"metadata": {"name": "r", "namespace": api.ns}, "roleRef": ref, "subjects": [subject]}, kind=BINDINGS
     )
     config = api.http().config
-    async with HttpClient(Config(config.server, bearer(token), config.ca)) as robot:
+    async with HttpClient(replace(config, credential=bearer(token))) as robot:
         await until_allowed(robot, api)
         await api.refusal("delete", robot.delete(CONFIGMAPS, api.key("a")))
         me = await robot.create({}, kind=SELF_SUBJECT)
@@ -344,12 +344,12 @@ async def test_users_review_themselves(api: Api) -> None:
 
 async def test_strangers_and_bad_tokens(api: Api) -> None:
     config = api.http().config
-    async with HttpClient(Config(config.server, Static(), config.ca)) as nobody:
+    async with HttpClient(replace(config, credential=Static())) as nobody:
         await api.refusal("anonymous", nobody.list(CONFIGMAPS, api.query()))
         api.same("anonymous path", (await nobody.raw("GET", "/apis")).json())
         assert (await nobody.raw("GET", "/healthz")).body == b"ok"
         assert (await nobody.raw("GET", "/version")).status == 200
-    async with HttpClient(Config(config.server, bearer("nonsense"), config.ca)) as liar:
+    async with HttpClient(replace(config, credential=bearer("nonsense"))) as liar:
         error = await api.refusal("bad token", liar.list(CONFIGMAPS, api.query()))
         assert isinstance(error, Unauthorized)
 
