@@ -76,15 +76,15 @@ $(BENCH): requirements/bench.txt
 	@$(VENV)/bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-conformance: $(DEV) ## one client suite on three servers, a real kube-apiserver among them (needs Go)
+conformance: $(DEV) ## one client suite on four servers, a real kube-apiserver and a workload cluster among them (needs Go)
 	@tools/kube/build
-	@$(BIN)/python -m pytest -n 2 tests/conformance
+	@HOMEPORT_CONFORMANCE=local,http,real,workload $(BIN)/python -m pytest -n 2 tests/conformance
 
 upstream: $(DEV) ## upstream's own managers on the simulators, then side by side with ours (needs Go; minutes)
 	@tools/kube/build
 	@tools/upstream/build
 	@tools/autoscaler/build
-	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_autoscaler.py
+	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py
 	@$(BIN)/python bench/nutanix.py
 
 docs: $(DEV) ## run the commands of the documentation
