@@ -213,6 +213,7 @@ async def nutanix_site(
     start: bool = True,
     echo: bool = False,
     session_seconds: float = 900.0,
+    seed: int = 0,
     cni: bool = True,
 ) -> AsyncIterator[Site]:
     """`cni` False: Nodes are not ready until somebody brings a network for Pods."""
@@ -234,6 +235,7 @@ async def nutanix_site(
             guests=fleet,
             newest_minor=newest_minor,
             session_seconds=session_seconds,
+            seed=seed,
         )
         if not v4:
             _without_v4(prism)
