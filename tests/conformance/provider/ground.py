@@ -21,6 +21,7 @@ from homeport.capi import conversion, definition
 from homeport.capi.ownership import owner_reference
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
+from homeport.ipam.definition import definitions as pool_definitions
 from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager, Mode
 from homeport.runtime.testing import Plane, plane
@@ -194,7 +195,7 @@ async def ground(open_vendor: Open, *, start: bool = True, echo: bool = False) -
         conversion.register(hooks)
         vendor.register(hooks, p.client)
         install_hooks(hooks, p.server)
-        await establish(p.client, *definition.definitions(), *vendor.definitions())
+        await establish(p.client, *definition.definitions(), *pool_definitions(), *vendor.definitions())
         made = Ground(p, vendor)
         if start:
             await made.start()

@@ -12,6 +12,7 @@ import msgspec
 
 from homeport.api.cluster.v1beta2 import MachineAddress
 from homeport.api.field import Raw
+from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Default, Enum, ListType, Loose, Needed, Pattern, Preserve, Range, Required, Size
 
@@ -102,6 +103,8 @@ class MachineSpec(Model):
     data_disks: list[DataDisk] = []
     bootstrap_ref: ObjectReference | None = None
     gpus: list[Gpu] = []
+    # For the network cards in the order of the subnets; those that are left get theirs as the subnet gives it.
+    addresses_from_pools: list[IPPoolReference] = []
 
 
 class ContractStatus(Model):

@@ -20,6 +20,7 @@ from homeport.api.nutanix.v1beta1 import (
 from homeport.client.errors import Cause
 from homeport.infra.error import Misconfigured
 from homeport.providers.nutanix import spelling
+from homeport.providers.nutanix.address import FIELD, too_many
 from homeport.providers.nutanix.plan import MIN_DATA_DISK, MIN_MEMORY, MIN_SYSTEM_DISK, disk_addresses, size_of
 from homeport.runtime.webhook.hook import Hooks
 
@@ -94,6 +95,9 @@ def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
         if spec.get(field) is not None:
             yield from _identifier_causes(spec[field], f"{path}.{field}")
     yield from _list_causes(spec.get("subnet"), f"{path}.subnet")
+    pools, subnets = len(spec.get("addressesFromPools") or ()), len(spec.get("subnet") or ())
+    if subnets and pools > subnets:
+        yield _invalid(f"{path}.{FIELD}", too_many(pools, subnets))
     for number, category in enumerate(spec.get("additionalCategories") or ()):
         for field in ("key", "value"):
             if not category.get(field):

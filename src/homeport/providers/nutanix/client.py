@@ -24,6 +24,7 @@ from homeport.infra.error import (
     ProviderError,
     Rejected,
     Stale,
+    Taken,
     Throttled,
     Unreachable,
 )
@@ -31,6 +32,11 @@ from homeport.infra.error import (
 _TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)
 # Codes that mean "not here, not now" rather than "not like this".
 _CAPACITY = ("VMM-34418", "VMM-31800", "VMM-31802")
+# Of an address that was asked for: it is somebody's, or the subnet gives out none.
+_TAKEN_WORDS = re.compile(
+    r"\bIP\b.*\b(in use|already (in use|used|assigned|allocated|taken)|conflict)|IP_ADDRESS_IN_USE", re.IGNORECASE
+)
+_MISFIT_WORDS = re.compile(r"unmanaged (network|subnet)|outside of the subnet|not (with)?in the subnet", re.IGNORECASE)
 _CAPACITY_WORDS = re.compile(r"insufficient|not enough|no host|quota|exhaust|full", re.IGNORECASE)
 _REFUSED_SECONDS, _REFUSED_LONGEST = 10.0, 300.0
 _SAFE_METHODS = ("GET", "OPTIONS", "HEAD")
@@ -247,6 +253,8 @@ class Client:
                 return Throttled(f"{about} is throttling", after=_after(reply.body), code=code)
             case 408 | 500 | 501 | 502 | 503 | 504:
                 return Unreachable(said, code=code)
+        if _TAKEN_WORDS.search(text):
+            return Taken(said, code=code)
         if set(codes) & set(_CAPACITY):
             return Exhausted(said, code=code)
         return Rejected(said, code=code)
@@ -255,6 +263,10 @@ class Client:
 def failed_task(text: str, codes: Sequence[str], what: str) -> ProviderError:
     """What a task that ended badly means for whoever asked for it."""
     said = f"{what}: {text or 'failed without saying why'}"
+    if _TAKEN_WORDS.search(text):
+        return Taken(said, code=codes[0] if codes else "")
+    if _MISFIT_WORDS.search(text):
+        return Misconfigured(said, code=codes[0] if codes else "")
     if set(codes) & set(_CAPACITY) or _CAPACITY_WORDS.search(text):
         return Exhausted(said, code=codes[0] if codes else "")
     return Rejected(said, code=codes[0] if codes else "")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.nutanix.v1beta1 import (
     NutanixCluster,
     NutanixFailureDomain,
     NutanixMachine,
     NutanixMachineTemplate,
 )
+from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
 from homeport.client.protocol import Key
 from homeport.client.reach import DIRECT, Reach
 from homeport.infra.install import install as install_provider
@@ -41,7 +44,7 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
         name="nutanix",
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
-        cluster_driver=ClusterDriver(Preflight(plans.domain, plans.wanted, plans.clusters)),
+        cluster_driver=ClusterDriver(Preflight(plans.domain, plans.wanted, plans.clusters, plans.pool)),
         machine_driver=MachineDriver(plans.domain, plans.is_claimed),
         connector=Connector(manager.client, manager.clock, reach),
         cluster_finalizer=CLUSTER_FINALIZER,
@@ -53,6 +56,7 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
             Trigger(KubeadmControlPlane, plans.unprovisioned_beside),
             Trigger(MachineDeployment, plans.infra_of_deployment),
             Trigger(NutanixFailureDomain, plans.users_of_domain),
+            *(Trigger(kind, plans.unprovisioned_beside) for kind in KINDS.values()),
         ),
         template_kind=NutanixMachineTemplate,
         capacity=capacity_of,
@@ -82,6 +86,12 @@ class _Plans:
         self._templates = manager.informers.get(NutanixMachineTemplate).cache
         self._planes = manager.informers.get(KubeadmControlPlane).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
+        self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
+
+    def pool(self, namespace: str, ref: IPPoolReference) -> Pool | None:
+        kind = pool_kind(ref)
+        found: Pool | None = self._pools[kind].get(pool_key(kind, ref.name, namespace)) if kind is not None else None
+        return found
 
     def is_claimed(self, vm_id: str) -> bool:
         names = {vm_id, f"{PREFIX}{vm_id}"}
@@ -113,7 +123,8 @@ class _Plans:
         format_ = plane.spec.kubeadm_config_spec.format or "cloud-config"
         ref = plane.spec.machine_template.spec.infrastructure_ref
         count = 1 if plane.spec.replicas is None else plane.spec.replicas
-        return self._of_template(namespace, ref, f"KubeadmControlPlane {name}", count, plane.spec.version, format_)
+        found = self._of_template(namespace, ref, f"KubeadmControlPlane {name}", count, plane.spec.version, format_)
+        return replace(found, control_plane=True)
 
     def _of_template(
         self, namespace: str, ref: Any, owner: str, count: int, version: str, format_: str = "cloud-config"

@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from homeport.api.nutanix.v1beta1 import TaskRef
+from homeport.capi.family import canonical, in_order, primary_family
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale
 from homeport.infra.protocol import Address, Instance
 from homeport.infra.reconciler import has_run
+from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
 from homeport.providers.nutanix.prism.record import Category, Task, Vm
@@ -145,7 +147,7 @@ class MachineDriver:
         if task.status == "failed":
             await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
             scope.session.lookup.forget()
-            raise failed_task(task.error, task.codes, f"VM {name} could not be created")
+            raise explained(failed_task(task.error, task.codes, f"VM {name} could not be created"), scope.addresses)
         return await self._take_up(scope, task)
 
     async def _take_up(self, scope: Scope, task: Task) -> Wait:
@@ -302,8 +304,9 @@ def _attempt(scope: Scope) -> int:
 
 def _instance(scope: Scope, vm: Vm) -> Instance:
     # The control plane's virtual address wanders from machine to machine: it is nobody's own.
-    virtual = scope.cluster.spec.control_plane_endpoint.host
-    addresses = [Address("InternalIP", each) for each in vm.addresses if each != virtual]
+    virtual = canonical(scope.cluster.spec.control_plane_endpoint.host)
+    own = [each for each in vm.addresses if canonical(each) != virtual]
+    addresses = [Address("InternalIP", each) for each in in_order(own, primary_family(scope.cluster))]
     if addresses:
         addresses.append(Address("Hostname", vm.name))
     return Instance(

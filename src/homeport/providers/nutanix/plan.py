@@ -12,6 +12,7 @@ from homeport.api.nutanix.v1beta1 import DataDisk, Identifier, NutanixCluster, N
 from homeport.infra.error import Exhausted, Misconfigured, Missing
 from homeport.infra.protocol import MachineScope
 from homeport.machinery.quantity import parse_quantity
+from homeport.providers.nutanix.address import plan_nics
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.prism.record import Category, Disk, Element, Gpu, Image, NewVm, Project
 
@@ -80,7 +81,7 @@ async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> 
         cores_per_socket=spec.vcpus_per_socket,
         memory_bytes=size_of(spec.memory_size, "spec.memorySize", MIN_MEMORY),
         disks=await _disks(scope, element, image),
-        subnet_ids=[each.id for each in subnets],
+        nics=plan_nics(subnets, scope.addresses),
         categories=list({each.id: each for each in categories}.values()),
         user_data=render_user_data(scope.user_data, scope.machine.metadata.name),
         meta_data=render_meta_data(scope),

@@ -9,8 +9,10 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster, NutanixMachineTemplate
+from homeport.capi.family import family_of
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
 from homeport.infra.protocol import Check, ClusterScope
+from homeport.providers.nutanix.address import FindPool, check_pools, pool_with
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, FindDomain, size_of
 from homeport.providers.nutanix.prism.record import Element, Image, Subnet, Vm
@@ -39,6 +41,7 @@ class Wanted:
     format: str = "cloud-config"
     version: str = ""  # of Kubernetes
     missing: str = ""
+    control_plane: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,11 @@ FindClusters = Callable[[], Iterable[NutanixCluster]]
 
 
 class Preflight:
-    def __init__(self, find_domain: FindDomain, wanted: FindWanted, clusters: FindClusters) -> None:
+    def __init__(
+        self, find_domain: FindDomain, wanted: FindWanted, clusters: FindClusters, find_pool: FindPool
+    ) -> None:
         self._find_domain = find_domain
+        self._find_pool = find_pool
         self._wanted = wanted
         self._clusters = clusters
 
@@ -105,7 +111,27 @@ class Preflight:
         for number, category in enumerate(spec.additional_categories):
             field = f"spec.template.spec.additionalCategories[{number}]"
             checks.append((await _tried(lookup.category(category, field), where))[1])
-        return checks
+        return [*checks, *await self._check_pools(scope, wanted, spec, where)]
+
+    async def _check_pools(self, scope: Scope, wanted: Wanted, spec: MachineSpec, where: str) -> list[Check]:
+        """On the subnets that the machines will be on: of their failure domains, where these decide."""
+        domains = [each for each in self.domains(scope) if each.control_plane] if wanted.control_plane else []
+        places = [(each.cluster, each.subnets) for each in domains] or [(spec.cluster, spec.subnet)]
+        namespace = scope.infra.metadata.namespace
+        checks: list[Check] = []
+        for cluster, named in places if spec.addresses_from_pools else ():
+            subnets = await self._resolved(scope, cluster, named)
+            checks += check_pools(namespace, spec.addresses_from_pools, subnets, self._find_pool, REFERENCES, where)
+        return list(dict.fromkeys(checks))
+
+    async def _resolved(
+        self, scope: Scope, cluster: Identifier | None, subnets: Sequence[Identifier]
+    ) -> list[Subnet | None]:
+        """None in the place of what is not there, which is told elsewhere."""
+        element = (await _tried(scope.session.lookup.element(cluster, ""), ""))[0] if cluster else None
+        if element is None:
+            return [None for _ in subnets]
+        return [(await _tried(scope.session.lookup.subnet(each, element, ""), ""))[0] for each in subnets]
 
     async def _check_image(self, found: Awaitable[Image], field: str, where: str, wanted: Wanted) -> Check:
         image, check = await _tried(found, where)
@@ -127,7 +153,19 @@ class Preflight:
             if same and other.metadata.uid != scope.infra.metadata.uid:
                 text = f"{host} is the address of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
                 return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]
-        return [Check(ENDPOINT, True)]
+        return self._check_own_pools(scope, host)
+
+    def _check_own_pools(self, scope: Scope, host: str) -> list[Check]:
+        """Sooner or later a machine would get the address of its control plane."""
+        namespace, shared = scope.infra.metadata.namespace, ""
+        for wanted in self._wanted(namespace, scope.name) if family_of(host) else ():
+            if wanted.template is not None:
+                refs = wanted.template.spec.template.spec.addresses_from_pools
+                shared = shared or pool_with(namespace, refs, self._find_pool, host)
+        if not shared:
+            return [Check(ENDPOINT, True)]
+        text = f"{host} lies in {shared}, which machines get their addresses from"
+        return [_bad_endpoint("EndpointInPool", f"{text}; choose another, or exclude it there (excludedAddresses)")]
 
     async def _check_endpoint(self, scope: Scope, vms: Sequence[Vm]) -> list[Check]:
         """A virtual address that Prism also gives out to machines ends up on two of them."""
@@ -146,7 +184,7 @@ class Preflight:
                             "choose an address outside of it",
                         )
                     ]
-        return await self._check_holder(scope, host, vms)
+        return await self._check_holder(scope, str(address), vms)
 
     async def _check_holder(self, scope: Scope, host: str, vms: Sequence[Vm]) -> list[Check]:
         own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name)

@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 Json = dict[str, Any]
+POOL_GROUP = "ipam.cluster.x-k8s.io"
 
 
 def normalise_machine(spec: Json) -> None:
@@ -15,6 +16,8 @@ def normalise_machine(spec: Json) -> None:
     _rename_list(spec, "subnets", "subnet")
     _normalise_list(spec, "subnet")
     _rename_list(spec, "categories", "additionalCategories")
+    for pool in _dicts(spec.get("addressesFromPools")):
+        pool.setdefault("apiGroup", POOL_GROUP)
     for disk in _dicts(spec.get("dataDisks")):
         _normalise_field(disk, "dataSource")
         if isinstance(disk.get("storageConfig"), dict):

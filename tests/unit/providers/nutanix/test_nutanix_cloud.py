@@ -23,7 +23,7 @@ from homeport.providers.nutanix.cloud import NutanixCloud, settled, vm_ids
 from homeport.providers.nutanix.cloudconfig import parse_config, render_config, render_credentials
 from homeport.providers.nutanix.connection import Connector
 from homeport.providers.nutanix.credential import Target
-from homeport.providers.nutanix.prism.record import Category, NewVm, Prism, Vm
+from homeport.providers.nutanix.prism.record import Category, NewNic, NewVm, Prism, Vm
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.testing import Plane, plane
 from homeport.sim.prism import v3
@@ -71,7 +71,7 @@ async def api() -> AsyncIterator[Plane]:
 async def make(site: Site, prism: Prism, name: str, *categories: Category, on: bool = True) -> str:
     element = next(each for each in await prism.elements() if each.name == "nutanix-cluster-1")
     subnet = next(each for each in await prism.subnets() if each.name == "vm-network")
-    new = NewVm(name, element.id, 1, 1, 2 << 30, [], [subnet.id], categories)
+    new = NewVm(name, element.id, 1, 1, 2 << 30, [], [NewNic(subnet.id)], categories)
     await over(prism, await prism.create_vm(new, str(uuid.uuid4())))
     found = next(vm.ext_id for vm in site.prism.world.vms if vm.name == name)
     if on:

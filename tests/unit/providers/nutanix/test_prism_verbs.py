@@ -15,7 +15,7 @@ from homeport.client.reach import Reach
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Exhausted, Misconfigured, Missing, Rejected, Taken, Throttled, Unreachable
 from homeport.providers.nutanix.client import Client, Credentials, failed_task
-from homeport.providers.nutanix.prism.record import Category, Disk, NewVm, Prism, Task
+from homeport.providers.nutanix.prism.record import Category, Disk, NewNic, NewVm, Prism, Task
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.runtime.clock import SystemClock
@@ -53,7 +53,7 @@ async def new_vm(prism: Prism, name: str = "one", **more: object) -> NewVm:
         cores_per_socket=1,
         memory_bytes=4 << 30,
         disks=[Disk(40 << 30, image_id=image.id)],
-        subnet_ids=[subnet.id],
+        nics=[NewNic(subnet.id)],
         categories=[category],
         user_data=b"#cloud-config\n",
         meta_data=b"{}",

@@ -117,6 +117,14 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class NewNic:
+    """One to be made with a machine. `address` '': as the subnet gives it."""
+
+    subnet_id: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NewVm:
     """A machine to be made. `marks` say whose it is; they are there from its first moment."""
 
@@ -126,7 +134,7 @@ class NewVm:
     cores_per_socket: int
     memory_bytes: int
     disks: Sequence[Disk]
-    subnet_ids: Sequence[str]
+    nics: Sequence[NewNic]
     categories: Sequence[Category]
     user_data: bytes = b""
     meta_data: bytes = b""

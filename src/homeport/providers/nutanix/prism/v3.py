@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from homeport.capi.family import reachable
 from homeport.infra.error import Missing, Rejected, Stale, Taken, Unreachable
 from homeport.infra.protocol import Power
 from homeport.providers.nutanix.client import Client
@@ -22,6 +23,7 @@ from homeport.providers.nutanix.prism.record import (
     Element,
     GpuProfile,
     Image,
+    NewNic,
     NewVm,
     Project,
     Subnet,
@@ -295,10 +297,12 @@ def _vm(each: Mapping[str, Any]) -> Vm:
         memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
         addresses=tuple(
             dict.fromkeys(
-                endpoint["ip"]
-                for nic in resources.get("nic_list") or ()
-                for endpoint in nic.get("ip_endpoint_list") or ()
-                if endpoint.get("ip")
+                reachable(
+                    endpoint["ip"]
+                    for nic in resources.get("nic_list") or ()
+                    for endpoint in nic.get("ip_endpoint_list") or ()
+                    if endpoint.get("ip")
+                )
             )
         ),
         category_ids=_category_ids(each),
@@ -327,7 +331,7 @@ def _render(vm: NewVm) -> dict[str, Any]:
         "power_state": "OFF",
         "hardware_clock_timezone": "UTC",
         "disk_list": [_disk(each) for each in vm.disks],
-        "nic_list": [{"subnet_reference": {"kind": "subnet", "uuid": each}} for each in vm.subnet_ids],
+        "nic_list": [_nic(each) for each in vm.nics],
         "gpu_list": [
             {"vendor": each.vendor.removeprefix("k").upper(), "mode": each.mode, "device_id": each.device_id}
             for each in vm.gpus
@@ -353,6 +357,13 @@ def _render(vm: NewVm) -> dict[str, Any]:
         "resources": resources,
     }
     return {"api_version": "3.1", "metadata": metadata, "spec": spec}
+
+
+def _nic(nic: NewNic) -> dict[str, Any]:
+    made: dict[str, Any] = {"subnet_reference": {"kind": "subnet", "uuid": nic.subnet_id}}
+    if nic.address:
+        made["ip_endpoint_list"] = [{"ip": nic.address, "type": "ASSIGNED"}]
+    return made
 
 
 def _disk(disk: Disk) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from homeport.capi.family import reachable
 from homeport.infra.protocol import Power
-from homeport.providers.nutanix.prism.record import Disk, GpuProfile, NewVm, Vm
+from homeport.providers.nutanix.prism.record import Disk, GpuProfile, NewNic, NewVm, Vm
 
 _POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
 _BOOT_ORDER = ["CDROM", "DISK", "NETWORK"]
@@ -21,7 +22,7 @@ def read_vm(raw: Mapping[str, Any], etag: str = "") -> Vm:
         cluster_id=(raw.get("cluster") or {}).get("extId", ""),
         power=_POWER.get(str(raw.get("powerState")), "unknown"),
         memory_bytes=int(raw.get("memorySizeBytes") or 0),
-        addresses=tuple(dict.fromkeys(_addresses(raw.get("nics") or ()))),
+        addresses=tuple(dict.fromkeys(reachable(_addresses(raw.get("nics") or ())))),
         category_ids=tuple(each["extId"] for each in raw.get("categories") or ()),
         marks=tuple(raw.get("customAttributes") or ()),
         volume_group_ids=tuple(_volume_groups(raw.get("disks") or ())),
@@ -44,7 +45,8 @@ def _addresses(nics: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         for each in config.get("secondaryIpAddressList") or ():
             if each.get("value"):
                 yield each["value"]
-        for each in (info.get("ipv4Info") or {}).get("learnedIpAddresses") or ():
+        learned = (info.get("ipv4Info") or {}).get("learnedIpAddresses") or ()
+        for each in (*learned, *((info.get("ipv6Info") or {}).get("learnedIpv6Addresses") or ())):
             if each.get("value"):
                 yield each["value"]
 
@@ -80,7 +82,7 @@ def render_vm(vm: NewVm, *, new_nics: bool) -> dict[str, Any]:
         "memorySizeBytes": vm.memory_bytes,
         "hardwareClockTimezone": "UTC",
         "disks": [_disk(each) for each in vm.disks if not each.cdrom],
-        "nics": [_nic(each, new_nics) for each in vm.subnet_ids],
+        "nics": [_nic(each, new_nics) for each in vm.nics],
         "categories": [{"extId": each.id} for each in vm.categories],
         "customAttributes": list(vm.marks),
     }
@@ -143,8 +145,10 @@ def _source(image_id: str) -> dict[str, Any]:
     return {"reference": {"$objectType": f"{_CONFIG}.ImageReference", "imageExtId": image_id}}
 
 
-def _nic(subnet_id: str, new: bool) -> dict[str, Any]:
-    subnet = {"subnet": {"extId": subnet_id}}
+def _nic(nic: NewNic, new: bool) -> dict[str, Any]:
+    subnet: dict[str, Any] = {"subnet": {"extId": nic.subnet_id}}
+    if nic.address:
+        subnet["ipv4Config"] = {"shouldAssignIp": True, "ipAddress": {"value": nic.address}}
     if not new:
         return {"networkInfo": {**subnet, "nicType": "NORMAL_NIC"}}
     return {

@@ -1,0 +1,51 @@
+"""Families of addresses: which one a cluster speaks first, and addresses in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address, ip_interface
+
+from homeport.api.cluster.v1beta2 import Cluster
+
+Family = int  # 4, 6, or 0 where nothing says
+
+
+def family_of(text: str) -> Family:
+    """Of an address or a network; 0 of what is neither."""
+    try:
+        return ip_interface(text).version
+    except ValueError:
+        return 0
+
+
+def primary_family(cluster: Cluster) -> Family:
+    """The first network of Services decides, else that of Pods, else the address of the control plane."""
+    network = cluster.spec.cluster_network
+    texts = [*network.services.cidr_blocks[:1], *network.pods.cidr_blocks[:1], cluster.spec.control_plane_endpoint.host]
+    return next((family for text in texts if (family := family_of(text))), 0)
+
+
+def in_order(addresses: Iterable[str], first: Family) -> list[str]:
+    """Those of the first family before the others; otherwise as they came. None twice, whatever its spelling."""
+    found = list({canonical(each): each for each in reversed(list(addresses))}.values())[::-1]
+    return sorted(found, key=lambda each: bool(first) and family_of(each) != first)
+
+
+def canonical(text: str) -> str:
+    """An address in its one spelling; other texts as they are."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return text
+
+
+def reachable(addresses: Iterable[str]) -> Sequence[str]:
+    """Without those that only neighbours on the same link can use: no Node is known by them."""
+    return [each for each in addresses if not _link_local(each)]
+
+
+def _link_local(text: str) -> bool:
+    try:
+        return ip_address(text).is_link_local
+    except ValueError:
+        return False

@@ -1,0 +1,105 @@
+"""Addresses that machines get from pools: Prism gives them out, on subnets that it manages and to nobody twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from homeport.api.ipam.v1beta2 import IPPoolReference
+from homeport.capi.addresspool import Pool, describe, pool_key, pool_kind, usable
+from homeport.infra.error import Misconfigured, ProviderError, Taken
+from homeport.infra.protocol import Check, StaticAddress
+from homeport.machinery.address import AddressSet
+from homeport.providers.nutanix.prism.record import NewNic, Subnet
+from homeport.runtime.cache import key_of
+
+FIELD = "addressesFromPools"
+FindPool = Callable[[str, IPPoolReference], Pool | None]  # of a namespace
+
+
+def plan_nics(subnets: Sequence[Subnet], addresses: Sequence[StaticAddress]) -> list[NewNic]:
+    """Raises Misconfigured for an address that its subnet can't have."""
+    if len(addresses) > len(subnets):
+        raise Misconfigured(f"spec.{FIELD}: {too_many(len(addresses), len(subnets))}")
+    for number, (subnet, given) in enumerate(zip(subnets, addresses, strict=False)):
+        wrong = misfit(subnet, AddressSet.parse([given.address]), f"{given.address} of {given.pool}")
+        if wrong is not None:
+            raise Misconfigured(f"spec.{FIELD}[{number}]: {wrong[1]}")
+    asked = [each.address for each in addresses] + [""] * (len(subnets) - len(addresses))
+    return [NewNic(subnet.id, address) for subnet, address in zip(subnets, asked, strict=True)]
+
+
+def misfit(subnet: Subnet, wanted: AddressSet, what: str) -> tuple[str, str] | None:
+    """Why machines on this subnet can't have these addresses: (reason, sentence)."""
+    if wanted.version == 6:
+        text = f"{what} is IPv6, which machines on AHV learn from their router: leave the entry out"
+        return "AddressFamilyNotSupported", text
+    if not subnet.cidr:
+        text = f"subnet {subnet.name!r} has no IP address management: Prism can't give {what} to a machine there"
+        return "SubnetNotManaged", f"{text}; turn it on for the subnet, or leave the entry out"
+    outside = wanted.without(AddressSet.parse([subnet.cidr]))
+    if outside:
+        text = f"{what}: {outside} is outside of the network {subnet.cidr} of subnet {subnet.name!r}"
+        return "AddressOutsideSubnet", f"{text}; use another pool or subnet"
+    return None
+
+
+def too_many(pools: int, cards: int) -> str:
+    return f"{pools} pools for {cards} network cards; name a subnet for each, in the same order"
+
+
+def explained(error: ProviderError, addresses: Sequence[StaticAddress]) -> ProviderError:
+    """What to do about an address that somebody else has."""
+    if not isinstance(error, Taken) or not addresses:
+        return error
+    asked = ", ".join(f"{each.address} of {each.pool}" for each in addresses)
+    text = f"{error.message}; asked for was {asked}: free it, or exclude it from the pool and delete the Machine"
+    return Taken(text, code=error.code)
+
+
+# -- before there is a machine -----------------------------------------------------------------------------------
+
+
+def check_pools(
+    namespace: str,
+    refs: Sequence[IPPoolReference],
+    subnets: Sequence[Subnet | None],
+    find: FindPool,
+    condition: str,
+    where: str,
+) -> Iterator[Check]:
+    """A pool for each network card. Of pools that others keep only the subnet can be looked at."""
+    if len(refs) > len(subnets):
+        text = f"{where}: spec.template.spec.{FIELD}: {too_many(len(refs), len(subnets))}"
+        yield Check(condition, False, "InvalidConfiguration", text)
+    for number, (ref, subnet) in enumerate(zip(refs, subnets, strict=False)):
+        field = f"{where}: spec.template.spec.{FIELD}[{number}]"
+        wanted, problem = _read(namespace, ref, find)
+        wrong = misfit(subnet, wanted, f"{ref.kind} {ref.name}") if subnet is not None else None
+        if problem is not None:
+            yield Check(condition, False, problem[0], f"{field}: {problem[1]}", waiting=True)
+        elif wrong is not None:
+            yield Check(condition, False, wrong[0], f"{field}: {wrong[1]}")
+
+
+def _read(namespace: str, ref: IPPoolReference, find: FindPool) -> tuple[AddressSet, tuple[str, str] | None]:
+    kind = pool_kind(ref)
+    if kind is None:
+        return AddressSet(), None
+    pool = find(namespace, ref)
+    if pool is None:
+        named = describe(kind, pool_key(kind, ref.name, namespace))
+        return AddressSet(), ("WaitingForPool", f"{named} does not exist yet")
+    try:
+        return usable(pool.spec), None
+    except ValueError as error:
+        return AddressSet(), ("WaitingForPool", f"{describe(kind, key_of(pool))} can't be used as it is: {error}")
+
+
+def pool_with(namespace: str, refs: Sequence[IPPoolReference], find: FindPool, host: str) -> str:
+    """The pool that would give this address to a machine; ''."""
+    wanted = AddressSet.parse([host])
+    for ref in refs:
+        there, _ = _read(namespace, ref, find)
+        if there.version == wanted.version and there.covers(wanted):
+            return f"{ref.kind} {ref.name}"
+    return ""
