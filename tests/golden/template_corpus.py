@@ -846,6 +846,16 @@ substr 0 2 "Grü" | quote
 trunc 3 "Grü" | len
 printf "%s%s" (trunc 1 "ü") (trunc -1 "ü")
 keys .map | len
+printf "%x|%.2x|%.0X|%b|%x|%#x" 1.5 1.999 2.5 1.5 5e-324 2.5
+printf "%#g|%#g|%#g|%#.0e|%#.0f|%#e" 0.1 1234567.5 100000.0 1.5 1.5 1.5
+printf "%#.2v|%#O|%#o|%.*f|%.*d" "abcd" 8 8 -1 1.5 "x" 1
+printf "%#o" .ratio
+snakecase "_AXz,-xXÄ"
+snakecase "aǅX שלום 世界Ab"
+kebabcase "0ZI2b b._H_ÄÄ,"
+round -0.0 2
+maxf -0.0 0
+minf 0.0 -0.0
 concat | toJson
 toJson (rest list)
 regexFindAll "x" "abc" -1 | toJson

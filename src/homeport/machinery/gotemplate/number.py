@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from decimal import Decimal
 from typing import Final
 
 _EXPONENT_FROM: Final = 6
+_SHARP: Final = 6  # digits that # asks for at least
 
 
 def general(value: float, precision: int = -1, *, sharp: bool = False) -> str:
@@ -15,16 +17,19 @@ def general(value: float, precision: int = -1, *, sharp: bool = False) -> str:
     special = _special(value)
     if special:
         return special
-    if precision >= 0 or sharp:
-        return f"{value:{'#' if sharp else ''}.{precision if precision >= 0 else 6}g}"
+    if precision >= 0:
+        return f"{value:{'#' if sharp else ''}.{precision}g}"
     digits, point = shortest(value)
+    if sharp:
+        digits = digits.ljust(_SHARP, "0")
     sign = "-" if math.copysign(1, value) < 0 else ""
     if -4 <= point - 1 < _EXPONENT_FROM:
-        return sign + _plain(digits, point, max(len(digits) - point, 0))
+        places = max(len(digits) - point, 0)
+        return sign + _plain(digits, point, places) + ("." if sharp and not places else "")
     return sign + _exponential(digits, point - 1, len(digits) - 1)
 
 
-def fixed(value: float, precision: int = -1) -> str:
+def fixed(value: float, precision: int = -1, *, sharp: bool = False) -> str:
     """%f."""
     special = _special(value)
     if special:
@@ -32,10 +37,10 @@ def fixed(value: float, precision: int = -1) -> str:
     if precision < 0:
         digits, point = shortest(value)
         return ("-" if math.copysign(1, value) < 0 else "") + _plain(digits, point, max(len(digits) - point, 0))
-    return f"{value:.{precision}f}"
+    return f"{value:{'#' if sharp else ''}.{precision}f}"
 
 
-def exponential(value: float, precision: int = -1) -> str:
+def exponential(value: float, precision: int = -1, *, sharp: bool = False) -> str:
     """%e."""
     special = _special(value)
     if special:
@@ -43,7 +48,7 @@ def exponential(value: float, precision: int = -1) -> str:
     if precision < 0:
         digits, point = shortest(value)
         return ("-" if math.copysign(1, value) < 0 else "") + _exponential(digits, point - 1, len(digits) - 1)
-    return f"{value:.{precision}e}"
+    return f"{value:{'#' if sharp else ''}.{precision}e}"
 
 
 def shortest(value: float) -> tuple[str, int]:
@@ -77,17 +82,55 @@ def _plain(digits: str, point: int, places: int) -> str:
     return f"{whole}.{('0' * -point + digits if point < 0 else digits[point:]).ljust(places, '0')}"
 
 
-def hexadecimal(value: float) -> str:
-    """%x."""
+def hexadecimal(value: float, precision: int = -1, *, sharp: bool = False) -> str:
+    """%x: the mantissa in base 16, as many digits of it as are needed or asked for."""
     special = _special(value)
     if special:
         return special
-    mantissa, _, exponent = value.hex().partition("p")
-    power = int(exponent)
-    if value == 0:
-        return f"{'-' if math.copysign(1, value) < 0 else ''}0x0p+00"
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{mantissa}p{'-' if power < 0 else '+'}{abs(power):02d}"
+    sign = "-" if math.copysign(1, value) < 0 else ""
+    mantissa, power = _binary(value)
+    if mantissa:
+        shift = 53 - mantissa.bit_length()  # of numbers close to zero the first bits are missing
+        mantissa, power = mantissa << shift, power - shift + 52
+    else:
+        power = 0
+    if precision >= 0 and precision < 13:
+        mantissa = _halved(mantissa, 52 - 4 * precision)
+        if mantissa.bit_length() > 1 + 4 * precision:
+            mantissa, power = mantissa >> 1, power + 1
+        digits = f"{mantissa & ((1 << 4 * precision) - 1):0{precision}x}" if precision else ""
+        lead = mantissa >> 4 * precision
+    else:
+        digits = f"{mantissa & ((1 << 52) - 1):013x}"
+        digits = digits.rstrip("0") if precision < 0 else digits.ljust(precision, "0")
+        lead = mantissa >> 52
+    if sharp and precision < 0:
+        digits = digits.ljust(_SHARP - 2, "0")  # the x and what stands before the point count as well
+    point = "." if digits or sharp else ""
+    return f"{sign}0x{lead}{point}{digits}p{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def binary(value: float) -> str:
+    """%b: the mantissa, and the power of two that it is multiplied by."""
+    special = _special(value)
+    if special:
+        return special
+    mantissa, power = _binary(value)
+    sign = "-" if math.copysign(1, value) < 0 else ""
+    return f"{sign}{mantissa}p{'-' if power < 0 else '+'}{abs(power)}"
+
+
+def _binary(value: float) -> tuple[int, int]:
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    exponent, fraction = bits >> 52 & 0x7FF, bits & ((1 << 52) - 1)
+    return (fraction, -1074) if exponent == 0 else (fraction | 1 << 52, exponent - 1075)
+
+
+def _halved(number: int, places: int) -> int:
+    """Without its last bits, rounded to the nearest, and to the even one of two that are as near."""
+    kept, rest = number >> places, number & ((1 << places) - 1)
+    half = 1 << places - 1
+    return kept + (rest > half or (rest == half and kept & 1))
 
 
 def json_number(value: float) -> str:

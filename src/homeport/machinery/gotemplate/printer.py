@@ -152,19 +152,21 @@ class Printer:
         if verb in "vgG":
             text = number.general(value, _or(form.precision, -1), sharp=form.sharp)
             return _floating(text.replace("e", "E") if verb == "G" else text, form)
-        if verb in "xX" and form.precision is None:
-            text = number.hexadecimal(value)
+        if verb == "b":
+            return _floating(number.binary(value), form)
+        if verb in "xX":
+            text = number.hexadecimal(value, _or(form.precision, -1), sharp=form.sharp)
             return _floating(text.upper() if verb == "X" else text, form)
         if verb in "fF":
-            return _floating(number.fixed(value, _or(form.precision, 6)), form)
+            return _floating(number.fixed(value, _or(form.precision, 6), sharp=form.sharp), form)
         if verb in "eE":
-            text = number.exponential(value, _or(form.precision, 6))
+            text = number.exponential(value, _or(form.precision, 6), sharp=form.sharp)
             return _floating(text.replace("e", "E") if verb == "E" else text, form)
         return self._bad(verb, value, form)
 
     def _string(self, text: str, verb: str, form: Form, value: Any) -> str:
         if verb == "v" and form.sharp_v:
-            return _padded(quoted(text), form)
+            return _padded(quoted(_cut(text, form)), form)
         if verb in "vs":
             return _padded(_cut(text, form), form)
         if verb == "q":
@@ -217,11 +219,10 @@ def _integral(value: int, base: int, form: Form, *, upper: bool = False, prefix:
     elif form.zero and not form.minus and form.width:
         signed = value < 0 or form.plus or form.space
         digits = digits.rjust(form.width - signed, "0")
-    if prefix is not None:
-        digits = prefix + digits
-    elif form.sharp:
+    if form.sharp:
         mark = {2: "0b", 8: "0", 16: "0X" if upper else "0x"}.get(base, "")
         digits = digits if base == 8 and digits.startswith("0") else mark + digits
+    digits = (prefix or "") + digits
     sign = "-" if value < 0 else "+" if form.plus else " " if form.space else ""
     return _padded(sign + digits, replace(form, zero=False))
 

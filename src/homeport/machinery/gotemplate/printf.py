@@ -120,8 +120,7 @@ class _Sprintf:
             self._taken = min(self._taken + 1, len(self._values))
             good = kind_of(value) in ("int", "int64", "int32", "uint8", "uint64") and abs(value) <= _WIDEST
             if not good or (precision and value < 0):
-                bad = "%!(BADPREC)" if precision else "%!(BADWIDTH)"
-                return None, "" if good else bad, False
+                return None, "%!(BADPREC)" if precision else "%!(BADWIDTH)", False
             return int(value), "", False
         start = self._position
         while self._peek().isascii() and self._peek().isdigit():

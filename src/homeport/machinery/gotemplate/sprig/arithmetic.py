@@ -91,7 +91,7 @@ def round_to(value: Any, places: int, *limits: float) -> float:
     if math.isnan(digit) or math.isinf(digit) or power == 0:
         return math.nan if power == 0 or math.isinf(power) or math.isnan(digit) else digit / power
     fraction = math.modf(digit)[0]
-    return float(math.ceil(digit) if fraction >= threshold else math.floor(digit)) / power
+    return math.copysign(float(math.ceil(digit) if fraction >= threshold else math.floor(digit)), digit) / power
 
 
 def rounded(how: Callable[[float], int]) -> Callable[[Any], float]:
@@ -155,18 +155,23 @@ def _extreme(choose: Callable[..., int]) -> Callable[..., Int64]:
     return lambda *values: Int64(choose(map(whole, values)))
 
 
+def _signed(number: float) -> tuple[float, float]:
+    """With zero above the zero below zero."""
+    return number, math.copysign(1, number)
+
+
 def _largest(*values: Any) -> float:
     numbers = list(map(floating, values))
     if math.inf in numbers:
         return math.inf
-    return math.nan if any(map(math.isnan, numbers)) else max(numbers)
+    return math.nan if any(map(math.isnan, numbers)) else max(numbers, key=_signed)
 
 
 def _smallest(*values: Any) -> float:
     numbers = list(map(floating, values))
     if -math.inf in numbers:
         return -math.inf
-    return math.nan if any(map(math.isnan, numbers)) else min(numbers)
+    return math.nan if any(map(math.isnan, numbers)) else min(numbers, key=_signed)
 
 
 FUNCTIONS: Final = functions(

@@ -182,7 +182,7 @@ def _trail(words: list[tuple[str, str]], position: int, made: list[str], connect
 def _lowered(kind: str, word: str, connector: str) -> str:
     if kind == _CONNECTOR:
         return connector * len(word)
-    return lower(word) if kind == _UPPER else word
+    return "".join(_lower(c) if _is_upper(c) else c for c in word) if kind == _UPPER else word
 
 
 def _words(text: str) -> list[tuple[str, str]]:
@@ -194,11 +194,18 @@ def _words(text: str) -> list[tuple[str, str]]:
         if kind == _UPPER:
             end = _end_of_capitals(text, position)
         else:
-            while end < len(text) and _kind(text[end]) == kind:
+            while end < len(text) and _goes_on(kind, text[end]):
                 end += 1
         words.append((kind, text[position:end]))
         position = end
     return words
+
+
+def _goes_on(kind: str, c: str) -> bool:
+    """- and _ connect, but they are punctuation as well where it has begun."""
+    if kind == _PUNCTUATION:
+        return unicodedata.category(c)[0] == "P"
+    return _kind(c) == kind
 
 
 def _end_of_capitals(text: str, position: int) -> int:
@@ -222,7 +229,7 @@ def _kind(c: str) -> str:
         return _PUNCTUATION
     if category == "Lu":
         return _UPPER
-    if c.lower() != c.upper():
+    if category[0] == "L" and not ("\u3400" <= c <= "\u4d85" or "\u4e00" <= c <= "\u9fcc" or c > "\uffff"):
         return _LETTERS
     return _DIGITS if category[0] == "N" else _OTHER
 
