@@ -245,6 +245,77 @@ def _fleet(authority: str) -> list[dict[str, Any]]:
     ]
 
 
+def _ref(api_version: str, kind: str, name: str) -> dict[str, Any]:
+    return {"templateRef": {"apiVersion": api_version, "kind": kind, "name": name}}
+
+
+def _by_class() -> list[dict[str, Any]]:
+    """A class, and a cluster that is made from it."""
+    newer = {
+        group: api.replace("v1beta1", "v1beta2")
+        for group, api in (("bootstrap", manifest.BOOTSTRAP), ("plane", manifest.CONTROL_PLANE))
+    }
+    registration = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "cloud-provider", "value": "external"}]}}
+    infra = manifest.infra_cluster("small", "10.0.0.102", FLEET)
+    spec = {
+        "NutanixClusterTemplate": infra["spec"],
+        "KubeadmControlPlaneTemplate": {
+            "kubeadmConfigSpec": {"initConfiguration": registration, "joinConfiguration": registration}
+        },
+        "KubeadmConfigTemplate": {"joinConfiguration": registration},
+    }
+    versions = {
+        "NutanixClusterTemplate": manifest.INFRA,
+        "KubeadmControlPlaneTemplate": newer["plane"],
+        "KubeadmConfigTemplate": newer["bootstrap"],
+    }
+    templates = [
+        {
+            "apiVersion": versions[kind],
+            "kind": kind,
+            "metadata": {"name": "small", "namespace": FLEET},
+            "spec": {"template": {"spec": body}},
+        }
+        for kind, body in spec.items()
+    ]
+    machines = _ref(manifest.INFRA, "NutanixMachineTemplate", "small")
+    worker = {
+        "class": "worker",
+        "bootstrap": _ref(newer["bootstrap"], "KubeadmConfigTemplate", "small"),
+        "infrastructure": machines,
+    }
+    cluster_class = {
+        "infrastructure": _ref(manifest.INFRA, "NutanixClusterTemplate", "small"),
+        "controlPlane": {
+            **_ref(newer["plane"], "KubeadmControlPlaneTemplate", "small"),
+            "machineInfrastructure": machines,
+        },
+        "workers": {"machineDeployments": [worker]},
+    }
+    topology = {
+        "classRef": {"name": "small"},
+        "version": manifest.VERSION,
+        "controlPlane": {"replicas": 1},
+        "workers": {"machineDeployments": [{"class": "worker", "name": "w", "replicas": 1}]},
+    }
+    return [
+        *templates,
+        manifest.template("small", manifest.machine_spec(), FLEET),
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "ClusterClass",
+            "metadata": {"name": "small", "namespace": FLEET},
+            "spec": cluster_class,
+        },
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Cluster",
+            "metadata": {"name": "three", "namespace": FLEET},
+            "spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["192.168.0.0/16"]}}, "topology": topology},
+        },
+    ]
+
+
 # What a cluster is made of: all of it goes, but for what is the namespace's own.
 KINDS = "cluster-api,secrets,configmaps"
 _OWN = {"configmap/kube-root-ca.crt"}
@@ -257,9 +328,18 @@ def moved(source: Site, target: Site, plane: Plane, workers: int) -> None:
     assert source.names(KINDS) - _OWN == set()
     target.settled("two", workers)
     target.wait("--for=condition=Ready", "nutanixmachines", "--all")
+    target.wait("--for=condition=Available", "cluster/three")
+    target.wait("--for=condition=TopologyReconciled", "cluster/three")
     assert target.names(KINDS) - _OWN == before
     assert len(vms) > workers
     assert plane.vms() == vms
+    # What clusterctl wrote was not written again: generations count changes.
+    shown = ("-o", "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation}{'\\n'}{end}")
+    kinds = "machinedeployments,kubeadmcontrolplanes,machinesets,nutanixmachinetemplates,kubeadmconfigtemplates"
+    changed = [
+        line for line in target.kubectl.ok("get", kinds, "-n", FLEET, *shown).splitlines() if not line.endswith(" 1")
+    ]
+    assert changed == []
 
 
 @contextmanager
@@ -282,8 +362,10 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
 ) -> None:
     authority = Path(plane.told(r"authority (\S+)"))
     options = ("--proxy", plane.told(r"proxy +(http://\S+)"), "--trust", str(authority))
-    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(_fleet(authority.read_text())))
+    objects = [*_fleet(authority.read_text()), *_by_class()]
+    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     plane.settled("two", 1)
+    plane.wait("--for=condition=Available", "cluster/three")
     plane.wait("--for=create", "clusterresourcesetbinding/two")
     others = plane.names(KINDS, "default")
 
@@ -300,7 +382,8 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
                 moved(other, last, plane, 2)
                 last.scale("two", 1)
             home = last or other
-            home.kubectl.ok("delete", "cluster/two", "-n", FLEET, "--wait=false")
-            home.wait("--for=delete", "cluster/two")
+            home.kubectl.ok("delete", "clusters", "--all", "-n", FLEET, "--wait=false")
+            for name in ("two", "three"):
+                home.wait("--for=delete", f"cluster/{name}")
             assert not home.names("machines,nutanixmachines,nutanixclusters")
-            assert not [name for name in plane.vms() if name.startswith("two-")]
+            assert not [name for name in plane.vms() if name.startswith(("two-", "three-"))]
