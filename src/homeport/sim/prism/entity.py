@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Network, ip_address, ip_network
 from typing import Any, Literal
 
 import msgspec
@@ -75,6 +75,7 @@ class Subnet(Entity, frozen=True, kw_only=True):
     dhcp_server: str = ""
     name_servers: tuple[str, ...] = ()
     domain: str = ""
+    ipv6: str = ""  # fd00:14::/64: what the network's router announces; machines make their addresses of it themselves
     outside: str = ""  # range of that other DHCP, for subnets without address management
     reserved: tuple[Reservation, ...] = ()
     vpc: str = ""
@@ -83,6 +84,8 @@ class Subnet(Entity, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.cidr:
             ip_network(self.cidr)
+        if self.ipv6:
+            IPv6Network(self.ipv6)
         for text in (*self.pools, *([self.outside] if self.outside else [])):
             parse_range(text)
 
@@ -179,6 +182,7 @@ class Nic(Plain, frozen=True, kw_only=True):
     address: str = ""  # that address
     requested: str = ""  # the one that was asked for
     learned: tuple[str, ...] = ()
+    learned6: tuple[str, ...] = ()
     model: str = "VIRTIO"
     vlan_mode: str = "ACCESS"
     trunked: tuple[int, ...] = ()

@@ -169,6 +169,9 @@ class Machines:
                 subnet = core.world.subnets.get(nic.subnet)
                 known = held.get(nic.ext_id)
                 wants = subnet is not None and subnet.managed and nic.assign and vm.late == 0.0
+                if subnet is not None and not subnet.managed and nic.requested and known is None:
+                    message = f"{nic.requested} can't be assigned to a NIC on {subnet.name}, an unmanaged network."
+                    raise rejected("", message)
                 if subnet is not None and wants and not nic.address and known is None:
                     address = core.usage.take_address(subnet, vm.ext_id, nic.requested)
                     taken.append((subnet.ext_id, address))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Collection
+from ipaddress import IPv6Address, IPv6Network
 
 from homeport.sim.engine.fault import AddressChange, AddressLoss, Crash, NoBoot
 from homeport.sim.engine.guest import Machine
@@ -100,6 +101,7 @@ class Power:
         subnet = self._core.world.subnets.get(nic.subnet)
         if subnet is None or not nic.connected:
             return nic
+        nic = replace(nic, learned6=learned6(subnet.ipv6, nic.mac))
         try:
             if subnet.managed and nic.assign:
                 address = nic.address or self._core.usage.take_address(subnet, vm.ext_id, nic.requested)
@@ -112,7 +114,7 @@ class Power:
 
     def _readdress(self, vm: Vm, *, lost: bool) -> None:
         core = self._core
-        nics = tuple(replace(nic, address="", learned=()) for nic in vm.nics)
+        nics = tuple(replace(nic, address="", learned=(), learned6=() if lost else nic.learned6) for nic in vm.nics)
         if not lost:
             nics = tuple(self._other_address(vm, old, nic) for old, nic in zip(vm.nics, nics, strict=True))
         vm = core.put(core.world.vms, vm, nics=nics)
@@ -137,7 +139,7 @@ class Power:
 
     def _stop(self, vm: Vm, *, crashed: bool) -> None:
         core = self._core
-        nics = tuple(replace(nic, learned=()) for nic in vm.nics)
+        nics = tuple(replace(nic, learned=(), learned6=()) for nic in vm.nics)
         core.put(core.world.vms, vm, power="OFF", host="", booted=False, nics=nics)
         core.guests.powered_off(vm.ext_id, crashed=crashed)
 
@@ -148,7 +150,7 @@ class Power:
             raise wrong_state(vm, "reset")
         core = self._core
         core.guests.powered_off(vm.ext_id, crashed=False)
-        nics = tuple(replace(nic, learned=()) for nic in vm.nics)
+        nics = tuple(replace(nic, learned=(), learned6=()) for nic in vm.nics)
         vm = core.put(core.world.vms, vm, booted=False, nics=nics, powered_at=core.now())
         self._await_boot(vm)
 
@@ -159,8 +161,20 @@ def wrong_state(vm: Vm, what: str) -> Refusal:
 
 
 def addresses_of(vm: Vm) -> tuple[str, ...]:
+    """Without those of the link alone, by which nobody calls."""
     found = [address for nic in vm.nics for address in (nic.address, *nic.learned) if address]
+    found += [address for nic in vm.nics for address in nic.learned6 if not IPv6Address(address).is_link_local]
     return tuple(dict.fromkeys(found))
+
+
+def learned6(prefix: str, mac: str) -> tuple[str, ...]:
+    """What a machine makes of a router's announcement and its own MAC, and its address on the link."""
+    if not prefix or not mac:
+        return ()
+    octets = bytes.fromhex(mac.replace(":", ""))
+    own = int.from_bytes(bytes([octets[0] ^ 2, *octets[1:3], 0xFF, 0xFE, *octets[3:]]), "big")
+    networks = (IPv6Network(prefix), IPv6Network("fe80::/64"))
+    return tuple(str(IPv6Address(int(each.network_address) | own)) for each in networks)
 
 
 def machine_of(core: Core, vm: Vm) -> Machine:

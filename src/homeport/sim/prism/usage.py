@@ -113,6 +113,10 @@ class Usage:
             raise rejected("", f"{address} is no address of the subnet {subnet.name}.") from error
         if not inside:
             raise rejected("", f"{address} is outside of the subnet {subnet.name} ({subnet.cidr}).")
+        network = ip_network(subnet.cidr)
+        ends = (str(network.network_address), str(network.broadcast_address))
+        if address in (subnet.gateway, subnet.dhcp_server, *ends):
+            raise taken(address, subnet)
         if held.get(address, vm) != vm:
             raise taken(address, subnet)
 

@@ -44,6 +44,9 @@ class Dialect:
             return None
         return self.typed("common.v1.config.IPv4Address", {"value": address, "prefixLength": prefix})
 
+    def ipv6(self, address: str, prefix: int = 128) -> Json:
+        return self.typed("common.v1.config.IPv6Address", {"value": address, "prefixLength": prefix})
+
     def ip(self, address: str) -> Json | None:
         return self.typed("common.v1.config.IPAddress", {"ipv4": self.ipv4(address)}) if address else None
 

@@ -147,9 +147,16 @@ def nic_view(site: Site, d: Dialect, nic: Nic) -> Json:
             "backingInfo": d.typed(f"{NS}.EmulatedNic", {"model": nic.model, **device}),
             "networkInfo": d.typed(f"{NS}.NicNetworkInfo", info),
             **one_of("nicBackingInfo", d.typed(f"{NS}.VirtualEthernetNic", {"model": nic.model, **device})),
-            **one_of("nicNetworkInfo", d.typed(f"{NS}.VirtualEthernetNicNetworkInfo", info)),
+            **one_of("nicNetworkInfo", d.typed(f"{NS}.VirtualEthernetNicNetworkInfo", {**info, **_ipv6(d, nic)})),
         },
     )
+
+
+def _ipv6(d: Dialect, nic: Nic) -> Json:
+    """Only the newer generation has it."""
+    if not nic.learned6:
+        return {}
+    return {"ipv6Info": d.typed(f"{NS}.Ipv6Info", {"learnedIpv6Addresses": [d.ipv6(each) for each in nic.learned6]})}
 
 
 def _network_info(site: Site, d: Dialect, nic: Nic) -> Json:
