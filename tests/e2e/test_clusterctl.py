@@ -58,9 +58,15 @@ class Site:
     def names(self, kinds: str, namespace: str = FLEET) -> set[str]:
         return set(self.kubectl.ok("get", kinds, "-n", namespace, "-o", "name").split())
 
-    def scale(self, name: str, workers: int) -> None:
-        self.kubectl.ok("scale", f"machinedeployment/{name}-md-0", f"--replicas={workers}", "-n", FLEET)
-        self.settled(name, workers)
+    def scale(self, name: str, workers: int, namespace: str = FLEET) -> None:
+        self.kubectl.ok("scale", f"machinedeployment/{name}-md-0", f"--replicas={workers}", "-n", namespace)
+        self.settled(name, workers, namespace)
+
+    def prepare(self) -> None:
+        """What docs/howto/real-kubernetes.md says to do on a server of others."""
+        self.kubectl.ok("apply", "--server-side", "-f", str(ROOT / "config" / "crds"))
+        self.wait("--for=condition=Established", "crd", "--all")
+        self.kubectl.ok("apply", "-f", str(ROOT / "config" / "clusterctl"))
 
 
 def _homeport(*arguments: str) -> str:
@@ -77,6 +83,10 @@ class Plane(Site):
         found = re.search(pattern, shown)
         assert found is not None, shown
         return found[1]
+
+    def way(self) -> tuple[str, ...]:
+        """Options by which others reach what is simulated here."""
+        return ("--proxy", self.told(r"proxy +(http://\S+)"), "--trust", self.told(r"authority (\S+)"))
 
     def vms(self) -> dict[str, Any]:
         """With all that Prism Central knows of them, such as how often each was changed."""
@@ -350,9 +360,7 @@ def real(binaries: dict[str, Path] | str, program: Path, home: Path, *options: s
         return
     with RealKube(binaries) as kube:
         site = Site(*_hands(kube.kubeconfig, str(binaries["kubectl"]), program, home))
-        site.kubectl.ok("apply", "--server-side", "-f", str(ROOT / "config" / "crds"))
-        site.wait("--for=condition=Established", "crd", "--all")
-        site.kubectl.ok("apply", "-f", str(ROOT / "config" / "clusterctl"))
+        site.prepare()
         with controllers(kube.kubeconfig, "--namespace", "homeport-system", *options):
             yield site
 
@@ -360,9 +368,8 @@ def real(binaries: dict[str, Path] | str, program: Path, home: Path, *options: s
 def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_machines_do_not_notice(
     plane: Plane, program: Path, binaries: dict[str, Path] | str, tmp_path: Path
 ) -> None:
-    authority = Path(plane.told(r"authority (\S+)"))
-    options = ("--proxy", plane.told(r"proxy +(http://\S+)"), "--trust", str(authority))
-    objects = [*_fleet(authority.read_text()), *_by_class()]
+    options = plane.way()
+    objects = [*_fleet(Path(options[-1]).read_text()), *_by_class()]
     plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
     plane.settled("two", 1)
     plane.wait("--for=condition=Available", "cluster/three")
@@ -387,3 +394,28 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
                 home.wait("--for=delete", f"cluster/{name}")
             assert not home.names("machines,nutanixmachines,nutanixclusters")
             assert not [name for name in plane.vms() if name.startswith(("two-", "three-"))]
+
+
+def test_a_cluster_looks_after_itself_rolls_out_its_own_control_plane_and_comes_back(
+    one: Plane, program: Path, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(one.clusterctl.ok("get", "kubeconfig", "one"))
+    itself = Site(*_hands(kubeconfig, one.kubectl.kubectl, program, tmp_path))
+    itself.prepare()
+    with controllers(kubeconfig, "--namespace", "homeport-system", *one.way()):
+        vms = one.vms()
+        one.clusterctl.ok("move", "--to-kubeconfig", str(kubeconfig))
+        assert one.names("cluster-api", "default") == set()
+        itself.settled("one", 1, namespace="default")
+        assert one.vms() == vms
+        (before,) = itself.kubectl.ok("get", "machines", "-l", "cluster.x-k8s.io/control-plane", "-o", "name").split()
+        itself.clusterctl.ok("alpha", "rollout", "restart", "kubeadmcontrolplane/one-kcp")
+        itself.wait("--for=delete", before, namespace="default")
+        itself.settled("one", 1, namespace="default")
+        vms = one.vms()
+        itself.clusterctl.ok("move", "--to-kubeconfig", str(one.kubectl.kubeconfig))
+    one.settled("one", 1, namespace="default")
+    assert one.vms() == vms
+    one.scale("one", 2, namespace="default")
+    one.scale("one", 1, namespace="default")
