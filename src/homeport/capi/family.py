@@ -27,8 +27,10 @@ def primary_family(cluster: Cluster) -> Family:
 
 def in_order(addresses: Iterable[str], first: Family) -> list[str]:
     """Those of the first family before the others; otherwise as they came. None twice, whatever its spelling."""
-    found = list({canonical(each): each for each in reversed(list(addresses))}.values())[::-1]
-    return sorted(found, key=lambda each: bool(first) and family_of(each) != first)
+    found: dict[str, str] = {}
+    for each in addresses:
+        found.setdefault(canonical(each), each)
+    return sorted(found.values(), key=lambda each: bool(first) and family_of(each) != first)
 
 
 def canonical(text: str) -> str:
