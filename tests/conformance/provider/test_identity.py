@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.provider.ground import NAME, SECRET, condition, ground, key
+from conformance.provider.ground import NAME, SECRET, Ground, condition, ground, key
 from conformance.provider.vendor import Open
+from homeport.api.cluster.v1beta2 import Machine
+from homeport.capi.name import MOVE_LABEL
 from homeport.client.protocol import MergePatch, Write
 from homeport.runtime.testing import virtual
 
@@ -140,6 +142,45 @@ async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor:
         assert g.vendor.machines() == []
 
 
+async def moved(g: Ground, name: str) -> None:
+    """As clusterctl leaves it on another plane: the status is lost, and the Machine still knows what it runs on."""
+    infra = await g.infra_machine(name)
+    known = {"spec": {"providerID": infra.spec.provider_id}}
+    await g.client.patch(Machine, key(name), MergePatch(known))
+    await g.client.patch(g.vendor.machine_kind, key(name), MergePatch({"status": None}), Write(), subresource="status")
+
+
+@virtual
+async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_made_anew(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        await g.stop()
+        g.vendor.destroy("a")
+        await moved(g, "a")
+        await g.start()
+        await g.machine_says("a", "InstanceGone")
+        await g.pass_time(600)
+        assert g.vendor.machines() == []
+        assert g.vendor.created == ["a"]
+
+
+@virtual
+async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_off(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        await g.stop()
+        g.vendor.switch_off("a")
+        await moved(g, "a")
+        await g.start()
+        await g.machine_says("a", "PoweredOff")
+        await g.pass_time(600)
+        assert not g.found("a").on
+
+
 @virtual
 async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open) -> None:
     async with ground(vendor) as g:
@@ -245,7 +286,8 @@ async def test_credentials_stay_while_a_cluster_needs_them_and_then_go(vendor: O
         await g.machine("a")
         await g.ready("a")
         secret = g.vendor.credentials()["metadata"]["name"]
-        await g.plane.until(SECRET, key(secret), lambda s: bool(s.metadata.get("finalizers")))
+        held = await g.plane.until(SECRET, key(secret), lambda s: bool(s.metadata.get("finalizers")))
+        assert MOVE_LABEL in held.metadata["labels"], "clusterctl must take it along"
         await g.client.delete(SECRET, key(secret))
         await g.delete_cluster()
         await g.delete("a")
