@@ -30,17 +30,24 @@ class Outcome(NamedTuple):
     applied: bool
 
 
+class Known(NamedTuple):
+    """What was written down about one resource in one Cluster."""
+
+    digest: str
+    applied: bool
+
+
 def recorded(bindings: Iterable[Mapping[str, Any]], set_name: str) -> dict[Ref, Mapping[str, Any]]:
-    """What is known of a set's resources in one Cluster."""
+    """The entries of a set's resources."""
     found = next((each for each in bindings if each.get("clusterResourceSetName") == set_name), {})
     return {Ref(each["kind"], each["name"]): each for each in found.get("resources") or ()}
 
 
-def is_due(strategy: str, known: Mapping[str, Any] | None, digest: str) -> bool:
+def is_due(strategy: str, known: Known | None, digest: str) -> bool:
     """Once it was applied, nothing is; with Reconcile, what is written there now has to be what was applied."""
-    if known is None or not known.get("applied"):
+    if known is None or not known.applied:
         return True
-    return strategy == RECONCILE and known.get("hash") != digest
+    return strategy == RECONCILE and known.digest != digest
 
 
 def with_outcomes(bindings: Sequence[Json], set_name: str, outcomes: Iterable[Outcome], now: str) -> Bindings:

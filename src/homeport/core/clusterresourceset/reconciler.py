@@ -23,6 +23,7 @@ from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
+from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Reporting, Scope
 
@@ -77,6 +78,7 @@ class SetReconciler(Reporting):
         self._clusters = manager.informers.get(Cluster).cache
         self._ledger = Ledger(manager, self._write)
         self._sources = Sources(manager)
+        self._fence = manager.fence
         self._failures: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> Wait | None:
@@ -164,13 +166,13 @@ class SetReconciler(Reporting):
         self, held: ClusterResourceSet, clusters: Sequence[Cluster], sources: Sequence[Source], report: Report
     ) -> None:
         """A Cluster that is slow holds up no other. Raises what our own API server refused, when all are through."""
-        gate, refused = asyncio.Semaphore(_AT_ONCE), list[ApiError]()
+        gate, refused = asyncio.Semaphore(_AT_ONCE), list[Exception]()
 
         async def bring(cluster: Cluster) -> None:
             async with gate:
                 try:
                     await self._bring(held, cluster, sources, report)
-                except ApiError as error:
+                except (ApiError, LeaseLost) as error:
                     refused.append(error)
 
         async with asyncio.TaskGroup() as group:
@@ -183,7 +185,7 @@ class SetReconciler(Reporting):
         self, held: ClusterResourceSet, cluster: Cluster, sources: Sequence[Source], report: Report
     ) -> None:
         where = key_of(cluster)
-        known = self._ledger.recorded(where, held.metadata.name)
+        known = self._ledger.known(where, held.metadata.name)
         due = [each for each in sources if is_due(held.spec.strategy, known.get(each.ref), each.digest)]
         if not due:
             return
@@ -212,6 +214,7 @@ class SetReconciler(Reporting):
             if fresh.trouble:
                 return [Failure(str(source.ref), fresh.trouble)]
             source.objects, source.digest = fresh.objects, fresh.digest
+        self._fence()  # workload clusters don't know which of several replicas leads
         return await apply_objects(client, source.objects or (), held.spec.strategy)
 
     async def _release(self, scope: SetScope) -> Wait | None:

@@ -9,6 +9,7 @@ import pytest
 from homeport.core.clusterresourceset.plan import (
     APPLY_ONCE,
     RECONCILE,
+    Known,
     Outcome,
     Ref,
     is_due,
@@ -32,16 +33,16 @@ def bound(name: str, *resources: dict[str, Any]) -> dict[str, Any]:
     ("strategy", "known", "due"),
     [
         (APPLY_ONCE, None, True),
-        (APPLY_ONCE, entry(False), True),
-        (APPLY_ONCE, entry(True), False),
-        (APPLY_ONCE, entry(True, "other"), False),
+        (APPLY_ONCE, Known("one", applied=False), True),
+        (APPLY_ONCE, Known("one", applied=True), False),
+        (APPLY_ONCE, Known("other", applied=True), False),
         (RECONCILE, None, True),
-        (RECONCILE, entry(False), True),
-        (RECONCILE, entry(True), False),
-        (RECONCILE, entry(True, "other"), True),
+        (RECONCILE, Known("one", applied=False), True),
+        (RECONCILE, Known("one", applied=True), False),
+        (RECONCILE, Known("other", applied=True), True),
     ],
 )
-def test_what_is_due(strategy: str, known: dict[str, Any] | None, due: bool) -> None:
+def test_what_is_due(strategy: str, known: Known | None, due: bool) -> None:
     assert is_due(strategy, known, "one") is due
 
 
