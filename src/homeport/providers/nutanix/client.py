@@ -103,8 +103,10 @@ class Client:
         self._refusals = 0
         self._login = asyncio.Lock()
         self._sessions = 0  # how many there have been
+        self._closed = False
 
     async def close(self) -> None:
+        self._closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -203,6 +205,8 @@ class Client:
             return Reply(answer.status, _decoded(data, answer.status, after), etag)
 
     def _opened(self) -> aiohttp.ClientSession:
+        if self._closed:  # whoever still asks was left over: nobody would end a connection of his
+            raise Unreachable(f"the connection to Prism Central {self.address} was given up")
         if self._session is None:
             # Servers are named by bare addresses as often as not: their cookies count all the same.
             jar = aiohttp.CookieJar(unsafe=True)
