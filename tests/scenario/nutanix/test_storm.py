@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import pytest
@@ -13,10 +14,13 @@ from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import Drop, Fault, Match, SessionExpiry, Stale, Status, TaskFailure, TaskHang, Throttle
 from homeport.sim.prism.pace import REAL
 from scenario.nutanix import manifest
-from scenario.nutanix.site import nutanix_site
+from scenario.nutanix.site import Site, nutanix_site
 
 NAME = "one"
-SEEDS = range(10 if os.environ.get("HOMEPORT_CAMPAIGN") else 1)
+# One of each version and seed takes seconds: the others are for campaigns.
+CASES = (
+    [(v4, seed) for v4 in (True, False) for seed in range(10)] if os.environ.get("HOMEPORT_CAMPAIGN") else [(True, 0)]
+)
 STORM = (
     Fault(Status(503), Match(share=0.04), name="unavailable"),
     Fault(Status(500), Match(share=0.02), name="broken"),
@@ -32,20 +36,22 @@ STORM = (
 )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("v4", [True, False], ids=["v4", "v3"])
-def test_a_cluster_lives_through_a_storm(v4: bool, seed: int) -> None:
+@pytest.mark.parametrize(("v4", "seed"), CASES)
+def test_a_cluster_lives_through_a_storm_and_restarts_of_its_controllers(v4: bool, seed: int) -> None:
     @virtual
     async def run() -> None:
         async with nutanix_site(v4=v4, pace=REAL, faults=STORM, seed=seed) as site:
             await site.have(*manifest.whole(NAME, 1, 1))
+            await interrupted(site, 15)
             await site.running(NAME, 1, 1, timeout=7200)
             await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": 3}})
+            await interrupted(site, 5)
             await site.running(NAME, 1, 3, timeout=7200)
             (old,) = [vm.name for vm in site.vms() if "-kcp-" in vm.name]
             after = rfc3339(site.clock.now())
             await site.patch(KubeadmControlPlane, f"{NAME}-kcp", {"spec": {"rollout": {"after": after}}})
             await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": 1}})
+            await interrupted(site, 10)
             await site.until(
                 KubeadmControlPlane,
                 f"{NAME}-kcp",
@@ -55,8 +61,15 @@ def test_a_cluster_lives_through_a_storm(v4: bool, seed: int) -> None:
             machines = await site.running(NAME, 1, 1, timeout=7200)
             assert old not in [each.metadata.name for each in machines]
             await site.delete(Cluster, NAME)
+            await interrupted(site, 5)
             await site.gone(Cluster, NAME, timeout=7200)
             assert len(site.made) == len(set(site.made)) == 5, site.made
             await site.empty(NAME)
 
     run()
+
+
+async def interrupted(site: Site, seconds: float) -> None:
+    """The controllers die in the middle of what they do, and begin anew."""
+    await asyncio.sleep(seconds)
+    await site.restart()
