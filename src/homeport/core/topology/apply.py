@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.capi.name import TOPOLOGY_DRY_RUN
+from homeport.capi.name import CONVERSION_DATA, TOPOLOGY_DRY_RUN
 from homeport.capi.ownership import owners
+from homeport.capi.paused import annotations_of
 from homeport.client.errors import Conflict
 from homeport.client.protocol import Client, Key, Write
 from homeport.runtime.cache import key_of, labels_of, uid_of
@@ -126,13 +127,6 @@ def _bare(obj: Unstructured) -> Json:
     return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept, "spec": obj.get("spec") or {}}
 
 
-def _metadata(obj: Unstructured) -> bytes:
-    annotations = {
-        key: value for key, value in (obj.metadata.get("annotations") or {}).items() if key != TOPOLOGY_DRY_RUN
-    }
-    return digest([labels_of(obj), annotations, owners(obj)])
-
-
 def _spec(obj: Mapping[str, Any]) -> Any:
     return obj.get("spec") or {}
 
@@ -142,8 +136,12 @@ def digest(value: Any) -> bytes:
 
 
 def state_of(obj: AnyObject) -> State:
-    if isinstance(obj, Unstructured):
-        generation, annotations = int(obj.metadata.get("generation") or 0), obj.metadata.get("annotations") or {}
-    else:
-        generation, annotations = obj.metadata.generation, obj.metadata.annotations
-    return uid_of(obj), generation, digest([labels_of(obj), annotations, owners(obj)])
+    """All but the status."""
+    generation = int(obj.metadata.get("generation") or 0) if isinstance(obj, Unstructured) else obj.metadata.generation
+    return uid_of(obj), generation, _metadata(obj)
+
+
+def _metadata(obj: AnyObject) -> bytes:
+    """Without what is only there for another version of the kind: it changes with the status."""
+    kept = {key: value for key, value in annotations_of(obj).items() if key not in (TOPOLOGY_DRY_RUN, CONVERSION_DATA)}
+    return digest([labels_of(obj), kept, owners(obj)])

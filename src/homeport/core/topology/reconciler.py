@@ -18,7 +18,7 @@ from homeport.core.topology.desired import desire, find_values
 from homeport.core.topology.observe import Observer, observed
 from homeport.core.topology.scope import TopologyScope
 from homeport.core.topology.source import Source
-from homeport.machinery.condition import is_true
+from homeport.machinery.condition import find, is_true
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
@@ -26,6 +26,7 @@ from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Reporting, Scope
 
 CLASS = "topology.class"
+_CLASS_SECONDS = 10.0  # that a change of a class may take before Clusters complain
 
 
 class TopologyReconciler(Reporting):
@@ -40,6 +41,7 @@ class TopologyReconciler(Reporting):
         self._source = Source(capi, self.users_of)
         self._observer = Observer(capi, self._source)
         self._convergence = Convergence(capi, self._source)
+        self._changed: dict[Key, float] = {}  # Clusters whose class was changed, and when
 
     def use(self, controller: Controller) -> None:
         self._source.controller = controller
@@ -50,8 +52,11 @@ class TopologyReconciler(Reporting):
     async def reconcile(self, key: Key) -> Wait | None:
         cluster = self._clusters.get(key)
         if cluster is None or cluster.spec.topology.class_ref is None:
+            self._changed.pop(key, None)
             return None
         scope = TopologyScope(cluster)
+        if not scope.deleting and (wait := self._class_in_work(cluster)) is not None:
+            return wait
         if scope.deleting:
             await self._report(scope, Reason.DELETING, "everything that the topology made goes with the Cluster")
             return None
@@ -85,9 +90,25 @@ class TopologyReconciler(Reporting):
         plane = f"{desired.control_plane['kind']} {desired.control_plane['metadata']['name']}"
         return status.waiting(cluster, plan, plane, names)
 
-    def _ready_class(self, cluster: Cluster) -> ClusterClass | Wait:
+    def _class_in_work(self, cluster: Cluster) -> Wait | None:
+        """A class that was changed a moment ago is looked at in a moment: nobody needs to hear of that."""
+        found = self._class(cluster)
+        told = find(cluster.status.conditions, Condition.TOPOLOGY_RECONCILED)
+        if found is None or told is None or found.status.observed_generation == found.metadata.generation:
+            self._changed.pop(key_of(cluster), None)
+            return None
+        since = self._changed.setdefault(key_of(cluster), self.clock.monotonic())
+        left = since + _CLASS_SECONDS - self.clock.monotonic()
+        return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, after=left, quiet=True) if left > 0 else None
+
+    def _class(self, cluster: Cluster) -> ClusterClass | None:
         (text,) = class_names(cluster)
         found: ClusterClass | None = self._classes.get(Key(*text.split("/")))
+        return found
+
+    def _ready_class(self, cluster: Cluster) -> ClusterClass | Wait:
+        (text,) = class_names(cluster)
+        found = self._class(cluster)
         if found is None:
             return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} does not exist")
         if found.status.observed_generation != found.metadata.generation:

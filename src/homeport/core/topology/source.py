@@ -14,6 +14,7 @@ from homeport.capi.ownership import group_kind, owners
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
+from homeport.core.topology.apply import state_of
 from homeport.core.topology.blueprint import Trouble
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -112,8 +113,5 @@ def _news(old: Any, new: Any) -> bool:
 
 def _gist(obj: Unstructured) -> tuple[Any, ...]:
     """Of the status, only what decides about upgrades."""
-    meta = obj.metadata
-    return (
-        [meta.get(part) for part in ("generation", "deletionTimestamp", "labels", "annotations", "ownerReferences")],
-        [each.version for each in control_plane.status_versions(obj)],
-    )
+    versions = [each.version for each in control_plane.status_versions(obj)]
+    return (*state_of(obj), obj.metadata.get("deletionTimestamp"), versions)
