@@ -59,7 +59,7 @@ class PatchError(Exception):
 
 
 def patched(patches: Sequence[ClusterClassPatch], subjects: Sequence[Subject]) -> list[Json]:
-    """The templates with all patches in their order; what is given stays as it is. Raises PatchError."""
+    """The templates with all patches in their order, sharing nothing with what is given. Raises PatchError."""
     return [_over(patches, subject) for subject in subjects]
 
 
@@ -89,7 +89,8 @@ def _over(patches: Sequence[ClusterClassPatch], subject: Subject) -> Json:
                     result = _step(result, operation, subject)
                 except (_BadValue, BadReference, jsonpatch.PatchError) as wrong:
                     raise PatchError(patch.name, place, subject, str(wrong)) from wrong
-    return dict(result) if result is subject.object else result
+    made: Json = _copied(result)
+    return made
 
 
 def _enabled(patch: ClusterClassPatch, subject: Subject) -> bool:
@@ -159,6 +160,14 @@ def _rendered(text: str, subject: Subject) -> Any:
     except (yaml.YamlError, RecursionError) as wrong:
         shown = rendered if len(rendered) <= 200 else f"{rendered[:200]} ..."
         raise _BadValue(f"the template gives {shown!r}, which is no YAML: {wrong}") from wrong
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_copied(below) for below in value]
+    return value
 
 
 def _floats(value: Any) -> Any:

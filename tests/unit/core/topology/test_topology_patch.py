@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.cluster.v1beta2.patch import ClusterClassPatch
@@ -49,7 +52,7 @@ def subject(spec: dict[str, Any] | None = None, **parts: Any) -> Subject:
 
 
 def over(subject: Subject, *patches: Any) -> Any:
-    return patched(patches, [subject])[0]["spec"]["template"]["spec"]
+    return patched(patches, [subject])[0]["spec"]["template"].get("spec")
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,14 @@ def test_a_selector_means_the_templates_of_a_role_or_class(match, role, class_na
 def test_another_kind_or_version_is_left_alone():
     step = add("/spec/template/spec/x", value=1)
     assert over(subject(), patch(step, kind="Other"), patch(step, apiVersion=INFRA.replace("v1beta1", "v1"))) == {}
+
+
+def test_what_comes_out_shares_nothing_with_what_went_in():
+    given = subject({"own": {}}, shared={"list": []})
+    one = patch(add("/spec/template/spec/x", **variable("shared")), add("/spec/template/spec/y", value={"z": []}))
+    first, second = over(given, one), over(given, one)
+    first["own"]["a"] = first["x"]["list"] = first["y"]["z"] = 1
+    assert second == over(given, one) == {"own": {}, "x": {"list": []}, "y": {"z": []}}
 
 
 def test_patches_go_one_after_the_other_and_leave_the_input_alone():
@@ -274,3 +285,34 @@ def test_names_conditions_and_extensions_are_checked():
         "spec.patches[2].name",
         "spec.patches[2].enabledIf",
     ]
+
+
+names = st.sampled_from(["a", "b", "list", "0", "1", "-", "", "x~1y", "~"])
+leaves = st.one_of(st.none(), st.booleans(), st.integers(-9, 10**22), st.floats(allow_nan=False), st.text(max_size=4))
+values = st.recursive(
+    leaves, lambda each: st.one_of(st.lists(each, max_size=3), st.dictionaries(names, each, max_size=3)), max_leaves=6
+)
+sources = st.one_of(
+    st.builds(lambda value: {"value": value}, values),
+    st.builds(variable, st.sampled_from(["a", "a.b", "list[0]", "list[0].a", "a[", "[0]", "", "builtin.cluster.name"])),
+    st.builds(
+        template, st.sampled_from(["{{ .a }}", "{{ .list | toJson }}", "- {{ .a.b }}", "{", "{{ .a.b.list }}", "*a"])
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    values,
+    st.dictionaries(names, values, max_size=4),
+    st.lists(
+        st.tuples(st.sampled_from(["add", "replace", "remove"]), st.lists(names, max_size=3), sources), max_size=3
+    ),
+)
+def test_a_patch_is_laid_over_or_says_why_not(spec, known, steps):
+    operations = [
+        {"op": op, "path": "/spec/template/spec" + "".join(f"/{each}" for each in path), **made}
+        for op, path, made in steps
+    ]
+    with contextlib.suppress(PatchError):
+        over(subject(spec, **known), patch(*operations))
