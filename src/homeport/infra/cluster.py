@@ -28,7 +28,8 @@ _CHECK_AGAIN_SECONDS = 30.0
 
 class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
-        super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer)
+        former = provider.former_finalizers
+        super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer, former)
         self._provider = provider
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = manager.informers.get(provider.cluster_kind).cache
@@ -181,7 +182,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def _release(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
-        if self._provider.cluster_finalizer not in scope.object.metadata.finalizers:
+        if not self._holds(scope):
             return None
         name = cluster.metadata.name if cluster else scope.object.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
         left = self._machines.by(BY_CLUSTER, f"{scope.key.namespace}/{name}")

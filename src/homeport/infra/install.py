@@ -85,7 +85,8 @@ def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Li
         def users_of(key: Key, field: str = field) -> Iterable[Key]:
             return links.users(key, field)
 
-        reconciler = SourceReconciler(manager, kind, provider.source_finalizer, users_of, provider.name)
+        finalizers = (provider.source_finalizer, provider.former_finalizers)
+        reconciler = SourceReconciler(manager, kind, *finalizers, users_of, provider.name)
         controller = Controller(f"{provider.name}{kind.kind.lower()}", metadata_only(kind), reconciler, workers=2)
         manager.add(controller.map(provider.cluster_kind, sources_of, predicate=_edited))
 

@@ -16,7 +16,7 @@ from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.protocol import Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, has_run, is_provisioned
 from homeport.infra.vip import VirtualAddress, with_virtual_address
-from homeport.runtime.manager import Manager
+from homeport.runtime.manager import Manager, Solo
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Scope
 
@@ -26,11 +26,13 @@ S = TypeVar("S", bound=Session)
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 _MISSING_SECONDS = 30.0
+_GONE_SECONDS = 60.0
 
 
 class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
-        super().__init__(manager, provider.name, provider.machine_kind, provider.machine_finalizer)
+        former = provider.former_finalizers
+        super().__init__(manager, provider.name, provider.machine_kind, provider.machine_finalizer, former)
         self._provider = provider
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
@@ -38,6 +40,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._infra = manager.informers.get(provider.machine_kind).cache
         self._claims = Claims(manager, provider.name) if takes_addresses(provider.machine_kind) else None
         self._missed: dict[Key, float] = {}  # since when a machine that ran is not found
+        # The objects (by UID) whose first finalizer was ours, and written by this process: nobody asks a vendor for
+        # anything before that. Where others may have taken over in between, nothing is sure.
+        self._untouched: dict[Key, str] = {}
+        self._alone = isinstance(manager.mode, Solo)
 
     # -- one loop ----------------------------------------------------------------------------------------------
 
@@ -46,10 +52,12 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if infra is None:
             self._went_well(key)
             self._missed.pop(key, None)
+            self._untouched.pop(key, None)
             return None
         machine = self._owner(infra)
         cluster, scope = self._cluster(infra, machine), Scope(infra)
         if await self._rests(scope, cluster):
+            self._provider.machine_driver.rest(infra.metadata.uid)
             return None
         return await self.reported(scope, self._guarded(scope, machine, cluster))
 
@@ -70,7 +78,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     async def _normal(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
             return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
+        blank = not scope.object.metadata.finalizers
         await self._hold_finalizer(scope)
+        if blank and self._alone:
+            self._untouched[scope.key] = scope.object.metadata.uid
         infra_cluster = self._infra_cluster(cluster)
         if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
             return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
@@ -94,6 +105,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             if made.control_plane and self._provider.vip_interface:
                 made.user_data = self._with_vip(made)
         self._fence()
+        self._untouched.pop(scope.key, None)
         wait = await self._provider.machine_driver.converge(made, instance)
         if instance is not None:
             await self._publish(scope, made, instance)
@@ -142,10 +154,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if hasattr(status, "failure_reason"):
             status.failure_reason, status.failure_message = "InstanceGone", message
         self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
-        return Wait("InstanceGone", message, after=self._provider.observe_seconds, warning=True)
+        return Wait("InstanceGone", message, after=_GONE_SECONDS, warning=True)
 
     async def _publish(self, scope: Scope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
-        await self._hold_provider_id(scope, instance)
+        await self._hold_provider_id(scope, made.cluster, instance)
         status: Any = getattr(scope.object, "status", None)
         self._publish_addresses(scope, status, instance)
         if instance.failure_domain or made.failure_domain:
@@ -176,7 +188,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             text = f"its addresses were {', '.join(before)} and are now {', '.join(after)}"
             self.recorder.record(scope.object, "AddressChanged", text, warning=True)
 
-    async def _hold_provider_id(self, scope: Scope[M], instance: Instance) -> None:
+    async def _hold_provider_id(self, scope: Scope[M], cluster: Cluster, instance: Instance) -> None:
         spec: Any = getattr(scope.object, "spec", None)
         if spec.provider_id == instance.provider_id:
             return
@@ -184,11 +196,12 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
         spec.provider_id = instance.provider_id
         scope.wrote(written)
+        self._say_paused(scope, cluster)  # of the generation that this write made
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def _release(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
-        if self._provider.machine_finalizer not in scope.object.metadata.finalizers:
+        if not self._holds(scope):
             return None
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
         if cluster is None or infra_cluster is None:
@@ -229,6 +242,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             session=session,
             control_plane=names.CONTROL_PLANE_LABEL in machine.metadata.labels,
             failure_domain=machine.spec.failure_domain or "",
+            untouched=self._untouched.get(key) == scope.object.metadata.uid,
             record=record,
             wake=lambda: self._wake(key),
             report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),

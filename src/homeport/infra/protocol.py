@@ -143,6 +143,7 @@ class MachineScope(Generic[C, M, S]):
     format: str = ""  # of the user data: cloud-config, ignition, ...
     addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
     failure_domain: str = ""
+    untouched: bool = False  # surely nothing was ever asked of the vendor for it: there is nothing to find
     record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
     report: Report = _tell_nobody
@@ -189,6 +190,9 @@ class MachineDriver(Protocol[C, M, S]):
 
     async def release(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
         """One step towards absence. None is only an answer when `instance` is None and nothing else is left."""
+
+    def rest(self, uid: str) -> None:
+        """Nobody works on the object of this UID for now: what is watched for it alone needs no looks."""
 
 
 class Cloud(Protocol):
@@ -262,10 +266,11 @@ class Provider(Generic[C, M, S]):
     cluster_finalizer: str
     machine_finalizer: str
     source_finalizer: str = ""  # keeps credentials while a cluster needs them; '': they may go at any time
+    former_finalizers: frozenset[str] = frozenset()  # what upstream called any of these before: taken off where found
     conditions: Conditions = Conditions()
     triggers: Sequence[Trigger] = ()
     template_kind: type[Object] | None = None
     capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a machine made from a template, for autoscalers
-    observe_seconds: float = 60.0  # how often a running machine is looked at
+    observe_seconds: float = 60.0  # how often a running machine is looked at; longer where the driver wakes who changed
     sweep_seconds: float = 600.0
     vip_interface: str = ""  # where control planes hold their virtual address; '': the provider has load balancers

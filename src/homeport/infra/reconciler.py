@@ -21,10 +21,13 @@ O = TypeVar("O", bound=Object)
 
 
 class ProviderReconciler(Reporting, Generic[O]):
-    def __init__(self, manager: Manager, provider: str, kind: type[O], finalizer: str) -> None:
+    def __init__(
+        self, manager: Manager, provider: str, kind: type[O], finalizer: str, former: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__(manager.client, manager.recorder, manager=f"homeport-{provider}", clock=manager.clock)
         self._kind = kind
         self._finalizer = finalizer
+        self._finalizers = former | {finalizer}
         self._fence = manager.fence
         self._failures: dict[Key, int] = {}
         self._controller: Controller | None = None
@@ -45,13 +48,16 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     async def _rests(self, scope: Scope[O], cluster: Cluster | None) -> bool:
         """Whether it is paused; the object says so, and says when it is no longer."""
-        status: Any = getattr(scope.object, "status", None)
-        now, generation = rfc3339(self.clock.now()), scope.object.metadata.generation
-        status.conditions = paused_condition(status.conditions, cluster, scope.object, now=now, generation=generation)
+        self._say_paused(scope, cluster)
         if not is_paused(cluster, scope.object):
             return False
         await self._store(scope)
         return True
+
+    def _say_paused(self, scope: Scope[O], cluster: Cluster | None) -> None:
+        status: Any = getattr(scope.object, "status", None)
+        now, generation = rfc3339(self.clock.now()), scope.object.metadata.generation
+        status.conditions = paused_condition(status.conditions, cluster, scope.object, now=now, generation=generation)
 
     def _failed(self, key: Key, error: ProviderError) -> Wait:
         """Vendors' failures become a reason to wait: said on the object, tried again at the right time."""
@@ -66,11 +72,15 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     async def _hold_finalizer(self, scope: Scope[O]) -> None:
         held = scope.object.metadata.finalizers
-        if self._finalizer not in held:
-            await self._write_finalizers(scope, [*held, self._finalizer])
+        if self._finalizers.intersection(held) != {self._finalizer}:
+            others = [each for each in held if each not in self._finalizers]
+            await self._write_finalizers(scope, [*others, self._finalizer])
+
+    def _holds(self, scope: Scope[O]) -> bool:
+        return not self._finalizers.isdisjoint(scope.object.metadata.finalizers)
 
     async def _drop_finalizer(self, scope: Scope[O]) -> None:
-        left = [each for each in scope.object.metadata.finalizers if each != self._finalizer]
+        left = [each for each in scope.object.metadata.finalizers if each not in self._finalizers]
         try:
             await self._write_finalizers(scope, left)
         except NotFound:

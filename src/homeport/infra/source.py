@@ -19,15 +19,22 @@ from homeport.runtime.manager import Manager
 
 
 class SourceReconciler:
-    """`users` gives the InfraClusters that need a key of this kind."""
+    """`users` gives the InfraClusters that need a key of this kind; `former`: what the finalizer was called before."""
 
     def __init__(
-        self, manager: Manager, kind: Resource, finalizer: str, users: Callable[[Key], Iterable[Key]], provider: str
+        self,
+        manager: Manager,
+        kind: Resource,
+        finalizer: str,
+        former: frozenset[str],
+        users: Callable[[Key], Iterable[Key]],
+        provider: str,
     ) -> None:
         self._client = manager.client
         self._kind = kind
         self._objects = manager.informers.get(metadata_only(kind)).cache
         self._finalizer = finalizer
+        self._finalizers = former | {finalizer}
         self._users = users
         self._write = Write(field_manager=f"homeport-{provider}")
 
@@ -36,13 +43,13 @@ class SourceReconciler:
         if found is None:
             return
         meta = found.metadata
-        held, used = self._finalizer in meta.finalizers, any(True for _ in self._users(key))
-        moved = MOVE_LABEL in meta.labels
-        if held == used == moved or (used and meta.deletion_timestamp):
+        held, used = self._finalizers.intersection(meta.finalizers), any(True for _ in self._users(key))
+        if used and meta.deletion_timestamp:
             return  # one that is going away takes no more finalizers
-        if not used and not held:
-            return  # the label is the user's own
-        finalizers = [each for each in meta.finalizers if each != self._finalizer]
+        wanted = {self._finalizer} if used else set()
+        if held == wanted and (not used or MOVE_LABEL in meta.labels):
+            return  # the label of one that we don't hold is the user's own
+        finalizers = [each for each in meta.finalizers if each not in self._finalizers]
         finalizers += [self._finalizer] if used else []
         body = {
             "metadata": {

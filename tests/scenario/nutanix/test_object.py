@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.provider.ground import condition, ground, key
+from conformance.provider.ground import NAME, SECRET, condition, ground, key
 from conformance.provider.nutanix import open_nutanix
 from homeport.api.nutanix.v1beta1 import (
     NutanixCluster,
@@ -17,6 +17,7 @@ from homeport.api.nutanix.v1beta1 import (
 )
 from homeport.client.errors import Invalid
 from homeport.client.protocol import MergePatch
+from homeport.providers.nutanix.install import FORMER_FINALIZERS
 from homeport.runtime.testing import virtual
 from scenario.nutanix import manifest
 
@@ -146,3 +147,25 @@ async def test_a_provider_id_that_a_template_filled_in_means_nothing() -> None:
         assert machine.spec.provider_id == f"nutanix://{g.found('a').id}"
         found = await g.client.get(NutanixMachine, key("a"))
         assert condition(found, "VMProvisioned")["reason"] == "Provisioned"
+
+
+@virtual
+async def test_finalizers_by_which_older_versions_held_an_object_do_not_keep_it_for_ever() -> None:
+    async with ground(V4) as g:
+        former = sorted(FORMER_FINALIZERS)
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        await g.stop()
+        secret = g.vendor.credentials()["metadata"]["name"]
+        held = [(g.vendor.machine_kind, "a"), (g.vendor.cluster_kind, NAME), (SECRET, secret)]
+        for kind, name in held:
+            fitting = [each for each in former if kind is not SECRET or "/" in each]
+            await g.client.patch(kind, key(name), MergePatch({"metadata": {"finalizers": fitting}}))
+        await g.delete("a")
+        await g.delete_cluster()
+        await g.client.delete(SECRET, key(secret))
+        await g.start()
+        for kind, name in held:
+            await g.plane.gone(kind, key(name), 600)
+        assert g.vendor.machines() == []

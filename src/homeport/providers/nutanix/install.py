@@ -21,7 +21,7 @@ from homeport.client.reach import DIRECT, Reach
 from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
-from homeport.providers.nutanix import failuredomain
+from homeport.providers.nutanix import failuredomain, metro
 from homeport.providers.nutanix.cluster import CATEGORY, ClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.machine import PREFIX, MachineDriver
@@ -32,6 +32,14 @@ from homeport.runtime.manager import Manager
 CLUSTER_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixcluster"
 MACHINE_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixmachine"
 SOURCE_FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixclustercredential"
+# Of objects that older versions of upstream's provider made, and that no newer one has touched since.
+FORMER_FINALIZERS = frozenset(
+    {
+        "nutanixcluster.infrastructure.cluster.x-k8s.io",
+        "nutanixmachine.infrastructure.cluster.x-k8s.io",
+        "nutanixcluster/infrastructure.cluster.x-k8s.io",
+    }
+)
 # As upstream calls them, for whoever watches for these.
 CONDITIONS = Conditions(
     connection="PrismClientInit", made=CATEGORY, instance="VMProvisioned", addresses="VMAddressesAssigned"
@@ -50,6 +58,7 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
         cluster_finalizer=CLUSTER_FINALIZER,
         machine_finalizer=MACHINE_FINALIZER,
         source_finalizer=SOURCE_FINALIZER,
+        former_finalizers=FORMER_FINALIZERS,
         conditions=CONDITIONS,
         triggers=(
             Trigger(NutanixMachineTemplate, plans.unprovisioned_beside),
@@ -61,9 +70,11 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
         template_kind=NutanixMachineTemplate,
         capacity=capacity_of,
         vip_interface="ens3",
+        observe_seconds=600.0,  # whose VM changes is woken by the watch, within a minute
     )
     install_provider(manager, provider)
     failuredomain.install(manager)
+    metro.install(manager)
     return provider
 
 
