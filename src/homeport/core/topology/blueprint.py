@@ -22,7 +22,6 @@ class Template:
     """A template of the class, in the version that the class names."""
 
     resource: Resource
-    contract: Contract
     object: Unstructured
 
     @property
@@ -48,6 +47,7 @@ class Blueprint:
     cluster_class: ClusterClass
     infrastructure: Template
     control_plane: Template
+    contract: Contract  # of the control plane
     machines: Template | None = None  # of the control plane
     deployments: Mapping[str, DeploymentBlueprint] = field(default_factory=dict)  # by class, those that are used
 

@@ -27,7 +27,7 @@ def plane_name(cluster: Cluster, blueprint: Blueprint) -> str:
 def machines_name(cluster: Cluster, blueprint: Blueprint, current: Current) -> str:
     """Of the template of its machines, before it is known whether there has to be another."""
     if current.control_plane is not None:
-        ref = control_plane.infrastructure_ref(current.control_plane, blueprint.control_plane.contract)
+        ref = control_plane.infrastructure_ref(current.control_plane, blueprint.contract)
         if ref is not None and ref.get("name"):
             return str(ref["name"])
     return name.template(cluster)
@@ -54,7 +54,7 @@ def draft(cluster: Cluster, blueprint: Blueprint, version: str) -> Json:
 def finished(cluster: Cluster, blueprint: Blueprint, drafted: Json, template: Json, machines: Json | None) -> Json:
     """The object, from the patched template. What the topology says comes over what patches say."""
     wanted, given = cluster.spec.topology.control_plane, blueprint.cluster_class.spec.control_plane
-    contract = blueprint.control_plane.contract
+    contract = blueprint.contract
     meta = drafted["metadata"]
     made = object_from(template, cluster, meta["name"], meta["labels"], meta["annotations"])
     setter.version(made, drafted["spec"]["version"])

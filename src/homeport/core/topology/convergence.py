@@ -81,7 +81,7 @@ class Convergence:
             await self._hold_template(scope, blueprint.machines, desired.machines, current.machines)
             setter.infrastructure_ref(
                 desired.control_plane,
-                blueprint.control_plane.contract,
+                blueprint.contract,
                 desired.machines,
                 desired.machines["metadata"]["name"],
             )

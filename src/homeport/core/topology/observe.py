@@ -45,12 +45,14 @@ class Observer:
     async def blueprint(self, cluster: Cluster, given: ClusterClass) -> Blueprint:
         """Raises Trouble when something is missing."""
         key, spec = key_of(cluster), given.spec
+        plane = await self._template(given, "spec.controlPlane", spec.control_plane.template_ref, key)
         machines = spec.control_plane.machine_infrastructure.template_ref
         classes = {each.class_: each for each in spec.workers.machine_deployments}
         return Blueprint(
             given,
             await self._template(given, "spec.infrastructure", spec.infrastructure.template_ref, key),
-            await self._template(given, "spec.controlPlane", spec.control_plane.template_ref, key),
+            plane,
+            self._source.contract(plane.made, key),
             await self._template(given, "spec.controlPlane.machineInfrastructure", machines, key) if machines else None,
             {
                 each.class_: await self._deployment_class(given, classes, each.class_, each.name, key)
@@ -81,14 +83,14 @@ class Observer:
         if ref is None:
             raise Trouble(f"ClusterClass {given.metadata.name}: {where}.templateRef is not set")
         resource = resource_of(ref)
-        contract = self._source.contract(resource, asker)
+        self._source.contract(resource, asker)
         found = await self._source.get(resource, Key(given.metadata.namespace, ref.name), asker)
         if found is None:
             raise Trouble(
                 f"ClusterClass {given.metadata.name}: {where}.templateRef: {ref.kind} {ref.name} does not exist in "
                 f"namespace {given.metadata.namespace}"
             )
-        return Template(resource, contract, found)
+        return Template(resource, found)
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -99,7 +101,7 @@ class Observer:
         plane = await self._referred(spec.control_plane_ref, blueprint.control_plane.made, key)
         machines = None
         if plane is not None and blueprint.machines is not None:
-            ref = control_plane.infrastructure_ref(plane, blueprint.control_plane.contract) or {}
+            ref = control_plane.infrastructure_ref(plane, blueprint.contract) or {}
             wanted = blueprint.machines.resource.kind
             if ref and ref.get("kind") != wanted:
                 raise Trouble(
@@ -204,7 +206,7 @@ def observed(cluster: Cluster, blueprint: Blueprint, current: Current) -> upgrad
 
 
 def _plane(current: Current, blueprint: Blueprint, goal: str) -> upgrade.Plane | None:
-    obj, contract = current.control_plane, blueprint.control_plane.contract
+    obj, contract = current.control_plane, blueprint.contract
     if obj is None:
         return None
     return upgrade.Plane(

@@ -81,7 +81,9 @@ class Source:
                     yield resource, obj
 
     def _watch(self, resource: Resource) -> Informer[Any]:
-        if resource not in self._watched:
+        known = self._watched.get(resource)
+        # Whoever follows a provider to another version of its kinds ends the watch of the old one, for all.
+        if known is None or known is not self._capi.manager.informers.get(resource):
             informer = self.controller.watch(resource, lambda obj: self._keys(resource, obj), predicate=_news)
             ensure_index(informer.cache, _COPIES, _made_for)
             self._watched[resource] = informer
