@@ -88,6 +88,7 @@ def _cluster_rules(settings: Settings) -> list[Json]:
     rules = [
         _rule("", ["nodes"], "list", "watch", "patch", "delete"),
         _rule("", ["nodes/status"], "patch"),
+        _rule("", ["services"], "get"),  # of the API itself: its address says which family comes first
         _rule("events.k8s.io", ["events"], "create", "patch"),
         _rule("", ["events"], "create", "patch"),
     ]

@@ -9,8 +9,9 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.capi.family import Family, family_of, in_order
 from homeport.ccm.label import label_value
-from homeport.client.errors import NotFound
+from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
 from homeport.infra.protocol import Cloud, CloudInstance
@@ -24,7 +25,10 @@ log = structlog.get_logger(__name__)
 
 NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+PROVIDED_IP = "alpha.kubernetes.io/provided-node-ip"
 SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
+_SERVICE = Resource("", "v1", "Service", "services")
+_KUBERNETES = Key("default", "kubernetes")
 _WRITE = Write(field_manager="homeport-ccm")
 _INSTANCE_TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _ZONE = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -50,6 +54,7 @@ class NodeReconciler:
         self._pace = pace or Pace()
         self._failures: dict[Key, int] = {}
         self._doubts: dict[Key, int] = {}  # looks in a row at a Node that was not well
+        self._services: Family = 0
 
     async def reconcile(self, key: Key) -> Wait | None:
         node = self._nodes.get(key)
@@ -101,10 +106,35 @@ class NodeReconciler:
             node = await self._client.patch(NODE, key, MergePatch(patch), _WRITE)
             if first:
                 self._recorder.record(node, "Synced", f"initialised as {instance.provider_id}")
-        addresses = plan_addresses(node, instance)
+        addresses = plan_addresses(node, instance, await self._primary(node, instance))
         if addresses is not None:
             body = {"status": {"addresses": addresses}}
             await self._client.patch(NODE, key, MergePatch(body), _WRITE, subresource="status")
+
+    async def _primary(self, node: Unstructured, instance: CloudInstance) -> Family:
+        """The family that comes first: who has both is known by the first address of the Node."""
+        families = {family_of(each.address) for each in instance.addresses if each.type == "InternalIP"}
+        if len(families) < 2:
+            return 0
+        return family_hint(node) or await self._service_family()
+
+    async def _service_family(self) -> Family:
+        """Of the one Service that every cluster has: it stays what it was made as."""
+        if not self._services:
+            try:
+                found = await self._client.get(_SERVICE, _KUBERNETES)
+            except (NotFound, Forbidden):
+                return 0
+            self._services = family_of(str((found.get("spec") or {}).get("clusterIP") or ""))
+        return self._services
+
+
+def family_hint(node: Unstructured) -> Family:
+    """What the kubelet was told, else the Node's own network of Pods."""
+    told = str((node.metadata.get("annotations") or {}).get(PROVIDED_IP) or "").split(",")[0]
+    spec = node.get("spec") or {}
+    pods = next(iter(spec.get("podCIDRs") or ()), "") or str(spec.get("podCIDR") or "")
+    return family_of(told) or family_of(pods)
 
 
 def initialised(node: Unstructured) -> bool:
@@ -165,15 +195,22 @@ def plan_taints(taints: list[dict[str, Any]], instance: CloudInstance, now: str)
     return kept
 
 
-def plan_addresses(node: Unstructured, instance: CloudInstance) -> list[dict[str, str]] | None:
-    """None: as they should be. What the kubelet says of its own name stays."""
+def plan_addresses(node: Unstructured, instance: CloudInstance, first: Family = 0) -> list[dict[str, str]] | None:
+    """None: as they should be. What the kubelet says of its own name stays; `first` is the family that comes first."""
     if not instance.addresses:
         return None
     held = (node.get("status") or {}).get("addresses") or []
-    wanted = [{"type": each.type, "address": each.address} for each in instance.addresses]
+    inside = in_order((each.address for each in instance.addresses if each.type == "InternalIP"), first)
+    wanted = [{"type": "InternalIP", "address": each} for each in inside]
+    wanted += [{"type": each.type, "address": each.address} for each in instance.addresses if each.type != "InternalIP"]
     types = {each["type"] for each in wanted}
     wanted += [each for each in held if each.get("type") == "Hostname" and "Hostname" not in types]
-    return None if _as_set(wanted) == _as_set(held) else wanted
+    same = _as_set(wanted) == _as_set(held) and (not first or _first_family(wanted) == _first_family(held))
+    return None if same else wanted
+
+
+def _first_family(addresses: list[dict[str, str]]) -> Family:
+    return next((family_of(str(each.get("address"))) for each in addresses if each.get("type") == "InternalIP"), 0)
 
 
 def _as_set(addresses: list[dict[str, str]]) -> set[tuple[str, str]]:

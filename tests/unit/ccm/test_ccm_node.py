@@ -12,6 +12,7 @@ from homeport.ccm.label import label_value
 from homeport.ccm.node import (
     SHUTDOWN,
     UNINITIALIZED,
+    family_hint,
     initialised,
     plan_addresses,
     plan_patch,
@@ -120,6 +121,42 @@ def test_addresses_are_refreshed(
     held: list[dict[str, str]], known: tuple[Address, ...], planned: list[dict[str, str]] | None
 ) -> None:
     assert plan_addresses(node(addresses=held), CloudInstance("x", "t", addresses=known)) == planned
+
+
+SIX = {"type": "InternalIP", "address": "fd00::1"}
+BOTH = (Address("InternalIP", "10.0.0.1"), Address("InternalIP", "fd00::1"), Address("Hostname", "a"))
+
+
+@pytest.mark.parametrize(
+    ("held", "first", "planned"),
+    [
+        ([], 0, [IP, SIX, HOST]),
+        ([], 4, [IP, SIX, HOST]),
+        ([], 6, [SIX, IP, HOST]),
+        ([SIX, HOST, IP], 6, None),
+        ([IP, HOST, SIX], 6, [SIX, IP, HOST]),
+        ([IP, HOST, SIX], 0, None),
+    ],
+)
+def test_the_first_family_of_the_cluster_comes_first(
+    held: list[dict[str, str]], first: int, planned: list[dict[str, str]] | None
+) -> None:
+    assert plan_addresses(node(addresses=held), CloudInstance("x", "t", addresses=BOTH), first) == planned
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "family"),
+    [
+        ({}, {}, 0),
+        ({"alpha.kubernetes.io/provided-node-ip": "fd00::1,10.0.0.1"}, {"podCIDRs": ["10.1.0.0/24"]}, 6),
+        ({}, {"podCIDRs": ["fd00:2::/64", "10.1.0.0/24"]}, 6),
+        ({}, {"podCIDR": "10.1.0.0/24"}, 4),
+    ],
+)
+def test_a_node_may_say_which_family_comes_first(
+    annotations: dict[str, str], spec: dict[str, Any], family: int
+) -> None:
+    assert family_hint(Unstructured({"metadata": {"name": "a", "annotations": annotations}, "spec": spec})) == family
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address
 from typing import Any
 
 from homeport.api.nutanix.v1beta1 import CredentialRef, PrismCentral, TrustBundle
 from homeport.infra.error import Misconfigured
+from homeport.machinery.address import Address, parse_span
 from homeport.providers.nutanix.client import Credentials
 from homeport.providers.nutanix.credential import DEFAULT_PORT, Target
 
 FILE = "nutanix_config.json"
-
-IpAddress = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class CloudConfig:
     region_category: str = ""  # '' with zone_category: topology is Prism Central and Prism Element
     zone_category: str = ""
     custom_labels: bool = False
-    ignored: tuple[tuple[IpAddress, IpAddress], ...] = ()
+    ignored: tuple[tuple[Address, Address], ...] = ()
     pools: Mapping[str, str] = field(default_factory=dict)
 
     def ignores(self, text: str) -> bool:
@@ -143,15 +142,11 @@ def _bundle(found: Mapping[str, Any], namespace: str) -> TrustBundle:
     )
 
 
-def _range(text: Any, number: int) -> tuple[IpAddress, IpAddress]:
+def _range(text: Any, number: int) -> tuple[Address, Address]:
     try:
-        if "/" in text:
-            network = ip_network(text, strict=False)
-            return network.network_address, network.broadcast_address
-        low, _, high = text.partition("-")
-        return ip_address(low.strip()), ip_address((high or low).strip())
-    except (ValueError, TypeError):
-        raise Misconfigured(f"ignoredNodeIPs[{number}]: {text!r} is no address, range (FIRST-LAST) or CIDR") from None
+        return parse_span(str(text))
+    except ValueError as error:
+        raise Misconfigured(f"ignoredNodeIPs[{number}]: {error}") from None
 
 
 def _object(found: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
