@@ -57,6 +57,7 @@ class OutsidePlane(Plane):
         self.manager = Manager(self._plain, clock=self.clock)
         self._running = None
         self._kinds = {(each.api_version, each.kind): each for crd in crds for each in _served(crd)}
+        self._kinds["v1", "Secret"] = Resource("", "v1", "Secret", "secrets")
 
     def resource(self, obj: Mapping[str, Any] | Object) -> Resource:
         if isinstance(obj, Object):

@@ -61,6 +61,11 @@ class Site:
         await self._proxy.start()
         return {"proxy": self._proxy.url(), "port": port, "authority": str(self._authority.path)}
 
+    async def close(self) -> None:
+        await self._wire.close()
+        await self.fleet.close()
+        await self._proxy.close()
+
     def state(self) -> dict[str, Any]:
         world = self.prism.world
         return {

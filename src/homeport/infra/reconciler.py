@@ -21,6 +21,8 @@ O = TypeVar("O", bound=Object)
 
 
 class ProviderReconciler(Reporting, Generic[O]):
+    terse = True  # definitions of providers that are about refuse conditions whose message is there and empty
+
     def __init__(
         self, manager: Manager, provider: str, kind: type[O], finalizer: str, former: frozenset[str] = frozenset()
     ) -> None:
@@ -68,6 +70,12 @@ class ProviderReconciler(Reporting, Generic[O]):
     def _went_well(self, key: Key) -> None:
         self._failures.pop(key, None)
 
+    async def _store(self, scope: Scope[O]) -> None:
+        status: Any = getattr(scope.object, "status", None)
+        if self.terse and status is not None:
+            status.conditions = [_without_empty_message(each) for each in status.conditions]
+        await super()._store(scope)
+
     # -- finalizers --------------------------------------------------------------------------------------------
 
     async def _hold_finalizer(self, scope: Scope[O]) -> None:
@@ -90,6 +98,10 @@ class ProviderReconciler(Reporting, Generic[O]):
         meta = scope.object.metadata
         body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
         scope.wrote(await self.client.patch(self._kind, scope.key, MergePatch(body), self._write))
+
+
+def _without_empty_message(found: dict[str, Any]) -> dict[str, Any]:
+    return found if found.get("message", "?") else {key: value for key, value in found.items() if key != "message"}
 
 
 def is_provisioned(obj: Any) -> bool:

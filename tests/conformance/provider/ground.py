@@ -9,7 +9,7 @@ async with ground(open_vendor) as g:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -100,7 +100,8 @@ class Ground:
         await self.client.patch(Cluster, key(name), MergePatch({"status": status}), subresource="status")
         return infra
 
-    async def machine(self, name: str, cluster: str = NAME) -> None:
+    async def machine(self, name: str, cluster: str = NAME, *, finalizers: Sequence[str] = ()) -> None:
+        """`finalizers`: as if somebody had begun with it already."""
         data = {"value": _USER_DATA, "format": "cloud-config"}
         infra = self.vendor.infra_machine(name)
         ref = {"apiGroup": infra["apiVersion"].partition("/")[0], "kind": infra["kind"], "name": name}
@@ -118,7 +119,7 @@ class Ground:
             },
         )
         owner = owner_reference(await self.client.get(Machine, key(name)), controller=True)
-        infra["metadata"] |= {"labels": labels, "ownerReferences": [dict(owner)]}
+        infra["metadata"] |= {"labels": labels, "ownerReferences": [dict(owner)], "finalizers": list(finalizers)}
         await self.plane.have(infra)
 
     async def ready(self, *names: str, timeout: float = 1800.0) -> list[Any]:

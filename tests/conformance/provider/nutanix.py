@@ -50,7 +50,7 @@ ELEMENT = "nutanix-cluster-1"
 _CATEGORY = "KubernetesClusterName"
 _V4 = "/api/vmm/*/ahv/config/vms"
 _V3 = "/api/nutanix/v3/vms"
-_ROUTES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+_ROUTES: Mapping[str, Mapping[Verb, tuple[str, str]]] = {
     "v4": {
         "create": ("POST", _V4),
         "power-on": ("POST", f"{_V4}/*/$actions/power-on"),
@@ -59,14 +59,13 @@ _ROUTES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "v3": {
         "create": ("POST", _V3),
-        "power-on": ("PUT", f"{_V3}/*"),
         "delete": ("DELETE", f"{_V3}/*"),
         "read": ("GET", f"{_V3}/*"),
     },
 }
 _OPERATIONS: Mapping[str, Mapping[str, str]] = {
     "v4": {"create": "kVmCreate", "power-on": "kVmPowerOn", "delete": "kVmDelete"},
-    "v3": {"create": "kVmCreate", "power-on": "kVmUpdate", "delete": "kVmDelete"},
+    "v3": {"create": "kVmCreate", "delete": "kVmDelete"},
 }
 
 
@@ -78,6 +77,7 @@ class Nutanix:
     def __init__(self, prism: Prism, port: int, reach: Reach, version: str) -> None:
         self.prism = prism
         self.version = version
+        self.verbs = frozenset(_ROUTES[version])
         self.created: list[str] = []
         self._port = port
         self._reach = reach
@@ -167,13 +167,13 @@ class Nutanix:
         self.prism.faults.add(Fault(effect, Match(**match), times=times))
         self.prism.core.on_change()
 
-    def _on(self, verb: str) -> dict[str, str]:
+    def _on(self, verb: Verb | Literal[""]) -> dict[str, str]:
         if not verb:
             return {}
         method, route = _ROUTES[self.version][verb]
         return {"method": method, "route": route}
 
-    def refuse(self, status: int, verb: str = "", *, times: int | None = None) -> None:
+    def refuse(self, status: int, verb: Verb | Literal[""] = "", *, times: int | None = None) -> None:
         self._fault(Status(status), times=times, **self._on(verb))
 
     def throttle(self, seconds: float, *, times: int) -> None:

@@ -39,6 +39,7 @@ class Vendor(Protocol):
     machine_kind: type[Object]
     connection: str  # the condition of InfraClusters that tells whether the vendor can be reached
     created: list[str]  # names of machines in the order in which they came to be
+    verbs: frozenset[Verb]  # what is a request of its own: some machines are made powered on
 
     def definitions(self) -> Iterable[Mapping[str, Any]]: ...
     def register(self, hooks: Hooks, client: Client) -> None: ...

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.provider.ground import Ground, ground
 from conformance.provider.nutanix import open_nutanix
+from homeport.providers.nutanix.install import MACHINE_FINALIZER
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import (
     Delay,
@@ -43,6 +44,11 @@ class Step:
         """Tasks are asked for by somebody else, categories rarely: what the machine waits for is all that it can say."""
         return self.route.endswith(("tasks/*", "categories"))
 
+    @property
+    def looking(self) -> bool:
+        """For a machine that may have been made already."""
+        return (self.method, self.route) in (("GET", VMS), ("POST", f"{V3}/vms/list"))
+
     def __str__(self) -> str:
         return f"{self.version} {'end' if self.deleting else 'begin'} {self.method} {self.route}"
 
@@ -63,7 +69,7 @@ STEPS = (
     Step("v3", "POST", f"{V3}/vms"),
     Step("v3", "GET", f"{V3}/tasks/*"),
     Step("v3", "GET", f"{V3}/vms/*"),
-    Step("v3", "PUT", f"{V3}/vms/*"),
+    Step("v3", "POST", f"{V3}/vms/list"),
     Step("v3", "GET", f"{V3}/vms/*", deleting=True),
     Step("v3", "DELETE", f"{V3}/vms/*", deleting=True),
 )
@@ -114,7 +120,11 @@ class Campaign:
         self.vendor.prism.core.on_change()
 
     async def go(self, name: str) -> None:
-        await (self.g.delete(name) if self.step.deleting else self.g.machine(name))
+        if self.step.deleting:
+            await self.g.delete(name)
+        else:
+            # One that nobody began with is not looked for.
+            await self.g.machine(name, finalizers=[MACHINE_FINALIZER] if self.step.looking else ())
 
     async def end(self, name: str) -> None:
         if not self.step.deleting:

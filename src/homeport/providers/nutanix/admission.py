@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite, NutanixVirtualHADomain
 from homeport.api.nutanix.v1beta1 import (
     DataDisk,
     NutanixCluster,
@@ -30,7 +31,16 @@ _TOP_SPEC = "spec"
 _TEMPLATE_SPEC = "spec.template.spec"
 
 
-KINDS = (NutanixMachine, NutanixMachineTemplate, NutanixCluster, NutanixClusterTemplate, NutanixFailureDomain)
+KINDS = (
+    NutanixMachine,
+    NutanixMachineTemplate,
+    NutanixCluster,
+    NutanixClusterTemplate,
+    NutanixFailureDomain,
+    NutanixMetro,
+    NutanixMetroSite,
+    NutanixVirtualHADomain,
+)
 
 
 def register(hooks: Hooks) -> None:
@@ -44,6 +54,10 @@ def register(hooks: Hooks) -> None:
     hooks.validate(NutanixClusterTemplate, validate_cluster_template)
     hooks.default(NutanixFailureDomain, default_domain)
     hooks.validate(NutanixFailureDomain, validate_domain)
+    hooks.validate(NutanixMetro, validate_metro)
+    hooks.validate(NutanixMetroSite, validate_site)
+    hooks.default(NutanixVirtualHADomain, default_recovery)
+    hooks.validate(NutanixVirtualHADomain, validate_recovery)
 
 
 # -- machines ----------------------------------------------------------------------------------------------------
@@ -220,6 +234,63 @@ def validate_domain(obj: Json, old: Json | None) -> list[Cause]:
     if old is not None and (old.get("spec") or {}) != spec:
         causes.append(Cause("FieldValueForbidden", "Forbidden: can't be changed; create another domain", "spec"))
     return causes
+
+
+# -- metro availability --------------------------------------------------------------------------------------------
+
+
+def validate_metro(obj: Json, old: Json | None) -> list[Cause]:
+    named = [each.get("name") for each in (obj.get("spec") or {}).get("failureDomains") or ()]
+    causes = list(_fixed_causes(obj, old, "failureDomains"))
+    if len(named) != 2 or not all(named) or named[0] == named[1]:
+        causes.append(_invalid("spec.failureDomains", "name exactly two different NutanixFailureDomains"))
+    return causes
+
+
+def validate_site(obj: Json, old: Json | None) -> list[Cause]:
+    return [
+        *_reference_causes(obj, "metroRef", "preferredFailureDomain"),
+        *_fixed_causes(obj, old, "metroRef", "preferredFailureDomain"),
+    ]
+
+
+def default_recovery(obj: Json, old: Json | None) -> None:
+    del old
+    spelling.normalise_recovery(obj.setdefault("spec", {}))
+
+
+def validate_recovery(obj: Json, old: Json | None) -> list[Cause]:
+    spec = obj.get("spec") or {}
+    causes = [*_reference_causes(obj, "metroRef"), *_fixed_causes(obj, old, "metroRef")]
+    if spec.get("protectionPolicy") is not None:
+        causes += _identifier_causes(spec["protectionPolicy"], "spec.protectionPolicy")
+    for number, group in enumerate(spec.get("movementGroups") or ()):
+        causes += _group_causes(group, f"spec.movementGroups[{number}].categoryRecoveryPlans")
+    return causes
+
+
+def _group_causes(group: Json, path: str) -> Iterator[Cause]:
+    plans = group.get("categoryRecoveryPlans") or []
+    domains = [(plan.get("failureDomainRef") or {}).get("name") for plan in plans]
+    if len(plans) != 2 or not all(domains) or domains[0] == domains[1]:
+        yield _invalid(path, "give two, one for each failure domain of the metro")
+    for number, plan in enumerate(plans):
+        yield from _identifier_causes(plan.get("recoveryPlan"), f"{path}[{number}].recoveryPlan")
+        for field in ("key", "value"):
+            if not (plan.get("category") or {}).get(field):
+                yield Cause("FieldValueRequired", "Required value", f"{path}[{number}].category.{field}")
+
+
+def _reference_causes(obj: Json, *fields: str) -> Iterator[Cause]:
+    for field in fields:
+        if not ((obj.get("spec") or {}).get(field) or {}).get("name"):
+            yield Cause("FieldValueRequired", "Required value", f"spec.{field}.name")
+
+
+def _fixed_causes(obj: Json, old: Json | None, *fields: str) -> Iterator[Cause]:
+    for field in fields if old is not None else ():
+        if (obj.get("spec") or {}).get(field) != ((old or {}).get("spec") or {}).get(field):
+            yield Cause("FieldValueForbidden", "Forbidden: can't be changed; create another object", f"spec.{field}")
 
 
 # -- identifiers -------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from homeport.providers.nutanix.prism.record import Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.providers.nutanix.task import Poller
+from homeport.providers.nutanix.watch import Watch
 from homeport.runtime.clock import Clock
 
 _SECRET = Resource("", "v1", "Secret", "secrets")
@@ -42,10 +43,12 @@ class PrismSession:
     prism: Prism
     lookup: Lookup
     tasks: Poller
+    watch: Watch
     clock: Clock
 
     async def close(self) -> None:
         await self.tasks.close()
+        await self.watch.close()
         await self.prism.close()
 
 
@@ -103,11 +106,12 @@ class Connector:
         )
         try:
             prism: Prism = await probe_v4(client) or PrismV3(client)
-            await prism.check()
+            lookup = Lookup(prism, self._clock)
+            await lookup.elements()  # whether the credentials are good, and what is asked for first
         except BaseException:
             await client.close()
             raise
-        return PrismSession(prism, Lookup(prism, self._clock), Poller(prism, self._clock), self._clock)
+        return PrismSession(prism, lookup, Poller(prism, self._clock), Watch(prism, self._clock), self._clock)
 
     async def _target(self, infra: NutanixCluster) -> Target:
         central = infra.spec.prism_central

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from homeport.api.nutanix import metro
 from homeport.api.nutanix import v1beta1 as nutanix
 from homeport.capi import inventory
 from homeport.capi.column import AGE, CLUSTER_LABEL, Column
@@ -34,6 +35,14 @@ _COLUMNS = {
     ("NutanixMachineTemplate", "v1beta1"): (AGE,),
     ("NutanixClusterTemplate", "v1beta1"): (AGE,),
     ("NutanixFailureDomain", "v1beta1"): (AGE,),
+    ("NutanixMetro", "v1beta1"): (Column("FailureDomains", ".spec.failureDomains[*].name"), AGE),
+    ("NutanixMetroSite", "v1beta1"): (
+        Column("PreferredFailureDomain", ".spec.preferredFailureDomain.name"),
+        Column("Metro", ".spec.metroRef.name"),
+        Column("Group", ".spec.groupNameLabel"),
+        AGE,
+    ),
+    ("NutanixVirtualHADomain", "v1beta1"): (Column("Metro", ".spec.metroRef.name"), _READY, AGE),
 }
 
 _KINDS = (
@@ -42,12 +51,17 @@ _KINDS = (
     Kind(versions=(nutanix.NutanixMachine,), short=("nma",)),
     Kind(versions=(nutanix.NutanixMachineTemplate,), short=("nmtmpl",)),
 )
-_DOMAIN = Kind(versions=(nutanix.NutanixFailureDomain,), short=("nfd",))
+_UNOWNED = (
+    Kind(versions=(nutanix.NutanixFailureDomain,), short=("nfd",)),
+    Kind(versions=(metro.NutanixMetro,)),
+    Kind(versions=(metro.NutanixMetroSite,)),
+    Kind(versions=(metro.NutanixVirtualHADomain,), short=("nvha",)),
+)
 
 
 def definitions() -> list[dict[str, Any]]:
-    # Nothing owns failure domains: the label is how tools that move clusters find them.
+    # Nothing owns failure domains and the like: the label is how tools that move clusters find them.
     return [
         *(render_definition(kind, _COLUMNS, LABELS) for kind in _KINDS),
-        render_definition(_DOMAIN, _COLUMNS, _MOVED),
+        *(render_definition(kind, _COLUMNS, _MOVED) for kind in _UNOWNED),
     ]

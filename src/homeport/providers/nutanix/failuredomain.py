@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
+from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixFailureDomain
 from homeport.client.protocol import Key
 from homeport.infra.reconciler import ProviderReconciler
@@ -25,6 +26,8 @@ class FailureDomainReconciler(ProviderReconciler[NutanixFailureDomain]):
         super().__init__(manager, "nutanix", NutanixFailureDomain, FINALIZER)
         self._domains = manager.informers.get(NutanixFailureDomain).cache
         self._clusters = manager.informers.get(NutanixCluster).cache
+        self._metros = manager.informers.get(NutanixMetro).cache
+        self._sites = manager.informers.get(NutanixMetroSite).cache
         self._machines = manager.informers.get(Machine).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
 
@@ -50,6 +53,12 @@ class FailureDomainReconciler(ProviderReconciler[NutanixFailureDomain]):
         for cluster in self._clusters.list(key.namespace):
             if key.name in (ref.name for ref in cluster.spec.control_plane_failure_domains):
                 yield f"NutanixCluster {cluster.metadata.name}"
+        for metro in self._metros.list(key.namespace):
+            if key.name in (ref.name for ref in metro.spec.failure_domains):
+                yield f"NutanixMetro {metro.metadata.name}"
+        for site in self._sites.list(key.namespace):
+            if site.spec.preferred_failure_domain.name == key.name:
+                yield f"NutanixMetroSite {site.metadata.name}"
         for deployment in self._deployments.list(key.namespace):
             if deployment.spec.template.spec.failure_domain == key.name:
                 yield f"MachineDeployment {deployment.metadata.name}"
@@ -68,6 +77,6 @@ def install(manager: Manager) -> None:
                 yield Key(domain.metadata.namespace, domain.metadata.name)
 
     controller = Controller("nutanixfailuredomain", NutanixFailureDomain, FailureDomainReconciler(manager), workers=2)
-    for kind in (NutanixCluster, MachineDeployment, Machine):
+    for kind in (NutanixCluster, MachineDeployment, Machine, NutanixMetro, NutanixMetroSite):
         controller.map(kind, waiting)
     manager.add(controller)

@@ -172,7 +172,11 @@ class Lookup:
     # -- lists, for preflight and discovery --------------------------------------------------------------------
 
     async def elements(self) -> Sequence[Element]:
-        return [each for each in await self._elements.get() if not each.is_central]
+        return [each for each in await self.all_elements() if not each.is_central]
+
+    async def all_elements(self, *, younger_than: float = _FRESH_SECONDS) -> Sequence[Element]:
+        """With Prism Central's own entry among them."""
+        return await self._elements.get(younger_than=younger_than)
 
     async def subnets(self) -> Sequence[Subnet]:
         return await self._subnets.get()

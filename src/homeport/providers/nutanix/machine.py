@@ -21,6 +21,7 @@ from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
 from homeport.providers.nutanix.prism.record import Category, Task, Vm
+from homeport.providers.nutanix.watch import Watch
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
@@ -31,7 +32,8 @@ ATTEMPT = "nutanix.homeport.dev/create-attempt"
 _ABSENT_SECONDS = 30.0
 _TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
 _OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
-_ADDRESS_SECONDS, _ADDRESS_SLOWEST = 2.0, 15.0
+_POWER_SECONDS = 5.0  # until the task is asked why the VM is not on yet
+_ADDRESS_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 
 class MachineDriver:
@@ -42,7 +44,7 @@ class MachineDriver:
         self._is_claimed = is_claimed
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
-        self._looks: dict[str, int] = {}  # for an address, in vain
+        self._watches: dict[str, Watch] = {}  # that look at its VM
         self._absent: dict[str, float] = {}  # since when it is missing while being deleted
         self._since: dict[str, tuple[str, float]] = {}  # the task that is waited for, and since when
 
@@ -60,7 +62,7 @@ class MachineDriver:
 
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)
-        self._looks.pop(uid, None)
+        self._unwatch(uid)
         self._absent.pop(uid, None)
         self._since.pop(uid, None)
 
@@ -81,10 +83,13 @@ class MachineDriver:
     async def _find(self, scope: Scope) -> Vm | None:
         known = known_id(scope)
         if known:
-            vm = await scope.session.prism.vm(known)
+            vm = await self._look(scope, known)
             return vm if vm is not None and _is_ours(scope, vm) else None
-        if self._under_way(scope) is not None:
-            return None  # being made: the task says when it is there
+        under_way = self._under_way(scope)
+        if under_way is not None:
+            return await self._made(scope, under_way)  # the task says when it is there
+        if scope.untouched:
+            return None
         found = sorted(await self._marked(scope), key=lambda vm: (vm.created, vm.id))
         for twin in found[1:]:
             # A create that nobody heard the answer of was repeated where the API has no request ids.
@@ -94,6 +99,42 @@ class MachineDriver:
             return None
         scope.infra.status.vm_uuid = found[0].id
         return await scope.session.prism.vm(found[0].id)
+
+    async def _look(self, scope: Scope, vm_id: str) -> Vm | None:
+        """By the looks for all, unless it is to go: then nothing but its own answer counts."""
+        if scope.infra.metadata.deletion_timestamp:
+            self._unwatch(scope.uid)
+            return await scope.session.prism.vm(vm_id)
+        watch = self._watch(scope)
+        return await watch.find(scope.uid, vm_id, scope.machine.metadata.name, scope.wake)
+
+    def _watch(self, scope: Scope) -> Watch:
+        watch = scope.session.watch
+        if self._watches.get(scope.uid) is not watch:
+            self._unwatch(scope.uid)  # the credentials are others by now
+            self._watches[scope.uid] = watch
+        return watch
+
+    def _unwatch(self, uid: str) -> None:
+        held = self._watches.pop(uid, None)
+        if held is not None:
+            held.forget(uid)
+
+    def rest(self, uid: str) -> None:
+        self._unwatch(uid)
+
+    async def _made(self, scope: Scope, under_way: TaskRef) -> Vm | None:
+        """What a create that has ended made. Tasks name all sorts of entities, some of which never were."""
+        task = await scope.session.tasks.state(under_way.id)
+        for each in task.entity_ids if task is not None and task.status == "succeeded" else ():
+            vm = await scope.session.prism.vm(each)
+            if vm is not None and vm.mark(MARK) == scope.uid:
+                self._end(scope)
+                scope.infra.status.vm_uuid = vm.id
+                if not scope.infra.metadata.deletion_timestamp:
+                    self._watch(scope).note(scope.uid, vm, scope.wake)
+                return vm
+        return None
 
     async def _marked(self, scope: Scope) -> list[Vm]:
         """VMs that were made for this very object: of its name, with its mark. Others of that name are none of ours."""
@@ -123,14 +164,10 @@ class MachineDriver:
         self._end(scope)
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
             text = f"VM {vm.name} ({vm.id}) has no address yet: is there a DHCP server or IPAM on its subnet?"
-            return Wait("WaitingForAddress", text, after=self._patience(scope))
-        self._looks.pop(scope.uid, None)
+            scope.session.watch.hurry(scope.uid)
+            return Wait("WaitingForAddress", text, after=_ADDRESS_SECONDS)
+        scope.session.watch.settle(scope.uid)
         return None
-
-    def _patience(self, scope: Scope) -> float:
-        """Until the next look for an address: nobody tells when there is one, and some take long to boot."""
-        looks = self._looks[scope.uid] = self._looks.get(scope.uid, 0) + 1
-        return float(min(_ADDRESS_SECONDS * 1.3 ** min(looks - 1, 20), _ADDRESS_SLOWEST))
 
     async def _make(self, scope: Scope) -> Wait:
         name = scope.machine.metadata.name
@@ -148,18 +185,6 @@ class MachineDriver:
             await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
             scope.session.lookup.forget()
             raise explained(failed_task(task.error, task.codes, f"VM {name} could not be created"), scope.addresses)
-        return await self._take_up(scope, task)
-
-    async def _take_up(self, scope: Scope, task: Task) -> Wait:
-        """What the task made is powered on right away. Tasks name all sorts of entities, some of which never were."""
-        name = scope.machine.metadata.name
-        for each in task.entity_ids:
-            vm = await scope.session.prism.vm(each)
-            if vm is not None and vm.mark(MARK) == scope.uid:
-                scope.infra.status.vm_uuid = vm.id
-                if vm.power == "on":
-                    return Wait("PoweringOn", f"VM {name} is made and on", after=0.0, quiet=True)
-                return await self._power_on(scope, vm)
         for vm in await self._marked(scope):
             scope.infra.status.vm_uuid = vm.id
             return Wait("CreatingVM", f"VM {name} is made", after=0.0, quiet=True)
@@ -193,10 +218,11 @@ class MachineDriver:
             self._end(scope)
             if task is not None and task.status == "failed":
                 raise failed_task(task.error, task.codes, f"VM {vm.name} could not be powered on")
-            return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_ADDRESS_SECONDS)
-        task_id = await scope.session.prism.power_on(vm)
-        self._begin(scope, "power-on", task_id)
-        return self._wait_for(scope, Task(task_id, "queued"), "PoweringOn", f"VM {vm.name} is being powered on")
+        else:
+            self._begin(scope, "power-on", await scope.session.prism.power_on(vm))
+        # The VM itself shows that it is on, and its address with it: the task is asked only if that takes long.
+        scope.session.watch.hurry(scope.uid, anew=True)
+        return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_POWER_SECONDS)
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from homeport.infra.protocol import MachineScope
 from homeport.machinery.quantity import parse_quantity
 from homeport.providers.nutanix.address import plan_nics
 from homeport.providers.nutanix.connection import PrismSession
+from homeport.providers.nutanix.metro import refusal
 from homeport.providers.nutanix.prism.record import Category, Disk, Element, Gpu, Image, NewVm, Project
 
 Scope = MachineScope[NutanixCluster, NutanixMachine, PrismSession]
@@ -51,6 +52,9 @@ def place(scope: Scope, find_domain: FindDomain) -> Placement:
         if inline.name == domain:
             where = f"NutanixCluster {scope.infra_cluster.metadata.name} spec.failureDomains[{domain}]"
             return Placement(inline.cluster, inline.subnets, where)
+    refused = refusal(domain)
+    if refused:
+        raise Misconfigured(f"Machine {scope.machine.metadata.name}: {refused}")
     found = find_domain(scope.infra.metadata.namespace, domain)
     if found is None:
         raise Missing(

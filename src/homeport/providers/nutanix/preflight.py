@@ -14,6 +14,7 @@ from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, 
 from homeport.infra.protocol import Check, ClusterScope
 from homeport.providers.nutanix.address import FindPool, check_pools, pool_with
 from homeport.providers.nutanix.connection import PrismSession
+from homeport.providers.nutanix.metro import UNSUPPORTED, refusal
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, FindDomain, size_of
 from homeport.providers.nutanix.prism.record import Element, Image, Subnet, Vm
 
@@ -187,9 +188,10 @@ class Preflight:
         return await self._check_holder(scope, str(address), vms)
 
     async def _check_holder(self, scope: Scope, host: str, vms: Sequence[Vm]) -> list[Check]:
-        own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name)
-        for vm in vms:
-            if host in vm.addresses and (own is None or own.id not in vm.category_ids):
+        holders = [vm for vm in vms if host in vm.addresses]
+        own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name) if holders else None
+        for vm in holders:
+            if own is None or own.id not in vm.category_ids:
                 return [_bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) has the address {host} already")]
         return [Check(ENDPOINT, True)]
 
@@ -246,8 +248,12 @@ class Preflight:
         checks = [
             Check(DOMAINS, False, "FailureDomainMissing", f"NutanixFailureDomain {ref.name} does not exist: create it")
             for ref in spec.control_plane_failure_domains
-            if self._find_domain(scope.infra.metadata.namespace, ref.name) is None
+            if self._find_domain(scope.infra.metadata.namespace, ref.name) is None and not refusal(ref.name)
         ]
+        for number, ref in enumerate(spec.control_plane_failure_domains):
+            if refused := refusal(ref.name):
+                text = f"spec.controlPlaneFailureDomains[{number}]: {refused}"
+                checks.append(Check(DOMAINS, False, UNSUPPORTED, text))
         for domain in self.domains(scope):
             checks += await self.check_domain(scope, domain)
         return checks

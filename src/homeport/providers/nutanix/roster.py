@@ -25,13 +25,15 @@ class Roster:
         self._prism = prism
         self._clock = clock
         self._asked: dict[str, float] = {}
+        self._names: dict[str, str] = {}  # that VMs had, or their Nodes: some lists are by name alone
         self._seen: dict[str, _Seen] = {}
         self._lock = asyncio.Lock()
 
-    async def find(self, ids: Sequence[str], *, younger_than: float) -> Vm | None:
+    async def find(self, ids: Sequence[str], *, name: str = "", younger_than: float) -> Vm | None:
         """The first of `ids` that exists. None is only said after Prism Central has denied each of them by itself."""
         now = self._clock.monotonic()
         self._asked.update(dict.fromkeys(ids, now))
+        self._names = {**dict.fromkeys(ids, name), **self._names}
         async with self._lock:
             if not self._fresh(ids, now - younger_than):
                 await self._read(ids)
@@ -50,7 +52,9 @@ class Roster:
         now = self._clock.monotonic()
         self._asked = {each: at for each, at in self._asked.items() if now - at < _FORGET_SECONDS}
         prism = await self._prism()
-        found = {vm.id.lower(): vm for vm in await prism.vms(list(self._asked))}
+        self._names = {each: self._names.get(each, "") for each in self._asked}
+        found = {vm.id.lower(): vm for vm in await prism.vms(self._names)}
+        self._names |= {each: vm.name for each, vm in found.items()}
         kept = {each: seen for each, seen in self._seen.items() if each in self._asked and each not in found}
         self._seen = kept | {each: _Seen(vm, now) for each, vm in found.items()}
         for each in ids:

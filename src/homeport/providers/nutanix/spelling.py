@@ -36,6 +36,13 @@ def normalise_domain(spec: Json) -> None:
     _normalise_list(spec, "subnets")
 
 
+def normalise_recovery(spec: Json) -> None:
+    _normalise_field(spec, "protectionPolicy")
+    for group in _dicts(spec.get("movementGroups")):
+        for plan in _dicts(group.get("categoryRecoveryPlans")):
+            _normalise_field(plan, "recoveryPlan")
+
+
 def _normalise_field(parent: Json, field: str) -> None:
     if field in parent and parent[field] is not None:
         parent[field] = identifier(parent[field])

@@ -72,10 +72,12 @@ async def make(site: Site, prism: Prism, name: str, *categories: Category, on: b
     element = next(each for each in await prism.elements() if each.name == "nutanix-cluster-1")
     subnet = next(each for each in await prism.subnets() if each.name == "vm-network")
     new = NewVm(name, element.id, 1, 1, 2 << 30, [], [NewNic(subnet.id)], categories)
+    before = {vm.ext_id for vm in site.prism.world.vms}
     await over(prism, await prism.create_vm(new, str(uuid.uuid4())))
-    found = next(vm.ext_id for vm in site.prism.world.vms if vm.name == name)
-    if on:
-        await over(prism, await prism.power_on(await seen(prism, found)))
+    (found,) = {vm.ext_id for vm in site.prism.world.vms} - before
+    if on != ((await seen(prism, found)).power == "on"):
+        change = prism.power_on if on else prism.power_off
+        await over(prism, await change(await seen(prism, found)))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -164,9 +164,6 @@ class Prism(Protocol):
     address: str
     version: str  # "v4.2", "v3"
 
-    async def check(self) -> None:
-        """Raises Denied for wrong credentials, Unreachable, Misconfigured (TLS)."""
-
     async def elements(self) -> list[Element]: ...
     async def memory(self, cluster_id: str) -> int:
         """Bytes of memory that the hosts of a cluster have."""
@@ -188,8 +185,11 @@ class Prism(Protocol):
         """'' if there is no such host."""
 
     async def vm(self, vm_id: str) -> Vm | None: ...
-    async def vms(self, ids: Sequence[str]) -> list[Vm]:
-        """Many in one call where the API can. Those that do not exist are left out."""
+    async def vms(self, wanted: Mapping[str, str]) -> list[Vm]:
+        """Of these ids, with the names they had ('': not known): many in one call. Those that don't exist are left out.
+
+        One that a list does not show may still be there, under another name: ask for it by itself to be sure.
+        """
 
     async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]: ...
     async def create_vm(self, vm: NewVm, request_id: str) -> str: ...

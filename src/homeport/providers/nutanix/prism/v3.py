@@ -53,9 +53,6 @@ class PrismV3:
     async def close(self) -> None:
         await self._client.close()
 
-    async def check(self) -> None:
-        await self._client.call("GET", f"{_ROOT}/users/me")
-
     # -- what there is -----------------------------------------------------------------------------------------
 
     async def elements(self) -> list[Element]:
@@ -153,8 +150,15 @@ class PrismV3:
         except Missing:
             return None
 
-    async def vms(self, ids: Sequence[str]) -> list[Vm]:
-        return [vm for each in ids if (vm := await self.vm(each)) is not None]
+    async def vms(self, wanted: Mapping[str, str]) -> list[Vm]:
+        """Lists are filtered by names alone: those whose name is known are listed, the others read one by one."""
+        named = list(dict.fromkeys(filter(None, wanted.values()))) if len(wanted) > 1 else []
+        listed: dict[str, Vm] = {}
+        for start in range(0, len(named), _PAGE):
+            listed |= {vm.id: vm for vm in await self.find_vms(names=named[start : start + _PAGE]) if vm.id in wanted}
+        alone = [vm_id for vm_id, name in wanted.items() if vm_id not in listed and not (named and name)]
+        read = [vm for each in alone if (vm := await self.vm(each)) is not None]
+        return [*listed.values(), *read]
 
     async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
         wanted = ",".join(f"vm_name=={name}" for name in names)  # a comma is an "or"
@@ -328,7 +332,7 @@ def _render(vm: NewVm) -> dict[str, Any]:
         "num_sockets": vm.sockets,
         "num_vcpus_per_socket": vm.cores_per_socket,
         "memory_size_mib": vm.memory_bytes // _MIB,
-        "power_state": "OFF",
+        "power_state": "ON",
         "hardware_clock_timezone": "UTC",
         "disk_list": [_disk(each) for each in vm.disks],
         "nic_list": [_nic(each) for each in vm.nics],

@@ -26,9 +26,7 @@ from homeport.providers.nutanix.prism.record import (
 _PAGE = 100
 # Older namespaces than these lack fields that we need.
 _OLDEST = (4, 0)
-_NAMESPACES = ("vmm", "clustermgmt", "networking", "prism", "volumes")
-_TASKS_AT_ONCE = 20
-_VMS_AT_ONCE = 20  # so many ids still fit into the line of a request
+_AT_ONCE = 50  # so many ids still fit into the line of a request
 _STATES: Mapping[str, Any] = {
     "QUEUED": "queued",
     "RUNNING": "running",
@@ -43,13 +41,9 @@ _STATES: Mapping[str, Any] = {
 async def probe_v4(client: Client) -> PrismV4 | None:
     """None: this Prism Central has no API v4 (pc.2023 and older). Raises ProviderError."""
     try:
-        # The first alone: it finds out whether the credentials are good.
-        first = await _negotiated(client, _NAMESPACES[0])
-        versions = (first, *await asyncio.gather(*(_negotiated(client, each) for each in _NAMESPACES[1:])))
+        return PrismV4(client, await _negotiated(client, "vmm"))
     except Missing:
         return None
-    found = dict(zip(_NAMESPACES, versions, strict=True))
-    return PrismV4(client, found)
 
 
 async def _negotiated(client: Client, namespace: str) -> str:
@@ -70,18 +64,18 @@ async def _negotiated(client: Client, namespace: str) -> str:
 
 
 class PrismV4:
-    def __init__(self, client: Client, versions: Mapping[str, str]) -> None:
+    """The other namespaces have versions of their own, asked for when something of them is needed."""
+
+    def __init__(self, client: Client, version: str) -> None:
         self.address = client.address
-        self.version = versions["vmm"]
+        self.version = version
         self._client = client
-        self._versions = versions
+        self._versions = {"vmm": version}
+        self._negotiating = asyncio.Lock()
         self._filters_ids = True
 
     async def close(self) -> None:
         await self._client.close()
-
-    async def check(self) -> None:
-        await self._client.call("GET", self._path("clustermgmt", "config/clusters"), query={"$limit": "1"})
 
     # -- what there is -----------------------------------------------------------------------------------------
 
@@ -98,7 +92,7 @@ class PrismV4:
         ]
 
     async def host_name(self, cluster_id: str, host_id: str) -> str:
-        path = self._path("clustermgmt", f"config/clusters/{cluster_id}/hosts/{host_id}")
+        path = await self._path("clustermgmt", f"config/clusters/{cluster_id}/hosts/{host_id}")
         try:
             return str((await self._client.call("GET", path, what=f"host {host_id}")).body["data"].get("hostName", ""))
         except Missing:
@@ -168,12 +162,12 @@ class PrismV4:
             "description": description,
         }
         reply = await self._client.call(
-            "POST", self._path("prism", "config/categories"), body=body, what=f"category {key}:{value}"
+            "POST", await self._path("prism", "config/categories"), body=body, what=f"category {key}:{value}"
         )
         return Category(reply.body["data"]["extId"], key, value, reply.etag)
 
     async def delete_category(self, category: Category) -> None:
-        path = self._path("prism", f"config/categories/{category.id}")
+        path = await self._path("prism", f"config/categories/{category.id}")
         what = f"category {category.key}:{category.value}"
         try:
             current = await self._client.call("GET", path, what=what)
@@ -187,20 +181,21 @@ class PrismV4:
 
     async def vm(self, vm_id: str) -> Vm | None:
         try:
-            reply = await self._client.call("GET", self._vm(vm_id), what=f"VM {vm_id}")
+            reply = await self._client.call("GET", await self._vm(vm_id), what=f"VM {vm_id}")
         except Missing:
             return None
         return wire.read_vm(reply.body["data"], reply.etag)
 
-    async def vms(self, ids: Sequence[str]) -> list[Vm]:
+    async def vms(self, wanted: Mapping[str, str]) -> list[Vm]:
         """By one filtered list for many; a server that refuses the filter is asked for one after the other."""
         found: list[Vm] = []
-        for start in range(0, len(ids), _VMS_AT_ONCE):
-            some = ids[start : start + _VMS_AT_ONCE]
+        ids = list(wanted)
+        for start in range(0, len(ids), _AT_ONCE):
+            some = ids[start : start + _AT_ONCE]
             if len(some) > 1 and self._filters_ids:
-                wanted = " or ".join(f"extId eq {_literal(each)}" for each in some)
+                query = {"$filter": " or ".join(f"extId eq {_literal(each)}" for each in some)}
                 try:
-                    found += map(wire.read_vm, await self._list("vmm", "ahv/config/vms", {"$filter": wanted}))
+                    found += map(wire.read_vm, await self._list("vmm", "ahv/config/vms", query))
                     continue
                 except (Rejected, Misconfigured):
                     self._filters_ids = False
@@ -213,7 +208,7 @@ class PrismV4:
         return [each for each in found if category is None or category.id in each.category_ids]
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
-        path = self._path("vmm", "ahv/config/vms")
+        path = await self._path("vmm", "ahv/config/vms")
         body = wire.render_vm(vm, new_nics=self._at_least("vmm", 4, 2))
         reply = await self._client.call("POST", path, body=body, request_id=request_id, what=f"VM {vm.name}")
         return _task_id(reply.body)
@@ -228,17 +223,18 @@ class PrismV4:
         return await self._act(vm, "add-custom-attributes", {"customAttributes": list(marks)})
 
     async def detach(self, vm: Vm, volume_group_id: str) -> str:
-        path = self._path("volumes", f"config/volume-groups/{volume_group_id}/$actions/detach-vm")
+        path = await self._path("volumes", f"config/volume-groups/{volume_group_id}/$actions/detach-vm")
         body = {"$objectType": "volumes.v4.config.VmAttachment", "extId": vm.id}
         reply = await self._client.call("POST", path, body=body, what=f"volume group {volume_group_id}")
         return _task_id(reply.body)
 
     async def delete_vm(self, vm: Vm) -> str:
-        reply = await self._client.call("DELETE", self._vm(vm.id), etag=await self._etag(vm), what=f"VM {vm.name}")
+        path, etag = await self._vm(vm.id), await self._etag(vm)
+        reply = await self._client.call("DELETE", path, etag=etag, what=f"VM {vm.name}")
         return _task_id(reply.body)
 
     async def _act(self, vm: Vm, action: str, body: Any = None) -> str:
-        path = f"{self._vm(vm.id)}/$actions/{action}"
+        path = f"{await self._vm(vm.id)}/$actions/{action}"
         etag = await self._etag(vm)
         reply = await self._client.call("POST", path, body=body, etag=etag, what=f"VM {vm.name}: {action}")
         return _task_id(reply.body)
@@ -256,8 +252,8 @@ class PrismV4:
 
     async def tasks(self, ids: Sequence[str]) -> list[Task]:
         found: list[Task] = []
-        for start in range(0, len(ids), _TASKS_AT_ONCE):
-            some = ids[start : start + _TASKS_AT_ONCE]
+        for start in range(0, len(ids), _AT_ONCE):
+            some = ids[start : start + _AT_ONCE]
             if len(some) == 1:
                 found += await self._task(some[0])
                 continue
@@ -267,7 +263,7 @@ class PrismV4:
 
     async def _task(self, task_id: str) -> list[Task]:
         try:
-            path = self._path("prism", f"config/tasks/{quote(task_id, safe='')}")
+            path = await self._path("prism", f"config/tasks/{quote(task_id, safe='')}")
             return [_task((await self._client.call("GET", path, what=f"task {task_id}")).body["data"])]
         except Missing:
             return []
@@ -279,11 +275,22 @@ class PrismV4:
 
     # -- paths and pages ---------------------------------------------------------------------------------------
 
-    def _path(self, namespace: str, rest: str) -> str:
+    async def _path(self, namespace: str, rest: str) -> str:
+        if namespace not in self._versions:
+            async with self._negotiating:
+                await self._negotiate(namespace)
         return f"/api/{namespace}/{self._versions[namespace]}/{rest}"
 
-    def _vm(self, vm_id: str) -> str:
-        return self._path("vmm", f"ahv/config/vms/{vm_id}")
+    async def _negotiate(self, namespace: str) -> None:
+        if namespace in self._versions:
+            return
+        try:
+            self._versions[namespace] = await _negotiated(self._client, namespace)
+        except Missing as error:  # nothing that anybody asked for is missing
+            raise Rejected(error.message, code=error.code) from error
+
+    async def _vm(self, vm_id: str) -> str:
+        return await self._path("vmm", f"ahv/config/vms/{vm_id}")
 
     def _at_least(self, namespace: str, major: int, minor: int) -> bool:
         have = tuple(int(each) for each in self._versions[namespace].removeprefix("v").split("."))
@@ -291,7 +298,7 @@ class PrismV4:
 
     async def _list(self, namespace: str, rest: str, query: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """All pages. What changes between two of them may be missed or seen twice: each is taken once."""
-        path, found = self._path(namespace, rest), {}
+        path, found = await self._path(namespace, rest), {}
         page = 0
         while True:
             asked = {**(query or {}), "$page": str(page), "$limit": str(_PAGE)}

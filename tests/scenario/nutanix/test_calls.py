@@ -1,0 +1,102 @@
+"""What machines cost Prism Central: counted in requests, which stay the same on a busy computer."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from conformance.provider.ground import ground, key
+from conformance.provider.nutanix import open_nutanix
+from homeport.api.nutanix.v1beta1 import NutanixMachine
+from homeport.runtime.testing import virtual
+from scenario.nutanix import manifest
+from scenario.nutanix.site import nutanix_site
+
+# Of a connection and a cluster: versions, lists of what may be named, preflight, category; and the same for its Nodes.
+FIXED = {"v4": 17, "v3": 14}
+# Of a machine: create, its task, its ETag, power on, the VM that is on; and its Node's.
+EACH = {"v4": 6, "v3": 4}
+
+
+@pytest.mark.parametrize("version", ["v4", "v3"])
+def test_a_machine_costs_a_handful_of_requests_until_it_runs(version: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with nutanix_site(v4=version == "v4") as site:
+            await site.have(*manifest.whole("one", 3, 3))
+            await site.running("one", 3, 3)
+            calls = site.calls()
+            assert calls.total() <= FIXED[version] + 6 * EACH[version], calls.most_common()
+
+    run()
+
+
+@pytest.mark.parametrize("version", ["v4", "v3"])
+def test_the_more_machines_come_at_once_the_less_each_of_them_costs(version: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with ground(partial(open_nutanix, version=version)) as g:
+            await g.cluster()
+            before = g.vendor.requests()
+            names = [f"m{number:02}" for number in range(40)]
+            for name in names:
+                await g.machine(name)
+            await g.ready(*names)
+            # Create, ETag and power on, or create, task and the machine; what else is asked is asked for all at once.
+            assert g.vendor.requests() - before <= 40 * 4
+
+    run()
+
+
+@pytest.mark.parametrize("version", ["v4", "v3"])
+def test_a_hundred_machines_that_run_cost_a_few_requests_a_minute(version: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with ground(partial(open_nutanix, version=version)) as g:
+            await g.cluster()
+            names = [f"m{number:03}" for number in range(100)]
+            for name in names:
+                await g.machine(name)
+            await g.ready(*names)
+            await g.pass_time(60)
+            before = g.vendor.requests()
+            await g.pass_time(1800)
+            # Two lists a minute, and what is looked up when orphans are looked for.
+            assert g.vendor.requests() - before <= 30 * 3
+            # They are looked at nevertheless.
+            g.vendor.switch_off("m042")
+            await g.machine_says("m042", "PoweredOff", timeout=61)
+
+    run()
+
+
+@virtual
+async def test_after_a_restart_machines_are_looked_at_together() -> None:
+    async with ground(partial(open_nutanix, version="v4")) as g:
+        await g.cluster()
+        names = [f"m{number:02}" for number in range(60)]
+        for name in names:
+            await g.machine(name)
+        await g.ready(*names)
+        await g.stop()
+        before = g.vendor.requests()
+        await g.start()
+        await g.pass_time(50)
+        assert g.vendor.requests() - before <= 16
+
+
+@virtual
+async def test_what_is_not_there_any_more_is_noticed_within_two_minutes() -> None:
+    async with ground(partial(open_nutanix, version="v4")) as g:
+        await g.cluster()
+        names = [f"m{number}" for number in range(10)]
+        for name in names:
+            await g.machine(name)
+        await g.ready(*names)
+        await g.pass_time(60)
+        g.vendor.destroy("m3")
+        await g.machine_says("m3", "InstanceGone", timeout=120)
+        machines = await asyncio.gather(*(g.client.get(NutanixMachine, key(name)) for name in names))
+        assert [each.metadata.name for each in machines if each.status.failure_reason] == ["m3"]
