@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -61,7 +61,6 @@ class NutanixCloud:
         self._infra.metadata.namespace = config.namespace
         self._infra.spec.prism_central = config.central
         self._roster = Roster(self._prism, clock)
-        self._elements: _Kept[list[Element]] = _Kept(clock)
         self._categories: dict[str, _Kept[list[Category]]] = {}
         self._hosts: dict[str, _Kept[str]] = {}
 
@@ -71,7 +70,7 @@ class NutanixCloud:
     async def instance(self, node: Unstructured) -> CloudInstance | None:
         candidates = vm_ids(node)
         age = _STEADY_SECONDS if settled(node) else _URGENT_SECONDS
-        vm = await self._roster.find(candidates, younger_than=age) if candidates else None
+        vm = await self._roster.find(candidates, name=node.name, younger_than=age) if candidates else None
         if vm is None and not provider_id(node):
             vm = await self._unknown(node)
         if vm is None and not candidates:
@@ -160,11 +159,8 @@ class NutanixCloud:
 
         return await self._hosts.setdefault(vm.host_id, _Kept(self._clock)).get(read) if vm.host_id else ""
 
-    async def _all_elements(self) -> list[Element]:
-        async def read() -> list[Element]:
-            return await (await self._prism()).elements()
-
-        return await self._elements.get(read)
+    async def _all_elements(self) -> Sequence[Element]:
+        return await (await self._session()).lookup.all_elements(younger_than=_PLACE_SECONDS)
 
 
 def vm_ids(node: Unstructured) -> list[str]:
@@ -203,5 +199,5 @@ def settled(node: Unstructured) -> bool:
     return known and condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
 
 
-def _named(elements: list[Element], element_id: str) -> str:
+def _named(elements: Sequence[Element], element_id: str) -> str:
     return next((each.name for each in elements if each.id == element_id), "")
