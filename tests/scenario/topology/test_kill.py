@@ -1,0 +1,155 @@
+"""Controllers are killed at any point, also between two writes: the topology ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import random
+import re
+from collections import Counter
+
+import pytest
+
+from capikit import blueprint
+from capikit.blueprint import steady
+from capikit.yard import Yard, yard
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
+from scenario.capi.fault import Killer
+from scenario.capi.shape import difference, shape
+from scenario.topology.look import QUIET
+
+# `make campaign` runs all of them.
+CAMPAIGN = bool(os.environ.get("HOMEPORT_CAMPAIGN"))
+SEEDS = range(10 if CAMPAIGN else 1)
+_HASH = re.compile(r'(one-(?:[abc]-)?|template-hash(?:": "|=))[bcdfghjklmnpqrstvwxz2456789]{8,10}\b')
+WORKERS = {"a": 1, "b": 1}
+
+
+def change() -> dict[str, object]:
+    """A version and a variable at once, one deployment less and another more."""
+    workers = [blueprint.deployment(name) for name in ("a", "c")]
+    variables = [{"name": "image", "value": "debian"}]
+    return {
+        "spec": {"topology": {"version": "v1.31.0", "variables": variables, "workers": {"machineDeployments": workers}}}
+    }
+
+
+@functools.cache
+def undisturbed(changed: bool) -> dict[str, int]:
+    @virtual
+    async def run() -> dict[str, int]:
+        async with yard(pace=REALISTIC) as y:
+            await begin(y)
+            await end(y, WORKERS, "v1.30.0")
+            if changed:
+                await y.patch(Cluster, "one", change())
+                await end(y, {"a": 1, "c": 1}, "v1.31.0")
+            return drawn(y)
+
+    return run()
+
+
+def drawn(y: Yard) -> dict[str, int]:
+    """What is there, without the hashes of names that are drawn, which are in names, too."""
+    found: Counter[str] = Counter()
+    for line, count in shape(y).items():
+        found[_HASH.sub(r"\1HASH", line)] += count
+    return dict(found)
+
+
+async def begin(y: Yard) -> None:
+    await y.plane.have(*blueprint.whole_class(), blueprint.topology("one", 1, WORKERS))
+
+
+async def end(y: Yard, workers: dict[str, int], version: str) -> None:
+    await steady(y, "one", 1, workers, version, timeout=7200)
+    await y.plane.settle(quiet=QUIET)
+
+
+async def live_and_die(y: Yard, killer: Killer) -> None:
+    """Until nobody has died for long: then there was nothing left to write."""
+    while await killer.death(within=QUIET):
+        await y.restart()
+
+
+@pytest.fixture(autouse=True)
+def known_end() -> None:
+    """Found out beforehand: no loop can run within another."""
+    undisturbed(False)
+    undisturbed(True)
+
+
+def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster() -> None:
+    """While the topology is made; without end only in a campaign, for that takes minutes."""
+
+    @virtual
+    async def run() -> None:
+        left = 1 << 30 if CAMPAIGN else 30
+        killer = Killer(lambda: 1 if killer.kills < left else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            await begin(y)
+            await live_and_die(y, killer)
+            left = 0
+            await y.restart()
+            await end(y, WORKERS, "v1.30.0")
+            assert killer.kills >= 30
+            assert len(y.infra.created) == 3
+            assert difference(drawn(y), undisturbed(False)) == ""
+
+    run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_controllers_killed_after_some_writes_change_the_cluster_all_the_same(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        lives = [0]
+        killer = Killer(lambda: lives.pop() if lives else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            await begin(y)
+            await end(y, WORKERS, "v1.30.0")
+            lives = [rng.randint(1, 8) for _ in range(25)]
+            await y.restart()
+            await y.patch(Cluster, "one", change())
+            await live_and_die(y, killer)
+            await end(y, {"a": 1, "c": 1}, "v1.31.0")
+            # Every part was replaced once: the control plane, one of the workers; one is new.
+            assert len(y.infra.created) == 6
+            assert difference(drawn(y), undisturbed(True)) == ""
+            assert killer.kills == 25
+
+    run()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        lives = [0]
+        killer = Killer(lambda: lives.pop() if lives else 0)
+        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
+            await begin(y)
+            await asyncio.sleep(rng.uniform(0, 2))
+            lives = [rng.randint(1, 5) for _ in range(12)]
+            await y.restart()
+            await y.delete(Cluster, "one")
+            await live_and_die(y, killer)
+            await y.gone(Cluster, "one", timeout=3600)
+            await y.plane.settle(quiet=30)
+            kinds = {line.split()[0] for line in shape(y)}
+            assert kinds == {
+                "clusterclasses.cluster.x-k8s.io",
+                "genericclustertemplates.infrastructure.example.com",
+                "genericmachinetemplates.infrastructure.example.com",
+                "kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
+                "kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
+            }
+            assert sum(shape(y).values()) == 6
+            assert not y.infra.machines
+
+    run()
