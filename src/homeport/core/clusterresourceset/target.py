@@ -43,25 +43,37 @@ class Served:
             self._groups[api_version] = await self._ask(api_version)
         found = self._groups[api_version].get(kind)
         if found is None:
-            raise NotFound(
-                f"the cluster serves no {kind} of {api_version}: its CustomResourceDefinition has to be there first"
-            )
+            raise NotFound(f"the cluster serves no {kind} of {api_version}{await self._advice(api_version)}")
         return found
 
     async def _ask(self, api_version: str) -> dict[str, Resource]:
+        group, version = parse_api_version(api_version)
+        listed = await self._get(f"/apis/{group}/{version}" if group else f"/api/{version}")
+        return {
+            each["kind"]: Resource(group, version, each["kind"], each["name"], bool(each.get("namespaced")))
+            for each in listed.get("resources") or ()
+            if "/" not in each["name"]
+        }
+
+    async def _advice(self, api_version: str) -> str:
+        """What to do about it: manifests grow old, and definitions come late."""
+        group = parse_api_version(api_version).group
+        listed = await self._get(f"/apis/{group}") if group else {}
+        versions = [each["groupVersion"] for each in listed.get("versions") or ()]
+        if versions and api_version not in versions:
+            return f", but it serves {', '.join(versions)}: write the manifest for that"
+        return ": its CustomResourceDefinition has to be there first" if group else ""
+
+    async def _get(self, path: str) -> Json:
+        """Nothing, where nothing is served."""
         if not isinstance(self._client, RestClient):
             raise BadRequest("this connection can't tell which kinds the cluster serves")
-        group, version = parse_api_version(api_version)
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
         answer = await self._client.raw("GET", path)
         if answer.status == 404:
             return {}
         answer.check(f"GET {path}")
-        return {
-            each["kind"]: Resource(group, version, each["kind"], each["name"], bool(each.get("namespaced")))
-            for each in answer.json().get("resources") or ()
-            if "/" not in each["name"]
-        }
+        found: Json = answer.json()
+        return found
 
 
 async def apply_objects(client: Client, objects: Iterable[Json], strategy: str) -> list[Failure]:

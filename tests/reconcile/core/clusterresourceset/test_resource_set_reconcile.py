@@ -159,6 +159,18 @@ async def test_what_a_cluster_refuses_is_tried_again_less_and_less_often() -> No
         assert await d.has("x")
 
 
+async def test_a_manifest_that_has_grown_old_is_told_what_the_cluster_serves() -> None:
+    old = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n"
+    unknown = "apiVersion: v1\nkind: Boat\nmetadata: {name: b}\n"
+    async with desk(cluster("one"), config_map("net", a=old, b=unknown), resource_set("net")) as d:
+        await d.once()
+        assert (await d.said())[2].splitlines() == [
+            "Cluster one: ConfigMap net: Boat b: the cluster serves no Boat of v1",
+            "Cluster one: ConfigMap net: PodDisruptionBudget a: the cluster serves no PodDisruptionBudget of "
+            "policy/v1beta1, but it serves policy/v1: write the manifest for that",
+        ]
+
+
 async def test_a_cluster_that_went_away_is_named_once_and_not_asked_for_every_object() -> None:
     async with desk(cluster("one"), config_map("net", a=inner("u", "v", "w")), resource_set("net")) as d:
         await d.server.close(drain_seconds=0.1)
