@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.prism.power import addresses_of
 from homeport.sim.prism.world import WorldFile, default_world
 from scenario.nutanix import manifest
-from scenario.nutanix.site import Site, nutanix_site
+from scenario.nutanix.site import SECRET, Site, nutanix_site
 
 NAME = "one"
 SEEDS = range(12) if os.environ.get("HOMEPORT_CAMPAIGN") else range(1)
@@ -302,3 +303,24 @@ async def _shown(client: Any, name: str, count: int) -> list[str]:
             if len(found) == count:
                 return found
             await asyncio.sleep(5.0)
+
+
+@virtual
+async def test_a_cluster_may_know_nothing_but_ipv6() -> None:
+    file = default_world()
+    plain = {"cidr": "", "pools": (), "gateway": "", "dhcp_server": "", "ipv6": "fd00:14::/64"}
+    subnets = tuple(
+        msgspec.structs.replace(each, **plain) if each.name == "vm-network" else each for each in file.subnets
+    )
+    async with nutanix_site(world=msgspec.structs.replace(file, subnets=subnets)) as site:
+        objects = manifest.whole(NAME, 3, 0, host="fd00:14:0::100")
+        network = objects[0]["spec"]["clusterNetwork"]
+        network["services"]["cidrBlocks"], network["pods"]["cidrBlocks"] = ["fd00:96::/112"], ["fd00:2::/56"]
+        await site.have(*objects)
+        for machine in await site.running(NAME, 3):
+            found = [each.address for each in machine.status.addresses if each.type == "InternalIP"]
+            # The control plane's own address wanders, and is nobody's.
+            assert len(found) == 1
+            assert found[0].startswith("fd00:14::526b:8dff:")
+        kubeconfig = base64.b64decode((await site.get(SECRET, f"{NAME}-kubeconfig"))["data"]["value"]).decode()
+        assert "server: https://[fd00:14:0::100]:6443" in kubeconfig

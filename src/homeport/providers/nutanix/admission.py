@@ -193,6 +193,10 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     if central is not None:
         yield from _central_causes(central, f"{path}.prismCentral")
     endpoint = spec.get("controlPlaneEndpoint") or {}
+    host = str(endpoint.get("host") or "")
+    if host and not _is_host(host):
+        text = f"{host!r} is neither a host name nor an address; leave out scheme, port and brackets"
+        yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
     if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
         yield _invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")
 

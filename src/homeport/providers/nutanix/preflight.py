@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster, NutanixMachineTemplate
-from homeport.capi.family import family_of
+from homeport.capi.family import canonical, family_of
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
 from homeport.infra.protocol import Check, ClusterScope
 from homeport.providers.nutanix.address import FindPool, check_pools, pool_with
@@ -150,7 +150,7 @@ class Preflight:
         if not host:
             return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
         for other in self._clusters():
-            same = other.spec.control_plane_endpoint.host == host
+            same = canonical(other.spec.control_plane_endpoint.host) == canonical(host)
             if same and other.metadata.uid != scope.infra.metadata.uid:
                 text = f"{host} is the address of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
                 return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]

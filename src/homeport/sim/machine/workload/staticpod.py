@@ -18,9 +18,9 @@ def component(name: str, facts: Facts, address: str, port: int) -> Json:
     """The manifest that kubeadm writes for a component of the control plane."""
     annotations: dict[str, str] = {}
     if name == "etcd":
-        annotations["kubeadm.kubernetes.io/etcd.advertise-client-urls"] = f"https://{address}:2379"
+        annotations["kubeadm.kubernetes.io/etcd.advertise-client-urls"] = f"https://{_host(address)}:2379"
     elif name == "kube-apiserver":
-        annotations["kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"] = f"{address}:{port}"
+        annotations["kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"] = f"{_host(address)}:{port}"
     container = {"name": name, "image": _image(name, facts), "command": [name, *_arguments(name, facts, address, port)]}
     return {
         "apiVersion": "v1",
@@ -43,9 +43,13 @@ def _image(name: str, facts: Facts) -> str:
     return f"{local.get('imageRepository') or facts.image_repository}/etcd:{tag}"
 
 
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
 def _arguments(name: str, facts: Facts, address: str, port: int) -> list[str]:
     if name == "etcd":
-        own: dict[str, str] = {"advertise-client-urls": f"https://{address}:2379", "data-dir": "/var/lib/etcd"}
+        own: dict[str, str] = {"advertise-client-urls": f"https://{_host(address)}:2379", "data-dir": "/var/lib/etcd"}
         extra = ((facts.configuration.get("etcd") or {}).get("local") or {}).get("extraArgs")
     else:
         field = {"kube-apiserver": "apiServer", "kube-controller-manager": "controllerManager"}.get(name, "scheduler")
