@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -16,8 +17,9 @@ from homeport.infra.error import Exhausted, Misconfigured, Rejected, Taken
 from homeport.infra.protocol import StaticAddress
 from homeport.machinery.address import AddressSet
 from homeport.providers.nutanix.address import check_pools, explained, misfit, plan_nics, pool_with
-from homeport.providers.nutanix.admission import validate_machine
+from homeport.providers.nutanix.admission import validate_cluster, validate_machine
 from homeport.providers.nutanix.client import failed_task
+from homeport.providers.nutanix.cloudconfig import parse_config
 from homeport.providers.nutanix.prism.record import NewNic, NewVm, Prism, Subnet, Task
 from homeport.providers.nutanix.prism.v4_vm import read_vm
 from homeport.providers.nutanix.spelling import normalise_machine
@@ -179,3 +181,31 @@ def test_learned_ipv6_addresses_are_read_without_those_of_the_link() -> None:
     }
     vm = read_vm({"extId": "v", "nics": [{"nicNetworkInfo": info}]})
     assert vm.addresses == ("10.0.0.20", "fd00::20")
+
+
+@pytest.mark.parametrize("host", ["10.0.0.100", "fd00::100", "api.example.com", ""])
+def test_the_control_plane_may_be_called_by_an_address_of_either_family_or_a_name(host: str) -> None:
+    assert validate_cluster({"spec": {"controlPlaneEndpoint": {"host": host, "port": 6443}}}, None) == []
+
+
+@pytest.mark.parametrize("host", ["[fd00::100]", "fd00::100/64", "https://api.example.com", "10.0.0.100:6443"])
+def test_what_is_more_than_a_host_is_refused(host: str) -> None:
+    (cause,) = validate_cluster({"spec": {"controlPlaneEndpoint": {"host": host, "port": 6443}}}, None)
+    assert cause.field == "spec.controlPlaneEndpoint.host"
+
+
+@pytest.mark.parametrize(
+    ("entry", "address", "ignored"),
+    [
+        ("fd00::10", "fd00:0::10", True),
+        ("fd00::10-fd00::1f", "fd00::1a", True),
+        ("fd00::/64", "fd00::ffff", True),
+        ("fd00::/64", "fd01::1", False),
+        ("fd00::/64", "10.0.0.1", False),
+        ("10.0.0.0/24", "fd00::1", False),
+    ],
+)
+def test_addresses_of_nodes_may_be_ignored_in_either_family(entry: str, address: str, ignored: bool) -> None:
+    central = {"address": "pc", "credentialRef": {"kind": "Secret", "name": "s"}}
+    config = parse_config(json.dumps({"prismCentral": central, "ignoredNodeIPs": [entry]}), "kube-system")
+    assert config.ignores(address) is ignored
