@@ -168,45 +168,42 @@ class SetReconciler(Reporting):
         """A Cluster that is slow holds up no other. Raises what our own API server refused, when all are through."""
         gate, refused = asyncio.Semaphore(_AT_ONCE), list[Exception]()
 
-        async def bring(cluster: Cluster) -> None:
+        async def bring(cluster: Cluster, due: Sequence[Source]) -> None:
             async with gate:
                 try:
-                    await self._bring(held, cluster, sources, report)
+                    await self._bring(held, cluster, due, report)
                 except (ApiError, LeaseLost) as error:
                     refused.append(error)
 
         async with asyncio.TaskGroup() as group:
             for cluster in clusters:
-                group.create_task(bring(cluster))
+                known = self._ledger.known(key_of(cluster), held.metadata.name)
+                due = [each for each in sources if is_due(held.spec.strategy, known.get(each.ref), each.digest)]
+                if due:
+                    group.create_task(bring(cluster, due))
         if refused:
             raise refused[0]
 
-    async def _bring(
-        self, held: ClusterResourceSet, cluster: Cluster, sources: Sequence[Source], report: Report
-    ) -> None:
-        where = key_of(cluster)
-        known = self._ledger.known(where, held.metadata.name)
-        due = [each for each in sources if is_due(held.spec.strategy, known.get(each.ref), each.digest)]
-        if not due:
-            return
-        said = f"Cluster {cluster.metadata.name}"
+    async def _bring(self, held: ClusterResourceSet, cluster: Cluster, due: Sequence[Source], report: Report) -> None:
+        where, said = key_of(cluster), f"Cluster {cluster.metadata.name}"
         remote = self._remotes.get(where)
         if is_paused(cluster, cluster):
             report.lines.append(f"{said}: it is paused")
-        elif remote is None:
+            return
+        if remote is None:
             report.lines.append(f"{said}: {self._remotes.why(where)}")
-        else:
-            outcomes = []
-            for source in due:
-                failures = await self._apply(held, remote.client, source)
-                outcomes.append(Outcome(source.ref, source.digest, applied=not failures))
-                for failure in failures:
-                    report.lines.append(f"{said}: {source.ref}: {failure}")
-                    report.retry = report.warning = True
-                if any(failure.lost for failure in failures):
-                    break
-            await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
-            self._tell_applied(held, cluster, outcomes)
+            return
+        client, outcomes = remote.client, []
+        for source in due:
+            failures = await self._apply(held, client, source)
+            outcomes.append(Outcome(source.ref, source.digest, applied=not failures))
+            for failure in failures:
+                report.lines.append(f"{said}: {source.ref}: {failure}")
+                report.retry = report.warning = True
+            if any(failure.lost for failure in failures):
+                break
+        await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
+        self._tell_applied(held, cluster, outcomes)
 
     async def _apply(self, held: ClusterResourceSet, client: Any, source: Source) -> list[Failure]:
         if source.objects is None:
