@@ -23,6 +23,8 @@ async def test_a_machine_comes_up_and_goes(vendor: Open) -> None:
         assert internal == list(found.addresses)
         assert machine.status.ready
         assert condition(machine, "Ready")["status"] == "True"
+        # Other definitions of these kinds are about, which refuse messages that are there and empty.
+        assert all(each.get("message", "?") for each in machine.status.conditions)
         await g.delete("a")
         await g.deleted("a")
         assert g.vendor.machines() == []
