@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from capikit import blueprint, generic, manifest
-from capikit.yard import Yard, yard
+from capikit.outside import prepare, serving
+from capikit.yard import Yard, make_hooks, yard
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
+from homeport.capi.definition import definitions
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.clusterclass.reconciler import ClassReconciler
 from homeport.machinery import condition
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
-from homeport.runtime.testing import Reconciled, virtual
+from homeport.runtime.testing import Reconciled, plane, virtual
 
 CLASS = Key("default", blueprint.CLASS)
 ONE = Key("default", "one")
@@ -339,3 +341,25 @@ async def test_the_version_stays_until_the_cluster_is_at_it() -> None:
         template = {"spec": {"template": {"spec": {"version": "v1.30.0"}}}}
         await c.client.patch(MachineDeployment, Key("default", "one-md-0"), MergePatch(template))
         await c.change(version("v1.31.0"))
+
+
+# -- by webhook ------------------------------------------------------------------------------------------------------
+
+
+async def test_where_admission_is_a_webhook_it_looks_up_the_same() -> None:
+    async with plane() as p:
+        hooks = make_hooks(p.client)
+        async with serving(hooks, p.client) as webhooks:
+            await prepare(p.client, hooks, [*definitions(), *generic.definitions()], webhooks)
+            await p.have(*blueprint.whole_class())
+            assert await fields(p.have(blueprint.topology("one", variables={"machine": {"cores": 0}}))) == [
+                "spec.topology.variables[machine].value.cores"
+            ]
+            (made,) = await p.have(blueprint.topology("one", version="1.30.0"))
+            topology = made["spec"]["topology"]
+            assert topology["version"] == "v1.30.0"
+            assert [each["name"] for each in topology["variables"]] == ["audit", "image", "machine"]
+            assert await fields(p.client.delete(ClusterClass, CLASS)) == ["metadata.name"]
+            assert await fields(p.client.patch(Cluster, ONE, MergePatch(version("v1.32.0")))) == [
+                "spec.topology.version"
+            ]
