@@ -99,12 +99,12 @@ class Applier:
     # -- what is known to be settled -----------------------------------------------------------------------------
 
     def is_settled(self, resource: Resource, intent: Json, current: AnyObject) -> bool:
-        return self._settled.get((resource, key_of(current))) == (state_of(current), digest(intent))
+        return self._settled.get((resource, key_of(current))) == (_state_for(intent, current), digest(intent))
 
     def _settle(self, resource: Resource, intent: Json, made: AnyObject) -> None:
         if len(self._settled) >= _LIMIT:
             self._settled.clear()
-        self._settled[resource, key_of(made)] = (state_of(made), digest(intent))
+        self._settled[resource, key_of(made)] = (_state_for(intent, made), digest(intent))
 
     def forget(self, resource: Resource, key: Key) -> None:
         self._settled.pop((resource, key), None)
@@ -133,6 +133,18 @@ def _spec(obj: Mapping[str, Any]) -> Any:
 
 def digest(value: Any) -> bytes:
     return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _state_for(intent: Json, obj: AnyObject) -> State:
+    """As far as the intent is concerned: labels and annotations of others are not."""
+    meta, labels, annotations = intent["metadata"], labels_of(obj), annotations_of(obj)
+    uids = {each["uid"] for each in meta.get("ownerReferences") or ()}
+    named = [
+        {key: labels.get(key) for key in meta.get("labels") or ()},
+        {key: annotations.get(key) for key in meta.get("annotations") or ()},
+        [each for each in owners(obj) if each["uid"] in uids],
+    ]
+    return uid_of(obj), state_of(obj)[1], digest(named)
 
 
 def state_of(obj: AnyObject) -> State:
