@@ -48,11 +48,11 @@ async def test_patches_make_templates_from_variables_and_from_facts_about_the_cl
 @virtual
 async def test_a_variable_rolls_out_only_what_it_changes() -> None:
     async with yard() as y, Topologies(y) as t:
-        await t.make(1, {"a": 2, "b": 1})
+        await t.make(1, {"a": 1, "b": 1})
         plane, a, b = await machines(y, "one"), await machines(y, "one", "a"), await machines(y, "one", "b")
         override = {"overrides": [{"name": "machine", "value": {"cores": 8}}]}
-        await t.topology({"workers": {"machineDeployments": [t.worker("a", 2, variables=override), t.worker("b", 1)]}})
-        await steady(y, "one", 1, {"a": 2, "b": 1})
+        await t.topology({"workers": {"machineDeployments": [t.worker("a", 1, variables=override), t.worker("b", 1)]}})
+        await steady(y, "one", 1, {"a": 1, "b": 1})
         await t.quiet()
         assert list(await machines(y, "one")) == list(plane)
         assert list(await machines(y, "one", "b")) == list(b)
@@ -63,14 +63,14 @@ async def test_a_variable_rolls_out_only_what_it_changes() -> None:
         # The control plane alone.
         a = await machines(y, "one", "a")
         await t.variables(audit=True)
-        await steady(y, "one", 1, {"a": 2, "b": 1})
+        await steady(y, "one", 1, {"a": 1, "b": 1})
         await t.quiet()
         assert not {*plane} & {*await machines(y, "one")}
         assert list(await machines(y, "one", "a")) == list(a)
         plane_now = await blueprint.control_plane(y, "one")
         assert [each.path for each in plane_now.spec.kubeadm_config_spec.files] == ["/etc/kubernetes/audit.yaml"]
         await t.variables(audit=False)
-        await steady(y, "one", 1, {"a": 2, "b": 1})
+        await steady(y, "one", 1, {"a": 1, "b": 1})
         assert (await blueprint.control_plane(y, "one")).spec.kubeadm_config_spec.files == []
 
 
@@ -122,6 +122,11 @@ async def test_another_template_in_the_class_rolls_out_to_every_cluster() -> Non
             assert list(await machines(y, name)) == list(planes[name])
             assert not {*old[name]} & {*await machines(y, name, "a")}
             assert (await infra_template(y, (await deployments(y, name))["a"]))["disk"] == "40Gi"
+        # They share a class and nothing else.
+        await y.delete(Cluster, "one")
+        await y.gone(Cluster, "one")
+        await steady(y, "two", 1, {"a": 1})
+        assert {made.cluster for made in y.infra.machines.values()} == {"default/two"}
 
 
 @virtual

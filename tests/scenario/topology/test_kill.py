@@ -23,6 +23,7 @@ from scenario.topology.look import QUIET
 
 # `make campaign` runs all of them.
 CAMPAIGN = bool(os.environ.get("HOMEPORT_CAMPAIGN"))
+KILLS = 25 if CAMPAIGN else 12
 SEEDS = range(10 if CAMPAIGN else 1)
 _HASH = re.compile(r'(one-(?:[abc]-)?|template-hash(?:": "|=))[bcdfghjklmnpqrstvwxz2456789]{8,10}\b')
 WORKERS = {"a": 1, "b": 1}
@@ -87,7 +88,7 @@ def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster
 
     @virtual
     async def run() -> None:
-        left = 1 << 30 if CAMPAIGN else 30
+        left = 1 << 30 if CAMPAIGN else 20
         killer = Killer(lambda: 1 if killer.kills < left else 0)
         async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
             await begin(y)
@@ -95,7 +96,7 @@ def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster
             left = 0
             await y.restart()
             await end(y, WORKERS, "v1.30.0")
-            assert killer.kills >= 30
+            assert killer.kills >= 20
             assert len(y.infra.created) == 3
             assert difference(drawn(y), undisturbed(False)) == ""
 
@@ -112,7 +113,7 @@ def test_controllers_killed_after_some_writes_change_the_cluster_all_the_same(se
         async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
             await begin(y)
             await end(y, WORKERS, "v1.30.0")
-            lives = [rng.randint(1, 8) for _ in range(25)]
+            lives = [rng.randint(1, 8) for _ in range(KILLS)]
             await y.restart()
             await y.patch(Cluster, "one", change())
             await live_and_die(y, killer)
@@ -120,7 +121,7 @@ def test_controllers_killed_after_some_writes_change_the_cluster_all_the_same(se
             # Every part was replaced once: the control plane, one of the workers; one is new.
             assert len(y.infra.created) == 6
             assert difference(drawn(y), undisturbed(True)) == ""
-            assert killer.kills == 25
+            assert killer.kills == KILLS
 
     run()
 
@@ -135,7 +136,7 @@ def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(se
         async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
             await begin(y)
             await asyncio.sleep(rng.uniform(0, 2))
-            lives = [rng.randint(1, 5) for _ in range(12)]
+            lives = [rng.randint(1, 5) for _ in range(8)]
             await y.restart()
             await y.delete(Cluster, "one")
             await live_and_die(y, killer)
