@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from homeport.api.ipam.v1alpha2 import GROUP
-
-PROTECT_POOL = f"{GROUP}/ProtectPool"
-PROTECT_ADDRESS = f"{GROUP}/ProtectAddress"
-RELEASE_ADDRESS = f"{GROUP}/ReleaseAddress"
+PROTECT_POOL = "ipam.cluster.x-k8s.io/ProtectPool"
+PROTECT_ADDRESS = "ipam.cluster.x-k8s.io/ProtectAddress"
+RELEASE_ADDRESS = "ipam.cluster.x-k8s.io/ReleaseAddress"
 # On a pool: it may be deleted though addresses of it are in use; for tools that move clusters.
-SKIP_VALIDATE_DELETE = f"{GROUP}/skip-validate-delete-webhook"
+SKIP_VALIDATE_DELETE = "ipam.cluster.x-k8s.io/skip-validate-delete-webhook"
 
 POOL_NOT_READY = "PoolNotReady"
 POOL_EXHAUSTED = "PoolExhausted"
