@@ -173,7 +173,8 @@ def _read_of(obj: Any) -> tuple[Any, ...]:
     meta, spec = obj.metadata, obj.spec
     if hasattr(spec, "provider_id"):
         spec = msgspec.structs.replace(spec, provider_id="")
-    return (meta.annotations, meta.labels, meta.owner_references, meta.deletion_timestamp, spec)
+    annotations = {name: value for name, value in meta.annotations.items() if name != names.BLOCK_MOVE}
+    return (annotations, meta.labels, meta.owner_references, meta.deletion_timestamp, spec)
 
 
 def _has_status(obj: Any) -> bool:

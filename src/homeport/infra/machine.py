@@ -57,8 +57,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         machine = self._owner(infra)
         cluster, scope = self._cluster(infra, machine), Scope(infra)
         if await self._rests(scope, cluster):
-            self._provider.machine_driver.rest(infra.metadata.uid)
-            return None
+            wait = await self._settled(scope, machine, cluster)
+            if wait is None:
+                self._provider.machine_driver.rest(infra.metadata.uid)
+            return wait
         return await self.reported(scope, self._guarded(scope, machine, cluster))
 
     async def _guarded(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
@@ -104,6 +106,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             made.user_data, made.format = await self._user_data(machine)
             if made.control_plane and self._provider.vip_interface:
                 made.user_data = self._with_vip(made)
+            await self._block_move(scope)
         self._fence()
         self._untouched.pop(scope.key, None)
         wait = await self._provider.machine_driver.converge(made, instance)
@@ -192,11 +195,60 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         spec: Any = getattr(scope.object, "spec", None)
         if spec.provider_id == instance.provider_id:
             return
-        body = {"spec": {"providerID": instance.provider_id}, "metadata": {"uid": scope.object.metadata.uid}}
+        meta: dict[str, Any] = {"uid": scope.object.metadata.uid}
+        if names.BLOCK_MOVE in scope.object.metadata.annotations:
+            meta["annotations"] = {names.BLOCK_MOVE: None}
+        body = {"spec": {"providerID": instance.provider_id}, "metadata": meta}
         written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
         spec.provider_id = instance.provider_id
         scope.wrote(written)
         self._say_paused(scope, cluster)  # of the generation that this write made
+
+    # -- being moved -------------------------------------------------------------------------------------------
+    # The status does not go along to another plane, and with it goes what is under way. From its first finalizer on
+    # until it says which machine is its own, an object asks clusterctl to wait; when it is paused, it gets there.
+
+    def _marks(self, obj: M) -> dict[str, str]:
+        spec: Any = getattr(obj, "spec", None)
+        return {} if spec.provider_id or is_provisioned(obj) else {names.BLOCK_MOVE: ""}
+
+    async def _block_move(self, scope: Scope[M]) -> None:
+        """Once more for one that has rested in between."""
+        marks = self._marks(scope.object)
+        if marks and names.BLOCK_MOVE not in scope.object.metadata.annotations:
+            await self._annotate(scope, marks)
+
+    async def _settled(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+        """Of one that is paused: what is under way is followed to its end, and nothing else is begun."""
+        if names.BLOCK_MOVE not in scope.object.metadata.annotations:
+            return None
+        try:
+            wait = await self._settle(scope, machine, cluster)
+        except ProviderError as error:
+            return self._failed(scope.key, error)
+        await self._store(scope)
+        return wait
+
+    async def _settle(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+        infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
+        begun = self._untouched.get(scope.key) != scope.object.metadata.uid
+        if begun and machine is not None and cluster is not None and infra_cluster is not None:
+            session = await self._provider.connector.connect(infra_cluster)
+            made = self._scope(scope, machine, cluster, infra_cluster, session)
+            wait = await self._provider.machine_driver.quiesce(made)
+            if wait is not None:
+                return wait
+            instance = await self._provider.machine_driver.observe(made)
+            if instance is not None:
+                await self._hold_provider_id(scope, cluster, instance)
+        if names.BLOCK_MOVE in scope.object.metadata.annotations:
+            await self._annotate(scope, {names.BLOCK_MOVE: None})
+        return None
+
+    async def _annotate(self, scope: Scope[M], annotations: Mapping[str, str | None]) -> None:
+        meta = scope.object.metadata
+        body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
+        scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 

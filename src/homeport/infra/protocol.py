@@ -191,6 +191,9 @@ class MachineDriver(Protocol[C, M, S]):
     async def release(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
         """One step towards absence. None is only an answer when `instance` is None and nothing else is left."""
 
+    async def quiesce(self, scope: MachineScope[C, M, S]) -> Wait | None:
+        """Follows what is under way to its end and begins nothing. None: nothing is, and `observe` knows."""
+
     def rest(self, uid: str) -> None:
         """Nobody works on the object of this UID for now: what is watched for it alone needs no looks."""
 

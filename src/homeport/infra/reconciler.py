@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
@@ -82,7 +83,12 @@ class ProviderReconciler(Reporting, Generic[O]):
         held = scope.object.metadata.finalizers
         if self._finalizers.intersection(held) != {self._finalizer}:
             others = [each for each in held if each not in self._finalizers]
-            await self._write_finalizers(scope, [*others, self._finalizer])
+            await self._write_finalizers(scope, [*others, self._finalizer], self._marks(scope.object))
+
+    def _marks(self, obj: O) -> dict[str, str]:
+        """Annotations that an object gets together with its finalizer."""
+        del obj
+        return {}
 
     def _holds(self, scope: Scope[O]) -> bool:
         return not self._finalizers.isdisjoint(scope.object.metadata.finalizers)
@@ -94,10 +100,13 @@ class ProviderReconciler(Reporting, Generic[O]):
         except NotFound:
             return
 
-    async def _write_finalizers(self, scope: Scope[O], finalizers: list[str]) -> None:
+    async def _write_finalizers(
+        self, scope: Scope[O], finalizers: list[str], annotations: Mapping[str, str] | None = None
+    ) -> None:
         meta = scope.object.metadata
-        body = {"metadata": {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}}
-        scope.wrote(await self.client.patch(self._kind, scope.key, MergePatch(body), self._write))
+        own = {"annotations": dict(annotations)} if annotations else {}
+        body = {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version, **own}
+        scope.wrote(await self.client.patch(self._kind, scope.key, MergePatch({"metadata": body}), self._write))
 
 
 def _without_empty_message(found: dict[str, Any]) -> dict[str, Any]:

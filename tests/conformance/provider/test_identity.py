@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from conformance.provider.ground import NAME, SECRET, Ground, condition, ground, key
 from conformance.provider.vendor import Open
-from homeport.api.cluster.v1beta2 import Machine
-from homeport.capi.name import MOVE_LABEL
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.capi.name import BLOCK_MOVE, MOVE_LABEL
 from homeport.client.protocol import MergePatch, Write
 from homeport.runtime.testing import virtual
 
@@ -179,6 +179,45 @@ async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_o
         await g.machine_says("a", "PoweredOff")
         await g.pass_time(600)
         assert not g.found("a").on
+
+
+async def paused(g: Ground, value: bool) -> None:
+    await g.client.patch(Cluster, key(NAME), MergePatch({"spec": {"paused": value}}))
+
+
+@virtual
+async def test_a_machine_that_is_being_made_is_not_moved_before_its_object_names_it(vendor: Open) -> None:
+    """Another plane would know nothing of what is under way, and make a second one."""
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.slow(20.0)
+        await g.machine("a")
+        await g.machine_says("a", "CreatingVM")
+        assert BLOCK_MOVE in (await g.infra_machine("a")).metadata.annotations
+        await paused(g, True)
+        await g.plane.until(g.vendor.machine_kind, key("a"), lambda m: BLOCK_MOVE not in m.metadata.annotations, 60)
+        assert (await g.infra_machine("a")).spec.provider_id.endswith(g.found("a").id)
+        await paused(g, False)
+        await g.ready("a")
+        assert g.vendor.created == ["a"]
+        assert BLOCK_MOVE not in (await g.infra_machine("a")).metadata.annotations
+
+
+@virtual
+async def test_a_machine_that_can_not_be_made_does_not_keep_others_from_being_moved(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.refuse(500, "create")
+        await g.machine("a")
+        await g.plane.until(g.vendor.machine_kind, key("a"), lambda m: BLOCK_MOVE in m.metadata.annotations, 60)
+        await g.pass_time(5)
+        await paused(g, True)
+        await g.plane.until(g.vendor.machine_kind, key("a"), lambda m: BLOCK_MOVE not in m.metadata.annotations, 60)
+        g.vendor.heal()
+        await g.pass_time(60)
+        assert g.vendor.machines() == []
+        await paused(g, False)
+        await g.ready("a")
 
 
 @virtual

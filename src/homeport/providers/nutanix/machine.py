@@ -224,6 +224,18 @@ class MachineDriver:
         scope.session.watch.hurry(scope.uid, anew=True)
         return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_POWER_SECONDS)
 
+    async def quiesce(self, scope: Scope) -> Wait | None:
+        under_way = self._under_way(scope)
+        if under_way is None:
+            return None
+        task = await scope.session.tasks.state(under_way.id)
+        if task is not None and task.status in ("queued", "running"):
+            text = f"VM of {scope.infra.metadata.name}: waiting for {under_way.operation} to end"
+            return self._wait_for(scope, task, "Paused", text)
+        if await self._made(scope, under_way) is None:
+            self._end(scope)
+        return None
+
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def release(self, scope: Scope, instance: Instance | None) -> Wait | None:
