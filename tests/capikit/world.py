@@ -92,7 +92,10 @@ async def _initialise(client: Any, ids: dict[str, str]) -> None:
         if node.name not in ids or spec.get("providerID"):
             continue
         taints = [each for each in spec.get("taints") or () if each["key"] != _UNINITIALIZED]
-        body = {"spec": {"providerID": f"nutanix://{ids[node.name]}", "taints": taints or None}}
+        # Whoever adds a taint in the same moment must not lose it: then we look again.
+        meta = {"resourceVersion": node.resource_version}
+        spec = {"providerID": f"nutanix://{ids[node.name]}", "taints": taints or None}
+        body = {"metadata": meta, "spec": spec}
         await client.patch(NODE, Key("", node.name), MergePatch(body))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -396,6 +397,7 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
             assert not [name for name in plane.vms() if name.startswith(("two-", "three-"))]
 
 
+@pytest.mark.skipif(not os.environ.get("HOMEPORT_UPSTREAM"), reason="takes long: `make upstream` runs it")
 def test_a_cluster_looks_after_itself_rolls_out_its_own_control_plane_and_comes_back(
     one: Plane, program: Path, tmp_path: Path
 ) -> None:

@@ -60,7 +60,7 @@ async def gone(client: HttpClient) -> None:
                 return
 
 
-async def test_the_cluster_of_the_guide_runs_scales_and_goes(
+async def test_the_cluster_of_the_guide_runs_scales_is_upgraded_and_goes(
     managers: Managers, world: WorldProcess, client: HttpClient
 ) -> None:
     text = "---\n".join(yaml.dump(each) for each in guide.for_upstream(3, 3, world.port))
@@ -70,9 +70,14 @@ async def test_the_cluster_of_the_guide_runs_scales_and_goes(
     assert len(world.state()["vms"]) == 6
     assert all(m.status.node_ref is not None for m in machines.values())
 
-    await client.patch(KubeadmControlPlane, Key("default", f"{guide.NAME}-kcp"), MergePatch({"spec": {"replicas": 1}}))
-    await client.patch(MachineDeployment, Key("default", f"{guide.NAME}-md-0"), MergePatch({"spec": {"replicas": 1}}))
+    await client.patch(KubeadmControlPlane, guide.CONTROL_PLANE, MergePatch({"spec": {"replicas": 1}}))
+    await client.patch(MachineDeployment, guide.WORKERS, MergePatch({"spec": {"replicas": 1}}))
     await guide.until_machines(client, guide.all_running(2), 200, managers.logs)
+
+    await guide.upgrade_control_plane(client)
+    await guide.until_machines(client, guide.planes_in_order(1, guide.NEWER), 300, managers.logs)
+    await guide.upgrade_workers(client)
+    await guide.until_machines(client, guide.in_order(2, guide.NEWER), 300, managers.logs)
 
     await client.delete(Cluster, CLUSTER)
     await guide.until_machines(client, lambda machines: not machines, 200, managers.logs)
