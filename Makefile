@@ -84,6 +84,7 @@ conformance: $(DEV) ## one client suite on four servers, a real kube-apiserver a
 upstream: $(DEV) ## upstream's own managers on the simulators, then side by side with ours (needs Go; minutes)
 	@tools/kube/build
 	@tools/upstream/build
+	@tools/clusterctl/build
 	@tools/autoscaler/build
 	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py tests/e2e/test_clusterctl.py
 	@$(BIN)/python bench/nutanix.py
