@@ -23,6 +23,7 @@ _CONDITIONS = {
     "ControlPlaneInitialized": "ControlPlaneInitialized",
     "ControlPlaneReady": "ControlPlaneAvailable",
     "InfrastructureReady": "InfrastructureReady",
+    "TopologyReconciled": "TopologyReconciled",
 }
 
 CLUSTER: list[Rule] = [
