@@ -11,12 +11,13 @@ import msgspec
 from homeport.api.ipam.v1alpha2 import PoolSpec
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Resource
-from homeport.capi.addresspool import KINDS, Pool, network_of, reservations, usable
+from homeport.capi.addresspool import KINDS, Pool, describe, network_of, reservations, usable
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key
 from homeport.ipam.name import SKIP_VALIDATE_DELETE
 from homeport.ipam.pool import list_addresses
 from homeport.machinery.address import Address, AddressSet, parse_span
+from homeport.runtime.cache import key_of
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]
@@ -30,6 +31,7 @@ def register(hooks: Hooks, client: Client) -> None:
         hooks.validate(kind, validate_pool)
         hooks.validate(kind, use.validate)
         hooks.validate_delete(kind, use.validate_delete)
+        hooks.warn(kind, use.warn)
     hooks.validate(IPAddress, validate_address)
     hooks.validate(IPAddress, Claimed(client).validate)
     hooks.validate(IPAddressClaim, validate_claim)
@@ -136,6 +138,24 @@ class Use:
         message = f"Forbidden: {len(held)} of its addresses are in use: {shown}{more}; delete the claims first"
         return [Cause("FieldValueForbidden", message, "metadata.name")]
 
+    async def warn(self, obj: Json, old: Json | None) -> list[str]:
+        """Two pools may have the same addresses, for networks that know nothing of each other. Most do."""
+        if old is not None and old.get("spec") == obj.get("spec"):
+            return []
+        try:
+            own = usable(msgspec.convert(obj.get("spec") or {}, PoolSpec, strict=False))
+        except (ValueError, msgspec.ValidationError):
+            return []
+        meta = obj.get("metadata") or {}
+        found: list[str] = []
+        for kind in KINDS.values():
+            for other in (await self._client.list(kind)).items:
+                same = kind is self._kind and other.metadata.uid == meta.get("uid")
+                apart = {other.metadata.namespace, str(meta.get("namespace") or "")} - {""}
+                if not same and len(apart) < 2:
+                    found += _shared(own, other, describe(kind, key_of(other)))
+        return found
+
     async def _held(self, pool: Json) -> list[tuple[Address, Key]]:
         meta = pool.get("metadata") or {}
         key = Key(str(meta.get("namespace") or ""), str(meta.get("name") or ""))
@@ -166,6 +186,15 @@ class Use:
         except NotFound:
             return True
         return bool(found.metadata.get("deletionTimestamp"))
+
+
+def _shared(own: AddressSet, other: Pool, named: str) -> Iterator[str]:
+    try:
+        shared = own.without(own.without(usable(other.spec)))
+    except ValueError:
+        return
+    if shared and own.version == shared.version:
+        yield f"spec.addresses: {shared} is in {named}, too: on one network each must be in one pool alone"
 
 
 # -- addresses and claims ----------------------------------------------------------------------------------------

@@ -305,3 +305,20 @@ async def test_a_steady_pool_writes_nothing() -> None:
         await p.stop()
         await begin(p)
         assert await p.settle() == revision
+
+
+@virtual
+async def test_pools_that_share_addresses_are_warned_of() -> None:
+    async with ipam_plane(start=False) as p:
+        await p.have(pool("one", "10.0.0.10-10.0.0.20"))
+        await p.have(pool("other", "10.0.0.18-10.0.0.30"))
+        text = "spec.addresses: 10.0.0.18-10.0.0.20 is in InClusterIPPool default/one, too"
+        assert [each for each in p.client.warnings.texts if each.startswith(text)]
+        p.client.warnings.texts.clear()
+        await p.client.create({"metadata": {"name": "team"}}, kind=NAMESPACE)
+        apart = pool("one", "10.0.0.10-10.0.0.20")
+        apart["metadata"]["namespace"] = "team"
+        await p.have(
+            apart, pool("beside", "10.0.0.40-10.0.0.50"), pool("six", "fd00::1-fd00::9", prefix=64, gateway="")
+        )
+        assert p.client.warnings.texts == []
