@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment
+from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
 from homeport.client.errors import Invalid
@@ -135,6 +135,8 @@ async def test_the_class_of_the_example_becomes_a_cluster_that_goes_without_a_tr
         assert {image_of(site, vm) for vm in site.vms()} == {"ubuntu-22.04-kube-v1.29.0"}
         cluster = await site.get(Cluster, NAME)
         assert cluster.spec.control_plane_endpoint.host == "10.0.0.101"
+        checks = await site.list(MachineHealthCheck)
+        assert sorted(each.status.current_healthy for each in checks) == [1, 2]
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty(NAME)

@@ -55,6 +55,22 @@ async def test_a_cluster_that_comes_before_its_class_waits_for_it() -> None:
 
 
 @virtual
+async def test_a_class_may_be_in_another_namespace() -> None:
+    async with yard() as y:
+        await y.plane.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shared"}})
+        for each in blueprint.whole_class():
+            each["metadata"]["namespace"] = "shared"
+            await y.plane.have(each)
+        shared = {"name": CLASS, "namespace": "shared"}
+        await y.plane.have(blueprint.topology("one", 1, {"a": 1}, classRef=shared))
+        await steady(y, "one", 1, {"a": 1})
+        cluster = await y.client.get(Cluster, Key("default", "one"))
+        assert [each.name for each in cluster.spec.topology.variables] == ["audit", "image", "machine"]
+        with pytest.raises(Invalid, match="default/one"):
+            await y.client.delete(ClusterClass, Key("shared", CLASS))
+
+
+@virtual
 async def test_scaling_changes_counts_and_nothing_else() -> None:
     async with yard() as y, Topologies(y) as t:
         await t.make(1, {"a": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from capikit import blueprint
@@ -13,7 +14,7 @@ from homeport.client.protocol import Write
 from homeport.runtime.testing import virtual
 from scenario.topology.look import QUIET
 
-HOUR = 3600.0
+LONG = 3600.0 if os.environ.get("HOMEPORT_CAMPAIGN") else 900.0
 
 
 def manifests() -> list[dict[str, Any]]:
@@ -53,11 +54,11 @@ async def test_nothing_is_written_when_nothing_changed() -> None:
 
 
 @virtual
-async def test_a_cluster_at_rest_stays_at_rest_for_an_hour() -> None:
+async def test_a_cluster_at_rest_stays_at_rest() -> None:
     async with yard() as y:
         await apply(y)
         revision = await at_rest(y)
-        await asyncio.sleep(HOUR)
+        await asyncio.sleep(LONG)
         kept = [change for change in await changes(y, revision) if not change.startswith(("secrets", "nodes"))]
         assert kept == []
 

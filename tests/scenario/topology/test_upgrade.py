@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ async def test_two_minor_versions_are_gone_through_one_by_one() -> None:
         assert done.status.control_plane.upgrade_plan == []
 
 
+@pytest.mark.skipif(not os.environ.get("HOMEPORT_CAMPAIGN"), reason="tables show it in no time; make campaign runs it")
 @virtual
 async def test_workers_go_along_where_they_would_fall_behind_too_far() -> None:
     versions = ["v1.28.0", "v1.29.0", "v1.30.0", "v1.31.0", "v1.32.0"]
