@@ -74,6 +74,7 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status.available_replicas = _count(machines, findings, Condition.AVAILABLE)
     status.up_to_date_replicas = _count(machines, findings, Condition.UP_TO_DATE)
     old = status.deprecated.v1beta1
+    old.conditions = []  # others wrote them, whose cluster we look after now
     old.ready_replicas, old.updated_replicas = status.ready_replicas, status.up_to_date_replicas
     old.unavailable_replicas = status.replicas - status.ready_replicas
     status.versions = versions_of(machines)

@@ -35,6 +35,7 @@ _SHOWN = 3
 
 def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
     """Writes the whole status. Gives a timer where it will change by the passing of time."""
+    cluster.status.deprecated.v1beta1.conditions = []  # others wrote them, whose cluster we look after now
     found = seen.descendants
     initialized = control_plane_initialized(cluster, seen)
     if initialized.status == "True":

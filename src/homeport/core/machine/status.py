@@ -31,6 +31,7 @@ _GONE = (Reason.OBJECT_DELETED, Reason.OBJECT_DOES_NOT_EXIST, Reason.NODE_DELETE
 
 def report(machine: Machine, seen: Observed, now: float) -> Wait | None:
     """Writes the whole status. Gives a timer where it will change by the passing of time."""
+    machine.status.deprecated.v1beta1.conditions = []  # others wrote them, whose cluster we look after now
     _set(machine, Condition.BOOTSTRAP_CONFIG_READY, bootstrap_ready(machine, seen), now)
     _set(machine, Condition.INFRASTRUCTURE_READY, infrastructure_ready(machine, seen), now)
     node = health.node_conditions(machine, seen, now)

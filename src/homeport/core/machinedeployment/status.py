@@ -66,6 +66,7 @@ def _count(deployment: MachineDeployment, machines: Sequence[Machine], current: 
     status.available_replicas = counts.available
     status.up_to_date_replicas = sum(is_up_to_date(machine, current) for machine in machines)
     old = status.deprecated.v1beta1
+    old.conditions = []  # others wrote them, whose cluster we look after now
     old.ready_replicas, old.available_replicas = counts.ready, counts.available
     old.updated_replicas = status.up_to_date_replicas
     old.unavailable_replicas = max(0, (deployment.spec.replicas or 0) - counts.available)

@@ -57,6 +57,7 @@ def _count(machine_set: MachineSet, machines: Sequence[Machine]) -> None:
     status.available_replicas = counts.available
     status.up_to_date_replicas = counts.up_to_date
     old = status.deprecated.v1beta1
+    old.conditions = []  # others wrote them, whose cluster we look after now
     old.ready_replicas, old.available_replicas = counts.ready, counts.available
     status.versions = replica.count_versions(machines)
 
