@@ -32,7 +32,7 @@ ATTEMPT = "nutanix.homeport.dev/create-attempt"
 _ABSENT_SECONDS = 30.0
 _TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
 _OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
-_POWER_SECONDS = 5.0  # until the task is asked why the VM is not on yet
+_POWER_SECONDS = 8.0  # until the task is asked why the VM is not on yet
 _ADDRESS_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import structlog
 
-from homeport.infra.error import ProviderError
+from homeport.infra.error import ProviderError, Unreachable
 from homeport.providers.nutanix.prism.record import Prism, Vm
 from homeport.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 
 STEADY_SECONDS = 60.0
-_FIRST_SECONDS, _FACTOR, _SLOWEST_SECONDS = 0.25, 1.6, 15.0
+_FIRST_SECONDS, _FACTOR, _SLOWEST_SECONDS = 0.25, 1.5, 15.0
 _FRESH_SECONDS = 1.5 * STEADY_SECONDS  # what is looked at every minute is never older, or nobody looks any more
 _GATHER_SECONDS = 0.02  # how long a question waits for others like it
 _FORGET_SECONDS = 900.0  # nobody asked for it any more: its object is gone
@@ -120,21 +120,22 @@ class Watch:
         return await asyncio.shield(asked.answer)
 
     async def _answer(self) -> None:
-        await asyncio.sleep(_GATHER_SECONDS)
-        asked, self._questions = self._questions, {}
+        failed: ProviderError = Unreachable("the connection to Prism Central was closed: asking again")
+        found: dict[str, Vm] | None = None
+        asked: dict[str, _Question] = {}
         try:
+            await asyncio.sleep(_GATHER_SECONDS)
+            asked, self._questions = self._questions, {}
             found = await self._read({vm_id: each.name for vm_id, each in asked.items()})
         except ProviderError as error:
-            for each in asked.values():
-                each.answer.set_exception(error)
-                each.answer.exception()  # whoever asked may be gone
-            return
-        except asyncio.CancelledError:
-            for each in asked.values():
-                each.answer.cancel()
-            raise
-        for vm_id, each in asked.items():
-            each.answer.set_result(found.get(vm_id))
+            failed = error
+        finally:  # also when this is cancelled: nobody waits for ever
+            for vm_id, each in (asked or self._questions).items():
+                if found is not None:
+                    each.answer.set_result(found.get(vm_id))
+                else:
+                    each.answer.set_exception(failed)
+                    each.answer.exception()  # whoever asked may be gone
 
     async def _read(self, wanted: dict[str, str]) -> dict[str, Vm]:
         found = {vm.id: vm for vm in await self._prism.vms(wanted)}
