@@ -292,6 +292,7 @@ async def _dual(services: list[str], first: str) -> None:
             shown = await _shown(workload.client(), machine.status.node_ref.name, len(found))
             assert sorted(shown) == sorted(found)
             assert shown[0].startswith(first)
+        assert await site.events("AddressChanged") == []
 
 
 async def _shown(client: Any, name: str, count: int) -> list[str]:
