@@ -14,7 +14,7 @@ from homeport.runtime.testing import shared_pki
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1:3128", "https://proxy:3128", "socks5://proxy", "http://"])
 def test_what_is_no_http_proxy_is_refused(proxy: str) -> None:
-    with pytest.raises(SettingsError, match="--proxy .*such as http://proxy.example:3128"):
+    with pytest.raises(SettingsError, match=r"--proxy .*such as http://proxy\.example:3128"):
         read_reach(proxy, None)
 
 
