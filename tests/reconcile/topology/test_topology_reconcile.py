@@ -27,6 +27,7 @@ from topology_kit import (
 )
 
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachineSet
+from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.testing import versions
 
@@ -510,6 +511,24 @@ async def test_what_is_wrong_is_said_and_nothing_is_made(given, wanted, part):
         assert part in said(found)[2]
         assert await b.everything() == set()
         assert outcome.wait is not None
+
+
+async def test_workers_that_the_server_refuses_do_not_hold_up_the_others():
+    async with bench(cluster_class(), cluster(workers=workers("a", "b"))) as b:
+        await b.settled()
+        nonsense = {"annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": "Nonsense"}}
+
+        def change(topology: dict[str, Any]) -> None:
+            one, two = topology["workers"]["machineDeployments"]
+            one["metadata"] = nonsense
+            two["replicas"] = 7
+
+        await b.edit(change)
+        outcome = await b.p.reconcile(b.reconciler, C)
+        assert isinstance(outcome.error, Invalid)
+        assert {name: md.spec.replicas for name, md in (await b.deployments()).items()} == {"a": 2, "b": 7}
+        assert said(await b.cluster())[1] == "ReconcileFailed"
+        assert "Nonsense" in said(await b.cluster())[2]
 
 
 async def test_a_missing_template_is_named():

@@ -9,7 +9,7 @@ from homeport.api.meta import Resource
 from homeport.capi import setter
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL
-from homeport.client.errors import NotFound
+from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
@@ -27,6 +27,7 @@ from homeport.runtime.cache import key_of
 
 _DEPLOYMENT = MachineDeployment.__resource__
 _CHECK = MachineHealthCheck.__resource__
+_TOLD = 8  # so much is told in one event, which holds no more than 1024 characters
 
 Json = dict[str, Any]
 
@@ -47,7 +48,8 @@ class Convergence:
             await self._converge(scope, blueprint, current, plan, desired)
         finally:
             for reason, texts in scope.news.items():
-                self._recorder.record(scope.object, reason, "; ".join(texts))
+                more = f"; and {len(texts) - _TOLD} more" if len(texts) > _TOLD else ""
+                self._recorder.record(scope.object, reason, "; ".join(texts[:_TOLD]) + more)
 
     async def _converge(
         self, scope: TopologyScope, blueprint: Blueprint, current: Current, plan: Plan, desired: Desired
@@ -57,13 +59,20 @@ class Convergence:
         await self._hold_cluster(scope, plan, desired)
         await self._hold(scope, blueprint.infrastructure.made, desired.infrastructure, current.infrastructure)
         await self._hold_control_plane(scope, blueprint, current, plan, desired)
+        refused: list[Invalid] = []
         for topology, wanted in desired.deployments.items():
-            if topology not in plan.withheld:
+            if topology in plan.withheld:
+                continue
+            try:
                 await self._hold_deployment(scope, topology, wanted, current.deployments.get(topology), plan)
+            except Invalid as error:
+                refused.append(error)  # the others have nothing to do with it
         for topology, there in current.deployments.items():
             if topology not in desired.deployments:
                 await self._drop_deployment(scope, there)
         await self._drop_templates(scope, current, desired)
+        if refused:
+            raise refused[0]
 
     async def _hold_cluster(self, scope: TopologyScope, plan: Plan, desired: Desired) -> None:
         patch = cluster_patch(scope.object, plan.step, desired)
