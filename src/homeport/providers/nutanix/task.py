@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ log = structlog.get_logger(__name__)
 _FIRST_SECONDS = 0.25
 _SLOWEST_SECONDS = 5.0
 _FORGET_SECONDS = 600.0
+# Hardly any task takes longer than that: from then on it is looked at now and then, and the others don't wait for it.
+_OLD_SECONDS = 120.0
+_OLD_SHARE, _OLD_SLOWEST = 0.1, 60.0
 
 
 @dataclass(slots=True)
@@ -25,6 +29,7 @@ class _Followed:
     wakes: dict[str, Callable[[], None]] = field(default_factory=dict)  # by who waits
     task: Task | None = None  # the last that was seen of it
     unknown: int = 0
+    next_look: float = 0.0  # of one that is old
 
 
 class Poller:
@@ -35,10 +40,13 @@ class Poller:
         self._clock = clock
         self._followed: dict[str, _Followed] = {}
         self._running: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()  # there is a task that was not there before
 
     def follow(self, task_id: str, who: str, wake: Callable[[], None]) -> None:
-        held = self._followed.setdefault(task_id, _Followed(self._clock.monotonic()))
-        held.wakes[who] = wake
+        if task_id not in self._followed:
+            self._followed[task_id] = _Followed(self._clock.monotonic())
+            self._news.set()
+        self._followed[task_id].wakes[who] = wake
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._poll(), name="tasks of Prism Central")
 
@@ -58,14 +66,28 @@ class Poller:
     async def _poll(self) -> None:
         delay = _FIRST_SECONDS
         while True:
-            pending = [task_id for task_id, held in self._followed.items() if not _over(held.task)]
+            self._forget()
+            pending = {task_id: held for task_id, held in self._followed.items() if not _over(held.task)}
             if not pending:
-                self._forget()
                 return
-            finished = await self._look(pending)
+            now = self._clock.monotonic()
+            young = [task_id for task_id, held in pending.items() if now - held.since < _OLD_SECONDS]
+            due = [task_id for task_id, held in pending.items() if task_id not in young and held.next_look <= now]
+            finished = await self._look(young + due) if young or due else False
+            for held in (pending[task_id] for task_id in due):
+                held.next_look = now + min((now - held.since) * _OLD_SHARE, _OLD_SLOWEST)
             delay = _FIRST_SECONDS if finished else min(delay * 1.5, _SLOWEST_SECONDS)
-            if any(not _over(self._followed[each].task) for each in pending if each in self._followed):
+            if any(not _over(pending[task_id].task) for task_id in young):
                 await asyncio.sleep(delay)
+            elif not young:
+                delay = _FIRST_SECONDS
+                await self._rest(min(held.next_look for held in pending.values()) - now)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until an old task is to be looked at, or there is a new one."""
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), max(seconds, _FIRST_SECONDS))
 
     async def _look(self, pending: list[str]) -> bool:
         try:
@@ -98,7 +120,9 @@ class Poller:
 
     def _forget(self) -> None:
         limit = self._clock.monotonic() - _FORGET_SECONDS
-        self._followed = {task_id: held for task_id, held in self._followed.items() if held.since > limit}
+        self._followed = {
+            task_id: held for task_id, held in self._followed.items() if held.since > limit or not _over(held.task)
+        }
 
 
 def _over(task: Task | None) -> bool:
