@@ -260,8 +260,8 @@ async def nutanix_site(
             yield site
         finally:
             await p.stop()
+            await fleet.close()  # first: what runs on machines asks Prism Central, too
             await wire.close()
-            await fleet.close()
             await proxy.close()
             await asyncio.sleep(0)
 
