@@ -531,6 +531,28 @@ async def test_workers_that_the_server_refuses_do_not_hold_up_the_others():
         assert "Nonsense" in said(await b.cluster())[2]
 
 
+async def test_a_kind_that_nobody_serves_is_named():
+    ref = {"apiVersion": f"{MACHINE.group}/v1", "kind": "NobodyClusterTemplate", "name": "k"}
+    async with bench(cluster_class(infrastructure={"templateRef": ref}), cluster()) as b:
+        _, found = await b.loop()
+        assert said(found)[1] == "ReconcileFailed"
+        assert "kind NobodyClusterTemplate of group provider.example.com is not served here" in said(found)[2]
+
+
+async def test_a_class_that_is_just_being_changed_is_no_news():
+    async with bench() as b:
+        await b.settled()
+        key = Key("default", "k")
+        await b.client.patch(ClusterClass, key, MergePatch({"spec": {"kubernetesVersions": ["v1.30.0"]}}))
+        outcome, found = await b.loop()
+        assert (outcome.written, said(found)[0]) == ((), "True")
+        assert outcome.wait is not None
+        assert outcome.wait.quiet
+        await b.class_ready()
+        outcome, _ = await b.loop()
+        assert outcome.wait is None
+
+
 async def test_a_missing_template_is_named():
     async with bench() as b:
         await b.client.delete(CONFIG, Key("default", "k-md"))

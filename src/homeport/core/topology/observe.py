@@ -45,12 +45,14 @@ class Observer:
     async def blueprint(self, cluster: Cluster, given: ClusterClass) -> Blueprint:
         """Raises Trouble when something is missing."""
         key, spec = key_of(cluster), given.spec
+        infrastructure = await self._template(given, "spec.infrastructure", spec.infrastructure.template_ref, key)
         plane = await self._template(given, "spec.controlPlane", spec.control_plane.template_ref, key)
+        self._source.contract(infrastructure.made, key)
         machines = spec.control_plane.machine_infrastructure.template_ref
         classes = {each.class_: each for each in spec.workers.machine_deployments}
         return Blueprint(
             given,
-            await self._template(given, "spec.infrastructure", spec.infrastructure.template_ref, key),
+            infrastructure,
             plane,
             self._source.contract(plane.made, key),
             await self._template(given, "spec.controlPlane.machineInfrastructure", machines, key) if machines else None,
