@@ -208,6 +208,20 @@ async def test_a_class_whose_patch_does_not_fit_says_which_and_mends_itself() ->
         assert await t.machines() == before
 
 
+@virtual
+async def test_a_template_that_is_missing_is_told_and_nothing_is_replaced_when_it_is_back() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        before = await t.machines()
+        await y.client.delete(generic.TEMPLATE, Key("default", f"{CLASS}-worker"))
+        await y.until(Cluster, "one", lambda c: f"{CLASS}-worker does not exist" in _said(c))
+        await t.quiet()
+        await y.plane.have(blueprint.machine_template(f"{CLASS}-worker"))
+        await t.quiet()
+        await steady(y, "one", 1, {"a": 1})
+        assert await t.machines() == before
+
+
 def _said(cluster: Cluster) -> str:
     found = next((c for c in cluster.status.conditions if c["type"] == "TopologyReconciled"), {})
     return str(found.get("message", ""))

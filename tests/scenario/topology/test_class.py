@@ -8,6 +8,7 @@ from capikit import blueprint, generic
 from capikit.blueprint import CLASS, deployments, machines, steady
 from capikit.yard import Yard, yard
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
+from homeport.api.meta import Resource
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key
 from homeport.machinery import condition
@@ -146,3 +147,41 @@ async def test_deleting_a_cluster_that_is_half_made_leaves_nothing() -> None:
 
 async def _some_machine(y: Yard) -> None:
     await y.until(Cluster, "one", lambda c: c.spec.control_plane_ref is not None)
+
+
+@virtual
+async def test_a_namespace_goes_with_the_class_and_its_clusters() -> None:
+    """The class is held by the Cluster, and both by nobody else."""
+    async with yard() as y:
+        await y.plane.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        for each in [*blueprint.whole_class(), blueprint.topology("one", 1, {"a": 1})]:
+            each["metadata"]["namespace"] = "team"
+            await y.plane.have(each)
+        await y.plane.until(Cluster, Key("team", "one"), lambda c: c.status.phase == "Provisioned", 600)
+        await y.client.delete(NAMESPACES, Key("", "team"))
+        await y.plane.gone(NAMESPACES, Key("", "team"), 3600)
+        assert not y.infra.machines
+
+
+@virtual
+async def test_replicas_that_an_autoscaler_counts_are_left_to_it() -> None:
+    sizes = {
+        f"cluster.x-k8s.io/cluster-api-autoscaler-node-group-{end}-size": n for end, n in (("min", "1"), ("max", "5"))
+    }
+    async with yard() as y:
+        await blueprint.have_class(y)
+        scaled = blueprint.deployment("a", None, metadata={"annotations": sizes})
+        await y.plane.have(blueprint.topology("one", 1, [scaled]))
+        await steady(y, "one", 1, {"a": 1})
+        (deployment,) = (await deployments(y, "one")).values()
+        await y.patch(type(deployment), deployment.metadata.name, {"spec": {"replicas": 2}})
+        await y.plane.settle(quiet=30)
+        await steady(y, "one", 1, {"a": 2})
+        # A change of the topology does not bring back what the autoscaler left.
+        variables = [{"name": "machine", "value": {"cores": 8}}]
+        await y.patch(Cluster, "one", {"spec": {"topology": {"variables": variables}}})
+        await y.plane.settle(quiet=30)
+        await steady(y, "one", 1, {"a": 2})
+
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
