@@ -19,7 +19,13 @@ async def published(p: Plane) -> dict[str, str]:
 async def test_every_provider_that_we_stand_for_is_listed_once() -> None:
     async with plane() as p:
         await establish(p.client, *(crd for crd in clusterapi.definitions() if is_inventory(crd)))
-        names = {"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-nutanix", "ipam-in-cluster"}
+        names = {
+            "cluster-api",
+            "bootstrap-kubeadm",
+            "control-plane-kubeadm",
+            "infrastructure-nutanix",
+            "ipam-in-cluster",
+        }
         assert (await published(p)).keys() == names
         revision = p.server.store.revision
         assert (await published(p)).keys() == names
