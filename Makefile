@@ -88,7 +88,8 @@ upstream: $(DEV) ## upstream's own managers on the simulators, then side by side
 	@tools/upstream/build
 	@tools/clusterctl/build
 	@tools/autoscaler/build
-	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py tests/e2e/test_clusterctl.py
+	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py tests/e2e/test_clusterctl.py \
+		tests/e2e/test_topology_on_kubernetes.py
 	@$(BIN)/python bench/nutanix.py
 
 docs: $(DEV) ## run the commands of the documentation
