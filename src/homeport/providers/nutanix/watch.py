@@ -83,8 +83,7 @@ class Watch:
     def note(self, who: str, vm: Vm, wake: Callable[[], None]) -> None:
         """Somebody read it just now."""
         now = self._clock.monotonic()
-        # Without its ETag: by the time that somebody acts on it, it may be another one.
-        made = _Watched(replace(vm, etag=""), now, wake, now, now + STEADY_SECONDS)
+        made = _Watched(_kept(vm), now, wake, now, now + STEADY_SECONDS)
         held = self._watched.get(who)
         if held is not None and not held.steady:
             made.delay, made.due = held.delay, held.due
@@ -194,7 +193,7 @@ class Watch:
 
     def _take(self, held: _Watched, vm: Vm, now: float) -> None:
         changed = _read_of(vm) != _read_of(held.vm)
-        held.vm, held.at = replace(vm, etag=""), now
+        held.vm, held.at = _kept(vm), now
         held.delay = held.delay if held.steady else min(held.delay * _FACTOR, _SLOWEST_SECONDS)
         held.due = now + held.delay
         if changed:
@@ -205,6 +204,11 @@ class Watch:
         for held in [self._watched.pop(who, None) for who in list(whose)]:
             if held is not None:
                 held.wake()
+
+
+def _kept(vm: Vm) -> Vm:
+    """Without its ETag, which may be another one by the time that somebody acts on it, and without its many words."""
+    return replace(vm, etag="", raw=None)
 
 
 def _read_of(vm: Vm) -> tuple[Any, ...]:
