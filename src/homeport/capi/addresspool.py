@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address, ip_network
@@ -70,15 +71,20 @@ def _reserved(network: AddressSet) -> list[str]:
     return [str(made(low)), str(made(high))] if network.version == 4 else [str(made(low))]
 
 
-def reservations(annotations: Mapping[str, str]) -> dict[Address, Reservation]:
+def reservations(annotations: Mapping[str, str]) -> Mapping[Address, Reservation]:
     """What nobody of ours wrote counts as nothing."""
+    return _reservations(annotations.get(RESERVED) or "{}")
+
+
+@functools.lru_cache(maxsize=64)
+def _reservations(text: str) -> Mapping[Address, Reservation]:
+    """Every claim that waits asks for those of its pool."""
     found: dict[Address, Reservation] = {}
     try:
-        entries = json.loads(annotations.get(RESERVED) or "{}")
-        for text, owner in entries.items():
+        for address, owner in json.loads(text).items():
             at, uid, key = str(owner).split(" ")
             namespace, _, name = key.partition("/")
-            found[ip_address(text)] = Reservation(int(at), uid, Key(namespace, name))
+            found[ip_address(address)] = Reservation(int(at), uid, Key(namespace, name))
     except (ValueError, AttributeError):
         return {}
     return found
@@ -93,10 +99,13 @@ def render_reservations(entries: Mapping[Address, Reservation]) -> str | None:
 
 def parsed(texts: Iterable[str]) -> set[Address]:
     """The addresses among these texts."""
-    found: set[Address] = set()
-    for text in texts:
-        try:
-            found.add(ip_address(text))
-        except ValueError:
-            continue
-    return found
+    return {address for text in texts if (address := parse_address(text)) is not None}
+
+
+@functools.lru_cache(maxsize=65536)
+def parse_address(text: str) -> Address | None:
+    """None: it is none. The same ones are read over and over."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

@@ -94,6 +94,8 @@ class ClaimReconciler(Reporting):
 
     def _exhausted(self, kind: type[Pool], pool: Pool, there: AddressSet, claim: IPAddressClaim) -> bool:
         held = self._addresses.by(BY_POOL, index_value(kind, key_of(pool)))
+        if len(held) + len(reservations(pool.metadata.annotations)) < there.count:
+            return False
         taken = parsed(each.spec.address for each in held)
         for address, chosen in reservations(pool.metadata.annotations).items():
             if chosen.uid == claim.metadata.uid:

@@ -9,7 +9,7 @@ IPAddress: so what was chosen is nobody else's for a minute, and becomes an obje
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -113,7 +113,7 @@ class PoolReconciler:
             )
         return pool, _rest(kept.values(), now) if len(plan.given) < len(asks) else None
 
-    async def _kept(self, entries: dict[Address, Reservation], held: list[IPAddress]) -> dict[Address, Reservation]:
+    async def _kept(self, entries: Mapping[Address, Reservation], held: list[IPAddress]) -> dict[Address, Reservation]:
         """Without those that had time to become objects, and did or lost their claim."""
         made = parsed(each.spec.address for each in held)
         now = self._clock.now()
