@@ -146,6 +146,22 @@ async def test_a_slow_boot_and_a_late_address_are_waited_for(vendor: Open) -> No
 
 
 @virtual
+async def test_a_machine_that_is_switched_off_before_it_ever_ran_is_powered_on(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        g.vendor.delay_address(300)
+        await g.machine("a")
+        await g.machine_says("a", "WaitingForAddress")
+        g.vendor.switch_off("a")
+        assert not g.found("a").on
+        await g.pass_time(60)
+        assert g.found("a").on
+        g.vendor.heal()
+        await g.ready("a", timeout=900)
+        assert g.vendor.created == ["a"]
+
+
+@virtual
 async def test_an_address_that_changes_is_told(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
