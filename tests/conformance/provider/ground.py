@@ -9,7 +9,7 @@ async with ground(open_vendor) as g:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -100,10 +100,14 @@ class Ground:
         await self.client.patch(Cluster, key(name), MergePatch({"status": status}), subresource="status")
         return infra
 
-    async def machine(self, name: str, cluster: str = NAME, *, finalizers: Sequence[str] = ()) -> None:
-        """`finalizers`: as if somebody had begun with it already."""
+    async def machine(
+        self, name: str, cluster: str = NAME, *, finalizers: Sequence[str] = (), pools: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        """`finalizers`: as if somebody had begun with it already. `pools`: where its addresses come from."""
         data = {"value": _USER_DATA, "format": "cloud-config"}
         infra = self.vendor.infra_machine(name)
+        if pools:
+            infra["spec"]["addressesFromPools"] = [dict(each) for each in pools]
         ref = {"apiGroup": infra["apiVersion"].partition("/")[0], "kind": infra["kind"], "name": name}
         labels = {"cluster.x-k8s.io/cluster-name": cluster}
         bootstrap = {"dataSecretName": f"{name}-bootstrap"}

@@ -73,6 +73,7 @@ class Nutanix:
     cluster_kind = NutanixCluster
     machine_kind = NutanixMachine
     connection = "PrismClientInit"
+    free_addresses = ("10.0.0.20", "10.0.0.21")
 
     def __init__(self, prism: Prism, port: int, reach: Reach, version: str) -> None:
         self.prism = prism

@@ -40,6 +40,7 @@ class Vendor(Protocol):
     connection: str  # the condition of InfraClusters that tells whether the vendor can be reached
     created: list[str]  # names of machines in the order in which they came to be
     verbs: frozenset[Verb]  # what is a request of its own: some machines are made powered on
+    free_addresses: tuple[str, ...]  # of the machines' network, that nobody gives out by himself
 
     def definitions(self) -> Iterable[Mapping[str, Any]]: ...
     def register(self, hooks: Hooks, client: Client) -> None: ...
