@@ -11,7 +11,7 @@ from homeport.core.clusterclass.compatibility import classes
 from homeport.core.clusterclass.part import has_check, is_autoscaled
 from homeport.core.clusterclass.template import WORKERS
 from homeport.core.topology import variable
-from homeport.core.topology.value import fill_in, value_causes
+from homeport.core.topology.value import fill_in, value_causes, values_of
 
 Json = Mapping[str, Any]
 
@@ -47,6 +47,7 @@ def usage_causes(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cau
     yield from _checks(old, new, clusters)
     yield from _autoscaled(new, clusters)
     if (old.get("spec") or {}).get("variables") != (new.get("spec") or {}).get("variables"):
+        yield from _dropped(old, new, clusters)
         yield from _values(new, clusters)
 
 
@@ -108,14 +109,35 @@ def _counts(part: Json, name: Any) -> bool:
     return part.get("class") == name and part.get("replicas") is not None
 
 
+def _dropped(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
+    for name in sorted(variable.definitions(old).keys() - variable.definitions(new).keys()):
+        users = [each for each in clusters if name in _set_in(each)]
+        if users:
+            why = (
+                f'variable "{name}" can\'t be removed: it is set in {listed(users)}. Values that came as a default '
+                "count, too: take the default away first, then the values, then the variable"
+            )
+            yield _forbidden(why, "spec.variables")
+
+
+def _set_in(cluster: Json) -> set[str]:
+    return {str(value.get("name")) for each in values_of(dict(topology_of(cluster))) for value in each.listed}
+
+
 def _values(new: Json, clusters: Iterable[Json]) -> Iterator[Cause]:
-    """The values of Clusters must be good by the new definitions."""
-    known = variable.definitions(new)
+    """The values of Clusters must be good by the new definitions; a few that are not are enough to see why."""
+    known, told = variable.definitions(new), 0
     for cluster in clusters:
         topology = copy.deepcopy(dict(topology_of(cluster)))
+        for each in values_of(topology):
+            each.holder[each.field] = [value for value in each.listed if value.get("name") in known]
         fill_in(topology, known)
-        for each in value_causes(topology, known):
-            yield _forbidden(f"{listed([cluster])} could not follow: {each.field}: {each.message}", "spec.variables")
+        wrong = list(value_causes(topology, known))
+        for cause in wrong:
+            yield _forbidden(f"{listed([cluster])} could not follow: {cause.field}: {cause.message}", "spec.variables")
+        told += bool(wrong)
+        if told == _SHOWN:
+            return
 
 
 def workers(cluster: Json, part: str) -> list[Json]:

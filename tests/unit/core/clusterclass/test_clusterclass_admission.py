@@ -251,3 +251,28 @@ def test_a_class_in_use_is_not_deleted_and_some_users_are_named() -> None:
     (cause,) = deletion_causes([cluster()] * 5)
     assert "default/one" in cause.message
     assert "and 2 more" in cause.message
+
+
+def test_a_variable_goes_in_three_steps() -> None:
+    """A default that was filled in keeps its variable: first the default goes, then the values, then the variable."""
+
+    def without_default(spec: Json) -> None:
+        del spec["variables"][0]["schema"]["openAPIV3Schema"]["default"]
+
+    def without(spec: Json) -> None:
+        spec["variables"].pop(0)
+
+    users = [cluster()] * 5
+    (cause,) = usage_causes(made(), made(without), users)
+    assert 'variable "image"' in cause.message
+    assert "take the default away first" in cause.message
+    assert list(usage_causes(made(), made(without_default), users)) == []
+    bare = [cluster(lambda t: t.pop("variables"))]
+    assert list(usage_causes(made(without_default), made(without), bare)) == []
+
+
+def test_of_many_clusters_that_could_not_follow_a_few_are_told() -> None:
+    def narrow(spec: Json) -> None:
+        spec["variables"][0]["schema"]["openAPIV3Schema"] = {"type": "string", "enum": ["ubuntu"]}
+
+    assert len(list(usage_causes(made(), made(narrow), [cluster()] * 50))) == 3
