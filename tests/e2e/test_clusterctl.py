@@ -221,6 +221,9 @@ def _fleet(authority: str) -> list[dict[str, Any]]:
             each["spec"]["controlPlaneFailureDomains"] = [{"name": name} for name in DOMAINS]
         if each["kind"] == "Cluster":
             each["metadata"]["labels"] = {"greeted": "yes"}
+        if each["metadata"]["name"] == "two-worker-mt":
+            pool = {"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "range"}
+            each["spec"]["template"]["spec"]["addressesFromPools"] = [pool]
     greeting = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "greeting", "namespace": "default"}}
     health_check = {
         "apiVersion": manifest.CAPI,
@@ -235,6 +238,12 @@ def _fleet(authority: str) -> list[dict[str, Any]]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}},
         *domains,
+        {
+            "apiVersion": "ipam.cluster.x-k8s.io/v1alpha2",
+            "kind": "InClusterIPPool",
+            "metadata": {"name": "range", **meta},
+            "spec": {"addresses": ["10.0.0.20-10.0.0.23"], "prefix": 22, "gateway": "10.0.0.1"},
+        },
         {"apiVersion": "v1", **bundle},
         *objects,
         health_check,
