@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
+from homeport.api.cluster.v1beta2.variable import JSONSchemaProps
 from homeport.client.errors import Cause
 from homeport.machinery.cel import compile_rules
 from homeport.machinery.crd.openapi import openapi_violations
@@ -62,7 +65,7 @@ def schema_causes(schema: Raw, path: str) -> Iterator[Cause]:
     try:
         plain = _plain(schema)
     except _NoSchema as error:
-        yield Cause(v.TYPE_INVALID, "Invalid value: must be a schema: an object with a type", f"{path}{error}")
+        yield Cause(v.TYPE_INVALID, f"Invalid value: {error.why}", f"{path}{error.path}")
         return
     found = [*_violations(plain, path), *_words(plain, path)]
     if not found:
@@ -138,13 +141,23 @@ def _children(schema: Raw) -> Iterator[tuple[str, Raw]]:
 
 
 class _NoSchema(Exception):
-    """The path to something that stands where a schema should."""
+    """Something stands where a schema should, or another kind of value where a keyword has its own."""
+
+    def __init__(self, path: str, why: str = "must be a schema: an object with a type") -> None:
+        super().__init__(f"{path}: {why}")
+        self.path = path
+        self.why = why
 
 
 def _plain(schema: Any, path: str = "") -> dict[str, Any]:
     """The schema without what says nothing; raises where there is none. Below the first level nobody else looks."""
     if not isinstance(schema, Mapping):
         raise _NoSchema(path)
+    try:
+        msgspec.convert(schema, JSONSchemaProps)
+    except msgspec.ValidationError as error:
+        why, _, where = str(error).partition(" - at `$")
+        raise _NoSchema(f"{path}{where.removesuffix('`')}", why[:1].lower() + why[1:]) from None
     plain = {key: value for key, value in schema.items() if not (key in _FLAGS and value is False)}
     properties = plain.get("properties")
     if properties is not None:
@@ -156,6 +169,8 @@ def _plain(schema: Any, path: str = "") -> dict[str, Any]:
             plain[field] = _plain(plain[field], f"{path}.{field}")
     for field in _MANY:
         if plain.get(field):
+            if not isinstance(plain[field], list):
+                raise _NoSchema(f"{path}.{field}", "must be a list of schemas")
             plain[field] = [_plain(child, f"{path}.{field}[{i}]") for i, child in enumerate(plain[field])]
     return plain
 

@@ -134,7 +134,10 @@ class TopologyAdmission:
 
 
 def topology_of(cluster: Mapping[str, Any] | None) -> Json:
-    return ((cluster or {}).get("spec") or {}).get("topology") or {}
+    """Defaults come before the schema is looked at, so anything may stand there: what is no object is nothing."""
+    spec = (cluster or {}).get("spec")
+    found = spec.get("topology") if isinstance(spec, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def class_key(cluster: Json) -> tuple[str, str]:

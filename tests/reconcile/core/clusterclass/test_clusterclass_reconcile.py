@@ -252,6 +252,22 @@ async def test_topologies_that_are_refused() -> None:
 
 
 @virtual
+async def test_what_is_no_topology_at_all_is_left_to_the_schema() -> None:
+    good = blueprint.topology("one")["spec"]["topology"]
+    odd: list[Any] = [
+        "x",
+        {"topology": "x"},
+        {"topology": {**good, "classRef": "plain"}},
+        {"topology": {**good, "variables": [1]}},
+        {"topology": {**good, "version": 1.3}},
+        {"topology": {**good, "workers": {"machineDeployments": [None]}}},
+    ]
+    async with classes() as c:
+        for spec in odd:
+            assert await fields(c.y.plane.have({**blueprint.topology("one"), "spec": spec}))
+
+
+@virtual
 async def test_a_cluster_may_come_before_its_class() -> None:
     async with classes(have=False) as c:
         made = await c.cluster(variables={"anything": 1})
