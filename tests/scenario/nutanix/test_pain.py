@@ -35,7 +35,6 @@ async def test_a_vm_that_was_there_before_gets_its_provider_id() -> None:
         await n.machine()
         (before,) = await n.g.ready("a")
         await n.g.stop()
-        unmark(n, "a")
         kind = n.vendor.machine_kind
         await n.g.client.patch(kind, key("a"), MergePatch({"status": None}), subresource="status")
         await n.g.client.patch(kind, key("a"), MergePatch({"spec": {"providerID": None}}))
@@ -49,7 +48,7 @@ async def test_a_vm_that_was_there_before_gets_its_provider_id() -> None:
 
 
 @virtual
-async def test_a_vm_that_another_machine_names_is_nobody_else_s() -> None:
+async def test_a_vm_of_the_same_name_and_category_without_our_mark_is_never_taken_up() -> None:
     async with nutanix() as n:
         await n.machine("a")
         await n.g.ready("a")
@@ -58,6 +57,9 @@ async def test_a_vm_that_another_machine_names_is_nobody_else_s() -> None:
         await n.machine("b")
         (machine,) = await n.g.ready("b")
         assert not machine.spec.provider_id.endswith(held)
+        await n.g.delete("b")
+        await n.g.deleted("b")
+        assert [vm.ext_id for vm in n.prism.world.vms] == [held]
 
 
 @virtual

@@ -24,7 +24,7 @@ from homeport.infra.reconciler import is_provisioned
 from homeport.providers.nutanix import failuredomain, metro
 from homeport.providers.nutanix.cluster import CATEGORY, ClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
-from homeport.providers.nutanix.machine import PREFIX, MachineDriver
+from homeport.providers.nutanix.machine import MachineDriver
 from homeport.providers.nutanix.preflight import Preflight, Wanted
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
@@ -53,7 +53,7 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
         cluster_driver=ClusterDriver(Preflight(plans.domain, plans.wanted, plans.clusters, plans.pool)),
-        machine_driver=MachineDriver(plans.domain, plans.is_claimed),
+        machine_driver=MachineDriver(plans.domain),
         connector=Connector(manager.client, manager.clock, reach),
         cluster_finalizer=CLUSTER_FINALIZER,
         machine_finalizer=MACHINE_FINALIZER,
@@ -91,7 +91,6 @@ class _Plans:
 
     def __init__(self, manager: Manager) -> None:
         self._infra = manager.informers.get(NutanixCluster).cache
-        self._machines = manager.informers.get(NutanixMachine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._domains = manager.informers.get(NutanixFailureDomain).cache
         self._templates = manager.informers.get(NutanixMachineTemplate).cache
@@ -103,10 +102,6 @@ class _Plans:
         kind = pool_kind(ref)
         found: Pool | None = self._pools[kind].get(pool_key(kind, ref.name, namespace)) if kind is not None else None
         return found
-
-    def is_claimed(self, vm_id: str) -> bool:
-        names = {vm_id, f"{PREFIX}{vm_id}"}
-        return any(each.status.vm_uuid in names or each.spec.provider_id in names for each in self._machines)
 
     def domain(self, namespace: str, name: str) -> NutanixFailureDomain | None:
         found: NutanixFailureDomain | None = self._domains.get(Key(namespace, name))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -37,11 +36,8 @@ _ADDRESS_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 
 class MachineDriver:
-    """`is_claimed` says of a VM's id whether an object names it."""
-
-    def __init__(self, find_domain: FindDomain, is_claimed: Callable[[str], bool]) -> None:
+    def __init__(self, find_domain: FindDomain) -> None:
         self._find_domain = find_domain
-        self._is_claimed = is_claimed
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
         self._watches: dict[str, Watch] = {}  # that look at its VM
@@ -140,17 +136,7 @@ class MachineDriver:
         """VMs that were made for this very object: of its name, with its mark. Others of that name are none of ours."""
         name = scope.machine.metadata.name or scope.infra.metadata.name
         named = await scope.session.lookup.vms_named(name)
-        return [each for each in named if each.mark(MARK) == scope.uid] or await self._left_behind(scope, named)
-
-    async def _left_behind(self, scope: Scope, named: Sequence[Vm]) -> list[Vm]:
-        """One without any mark, but of the cluster's category, that no object names: another controller made it for
-        this Machine and was gone before it could write that down. Where it could be one of several, it is none."""
-        unmarked = [each for each in named if not each.mark(MARK) and not self._is_claimed(each.id)]
-        if not unmarked:
-            return []
-        category = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.cluster.metadata.name)
-        found = [each for each in unmarked if category is not None and category.id in each.category_ids]
-        return found if len(found) == 1 else []
+        return [each for each in named if each.mark(MARK) == scope.uid]
 
     # -- growing -----------------------------------------------------------------------------------------------
 
