@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,12 +17,15 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
+from homeport.builtin.install import install as install_builtin
 from homeport.client.protocol import Key, Query
 from homeport.infra.address import IN_USE
+from homeport.runtime.manager import Manager
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.prism.power import addresses_of
 from homeport.sim.prism.world import WorldFile, default_world
+from scenario.capi.fault import Killer
 from scenario.nutanix import manifest
 from scenario.nutanix.site import SECRET, Site, nutanix_site
 
@@ -236,22 +240,33 @@ def test_controllers_that_die_give_no_address_twice(seed: int) -> None:
 
 @virtual
 async def _killed(seed: int) -> None:
-    async with witnessed() as site:
+    rng = random.Random(seed)
+    async with witnessed(start=False) as site:
         await site.have(pool("10.0.0.20-10.0.0.23"), *from_pool(manifest.whole(NAME, 1, 3)))
-        for number in range(8):
-            await asyncio.sleep(0.3 + ((seed + 1) * 7 * (number + 1)) % 11 * 0.4)
-            await site.restart()
+        await _die(site, [rng.randint(1, 30) for _ in range(10)])
         await site.running(NAME, 1, 3)
         held = await given(site)
         assert sorted(held.values()) == [f"10.0.0.{n}" for n in range(20, 24)]
         assert sorted(address for each in by_vm(site).values() for address in each) == sorted(held.values())
+        await site.plane.stop()
         await site.delete(Cluster, NAME)
-        for number in range(4):
-            await asyncio.sleep(1.0 + number)
-            await site.restart()
+        await _die(site, [rng.randint(1, 10) for _ in range(5)])
         await site.gone(Cluster, NAME)
         await site.until(InClusterIPPool, "machines", lambda p: p.status.addresses.free == 4)
         await site.empty(NAME)
+
+
+async def _die(site: Site, lives: list[int]) -> None:
+    """The controllers are killed right after so many writes, time and again; those that come last live on."""
+    for life in lives:
+        killer = Killer(lambda life=life: life)
+        site.plane.manager = Manager(killer.wrap(site.plane.server.client()), clock=site.clock)
+        install_builtin(site.plane.server, site.plane.manager)
+        site.install(site.plane.manager)
+        await site.plane.start()
+        await killer.death(120.0)
+        await site.plane.stop()
+    await site.begin()
 
 
 # -- both families -----------------------------------------------------------------------------------------------
