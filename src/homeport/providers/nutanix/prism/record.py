@@ -82,7 +82,7 @@ class Vm:
     memory_bytes: int = 0
     addresses: tuple[str, ...] = ()
     category_ids: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()  # custom attributes; with v3 what our description says
+    marks: tuple[str, ...] = ()  # custom attributes; before v4.2 what our description says
     volume_group_ids: tuple[str, ...] = ()
     host_id: str = ""
     project_id: str = ""
@@ -93,6 +93,15 @@ class Vm:
     def mark(self, key: str) -> str:
         """The value of a mark `key:value`; '' if there is none."""
         return next((each.partition(":")[2] for each in self.marks if each.partition(":")[0] == key), "")
+
+
+def described(description: str, marks: Sequence[str]) -> str:
+    """With the marks as lines of its own, where there is no other place for them."""
+    return "\n".join([description, *marks]).strip()
+
+
+def marks_in(description: Any) -> tuple[str, ...]:
+    return tuple(line.strip() for line in str(description or "").splitlines() if ":" in line)
 
 
 @dataclass(frozen=True, slots=True)

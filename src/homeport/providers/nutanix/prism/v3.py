@@ -29,6 +29,8 @@ from homeport.providers.nutanix.prism.record import (
     Subnet,
     Task,
     Vm,
+    described,
+    marks_in,
 )
 
 _ROOT = "/api/nutanix/v3"
@@ -178,7 +180,7 @@ class PrismV3:
 
     async def mark(self, vm: Vm, marks: Sequence[str]) -> str:
         def add(spec: dict[str, Any]) -> None:
-            spec["description"] = "\n".join([spec.get("description", ""), *marks]).strip()
+            spec["description"] = described(spec.get("description", ""), marks)
 
         return await self._change(vm, add)
 
@@ -310,7 +312,7 @@ def _vm(each: Mapping[str, Any]) -> Vm:
             )
         ),
         category_ids=_category_ids(each),
-        marks=tuple(line.strip() for line in str(description).splitlines() if ":" in line),
+        marks=marks_in(description),
         volume_group_ids=tuple(
             disk["volume_group_reference"]["uuid"]
             for disk in resources.get("disk_list") or ()
@@ -356,7 +358,7 @@ def _render(vm: NewVm) -> dict[str, Any]:
         metadata["project_reference"] = {"kind": "project", "uuid": vm.project_id}
     spec = {
         "name": vm.name,
-        "description": "\n".join([vm.description, *vm.marks]),
+        "description": described(vm.description, vm.marks),
         "cluster_reference": {"kind": "cluster", "uuid": vm.cluster_id},
         "resources": resources,
     }

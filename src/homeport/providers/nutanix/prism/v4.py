@@ -209,7 +209,7 @@ class PrismV4:
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
         path = await self._path("vmm", "ahv/config/vms")
-        body = wire.render_vm(vm, new_nics=self._at_least("vmm", 4, 2))
+        body = wire.render_vm(vm, newer=self._at_least("vmm", 4, 2))
         reply = await self._client.call("POST", path, body=body, request_id=request_id, what=f"VM {vm.name}")
         return _task_id(reply.body)
 

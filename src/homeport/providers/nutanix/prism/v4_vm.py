@@ -8,7 +8,7 @@ from typing import Any
 
 from homeport.capi.family import reachable
 from homeport.infra.protocol import Power
-from homeport.providers.nutanix.prism.record import Disk, GpuProfile, NewNic, NewVm, Vm
+from homeport.providers.nutanix.prism.record import Disk, GpuProfile, NewNic, NewVm, Vm, described, marks_in
 
 _POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
 _BOOT_ORDER = ["CDROM", "DISK", "NETWORK"]
@@ -24,7 +24,7 @@ def read_vm(raw: Mapping[str, Any], etag: str = "") -> Vm:
         memory_bytes=int(raw.get("memorySizeBytes") or 0),
         addresses=tuple(dict.fromkeys(reachable(_addresses(raw.get("nics") or ())))),
         category_ids=tuple(each["extId"] for each in raw.get("categories") or ()),
-        marks=tuple(raw.get("customAttributes") or ()),
+        marks=(*(raw.get("customAttributes") or ()), *marks_in(raw.get("description"))),
         volume_group_ids=tuple(_volume_groups(raw.get("disks") or ())),
         host_id=(raw.get("host") or {}).get("extId", ""),
         project_id=(raw.get("project") or {}).get("extId", "") or raw.get("projectExtId", ""),
@@ -70,22 +70,23 @@ def read_gpu(config: Mapping[str, Any], *, virtual: bool) -> GpuProfile:
     )
 
 
-def render_vm(vm: NewVm, *, new_nics: bool) -> dict[str, Any]:
-    """`new_nics`: the server knows the newer spelling of network cards."""
+def render_vm(vm: NewVm, *, newer: bool) -> dict[str, Any]:
+    """`newer`: the server knows custom attributes, and the newer spelling of network cards."""
     body: dict[str, Any] = {
         "$objectType": f"{_CONFIG}.Vm",
         "name": vm.name,
-        "description": vm.description,
+        "description": vm.description if newer else described(vm.description, vm.marks),
         "cluster": {"extId": vm.cluster_id},
         "numSockets": vm.sockets,
         "numCoresPerSocket": vm.cores_per_socket,
         "memorySizeBytes": vm.memory_bytes,
         "hardwareClockTimezone": "UTC",
         "disks": [_disk(each) for each in vm.disks if not each.cdrom],
-        "nics": [_nic(each, new_nics) for each in vm.nics],
+        "nics": [_nic(each, newer) for each in vm.nics],
         "categories": [{"extId": each.id} for each in vm.categories],
-        "customAttributes": list(vm.marks),
     }
+    if newer:
+        body["customAttributes"] = list(vm.marks)
     cdroms = [_cdrom(each) for each in vm.disks if each.cdrom]
     if cdroms:
         body["cdRoms"] = cdroms
