@@ -52,32 +52,29 @@ async def test_several_workers_at_once_if_the_cluster_says_so() -> None:
 
 
 @virtual
-async def test_one_that_defers_stays_and_the_others_go_on() -> None:
+async def test_one_that_defers_stays_and_one_that_holds_stops_all_after_it() -> None:
     async with yard() as y, Topologies(y) as t:
-        await t.make(1, {"a": 1, "b": 1})
+        names = {"a": 1, "b": 1, "c": 1, "d": 1}
+        await t.make(1, names)
         deferred = t.worker("a", 1, metadata={"annotations": {DEFER: ""}})
-        await t.topology({"version": "v1.31.0", "workers": {"machineDeployments": [deferred, t.worker("b", 1)]}})
-        cluster = await y.until(Cluster, "one", lambda c: _reason(c) == "MachineDeploymentsUpgradeDeferred")
+        held = t.worker("c", 1, metadata={"annotations": {HOLD: ""}})
+        await t.topology({"version": "v1.31.0", **_listed(deferred, t.worker("b", 1), held, t.worker("d", 1))})
+        await y.until(Cluster, "one", lambda c: _reason(c) == "ClusterUpgrading")
         await t.quiet()
-        assert await _versions(y) == {"": {"v1.31.0"}, "a": {"v1.30.0"}, "b": {"v1.31.0"}}
+        old, new = {"v1.30.0"}, {"v1.31.0"}
+        assert await _versions(y) == {"": new, "a": old, "b": new, "c": old, "d": old}
         with pytest.raises(Invalid, match="is not finished"):
             await t.topology({"version": "v1.32.0"})
-        del cluster
-        await t.topology({"workers": {"machineDeployments": [t.worker("a", 1), t.worker("b", 1)]}})
-        await steady(y, "one", 1, {"a": 1, "b": 1}, "v1.31.0")
-
-
-@virtual
-async def test_one_that_holds_stops_all_after_it() -> None:
-    async with yard() as y, Topologies(y) as t:
-        await t.make(1, {"a": 1, "b": 1, "c": 1})
-        held = [t.worker("a", 1), t.worker("b", 1, metadata={"annotations": {HOLD: ""}}), t.worker("c", 1)]
-        await t.topology({"version": "v1.31.0", "workers": {"machineDeployments": held}})
-        await y.until(Cluster, "one", lambda c: _reason(c) not in ("", "TopologyReconcileSucceeded"))
+        await t.topology(_listed(deferred, *(t.worker(name, 1) for name in "bcd")))
+        await y.until(Cluster, "one", lambda c: _reason(c) == "MachineDeploymentsUpgradeDeferred", timeout=3600)
         await t.quiet()
-        assert await _versions(y) == {"": {"v1.31.0"}, "a": {"v1.31.0"}, "b": {"v1.30.0"}, "c": {"v1.30.0"}}
-        await t.topology({"workers": {"machineDeployments": [t.worker(name, 1) for name in "abc"]}})
-        await steady(y, "one", 1, {"a": 1, "b": 1, "c": 1}, "v1.31.0")
+        assert await _versions(y) == {"": new, "a": old, "b": new, "c": new, "d": new}
+        await t.topology(_listed(*(t.worker(name, 1) for name in names)))
+        await steady(y, "one", 1, names, "v1.31.0")
+
+
+def _listed(*workers: dict[str, Any]) -> dict[str, Any]:
+    return {"workers": {"machineDeployments": list(workers)}}
 
 
 @virtual
