@@ -253,6 +253,13 @@ class HttpTransport:
             raise _NotSent(reason_of(error)) from error
         except BROKEN as error:
             raise _Lost(reason_of(error)) from error
+        except RuntimeError as error:
+            if not self._closed:
+                raise
+            raise self._shut() from error  # between two attempts
+
+    def _shut(self) -> Unavailable:
+        return Unavailable(f"the client for {self._address()} is closed")
 
     async def _read(self, response: aiohttp.ClientResponse) -> Answer:
         try:
@@ -271,7 +278,7 @@ class HttpTransport:
 
     def _session(self, limit: int, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
         if self._closed:
-            raise Unavailable(f"the client for {self._address()} is closed")
+            raise self._shut()
         headers = CIMultiDict({"User-Agent": f"{USER_AGENT_NAME}/{__version__}", "Accept-Encoding": "identity"})
         for name, value in self.config.impersonate.headers():
             headers.add(name, value)

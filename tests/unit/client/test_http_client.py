@@ -371,6 +371,18 @@ async def test_a_closed_client_says_so(peer: Peer) -> None:
         await client.get(CONFIGMAPS, A)
 
 
+async def test_a_client_that_is_closed_before_it_repeats_a_request_says_so(peer: Peer, quick: Retry) -> None:
+    client = HttpClient(Config(peer.url), retry=quick)
+
+    async def close_and_fall_silent(request: web.Request) -> web.StreamResponse:
+        await client.close()
+        return await hang_up()(request)
+
+    peer.says(close_and_fall_silent)
+    with pytest.raises(Unavailable, match="is closed$"):
+        await client.get(CONFIGMAPS, A)
+
+
 # Who we are
 
 
