@@ -379,7 +379,7 @@ async def test_a_client_that_is_closed_before_it_repeats_a_request_says_so(peer:
         return await hang_up()(request)
 
     peer.says(close_and_fall_silent)
-    with pytest.raises(Unavailable, match="is closed$"):
+    with pytest.raises(Unavailable, match=r"is closed$"):
         await client.get(CONFIGMAPS, A)
 
 
