@@ -120,6 +120,10 @@ class Shards:
             raise LeaseLost(f"lease {self.lease.key} is not there any more")
         if members != self._next:
             await self._adopt(members)
+            if members == self._active:
+                # Somebody came and went before all had agreed on that: what was let go for them is ours again. Whoever
+                # it had belonged to meanwhile is no member any more, so that nobody works on it.
+                self._won()
             live = await self._live()
             if tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live)) != members:
                 return  # it goes on changing: the next look adopts that
