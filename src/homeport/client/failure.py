@@ -29,6 +29,8 @@ def reason_of(error: BaseException) -> str:
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
         return os.strerror(inner.errno).lower()
+    if isinstance(inner, ConnectionResetError):  # without a word, by asyncio
+        return "the connection was reset"
     # What the error says for itself shows an object's address in memory: another text with every attempt.
     return str(inner) or type(inner).__name__
 
