@@ -73,7 +73,8 @@ async def unreachable_cluster(y: Yard) -> list[str]:
     for made in y.infra.machines.values():
         if made.control_plane:
             y.fleet.powered_off(made.uid, crashed=True)
-    return ["last answered"]
+    (machine,) = await control_planes(y)
+    return [f"control plane machine {machine.metadata.name}", "can't be reached"]
 
 
 async def blocked_drain(y: Yard) -> list[str]:
