@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2 import Cluster, ClusterStatus
 from homeport.capi.name import Condition
 from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
@@ -36,6 +36,7 @@ class ClusterScope(PacedScope[Cluster]):
             or before.failure_domains != after.failure_domains
             or (before.phase != after.phase and after.phase not in ("Pending", "Provisioning"))
             or turned(before.conditions, after.conditions, _AWAITED)
+            or (_complete(after) and not _complete(before))
         )
 
     def status_patch(self) -> dict[str, Any]:
@@ -48,6 +49,16 @@ class ClusterScope(PacedScope[Cluster]):
             self.seen.trouble = (reason, message)
         self.timer = report(self.object, self.seen, parse_time(now))
         return before != _said(self.object)
+
+
+def _complete(status: ClusterStatus) -> bool:
+    """All machines that are wanted are there: the end of what people wait for."""
+    plane, workers = status.control_plane, status.workers
+    return (
+        bool(plane.desired_replicas)
+        and plane.available_replicas == plane.desired_replicas
+        and workers.available_replicas == workers.desired_replicas
+    )
 
 
 def _said(cluster: Cluster) -> list[tuple[Any, ...]]:
