@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import orjson
 
 from homeport.apiserver.admission import CREATE, DELETE, UPDATE, Admission, Attributes
@@ -9,6 +11,8 @@ from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.escalation import check_binding, check_role
 from homeport.apiserver.auth.rbac import GROUP as RBAC_GROUP
 from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.signer import GROUP as CERTIFICATES
+from homeport.apiserver.auth.signer import REQUESTS, check_approval, check_signing, check_subject
 from homeport.apiserver.resource import Json, Served
 from homeport.client.errors import Cause, Forbidden, not_found
 from homeport.store import Store
@@ -77,9 +81,10 @@ def default_service_account(attributes: Attributes) -> None:
 
 
 def install(admission: Admission, store: Store, rbac: Rbac | None = None) -> None:
-    """What every server has, before any webhook. Without `rbac` there is no escalation check."""
+    """What every server has, before any webhook. Without `rbac` nobody is asked for further rights."""
     admission.add(NamespaceLifecycle(store))
     admission.on("", "pods", default_service_account, (CREATE,), mutating=True)
+    admission.on(CERTIFICATES, REQUESTS, check_subject, (CREATE,))
     if rbac is None:
         return
 
@@ -95,3 +100,6 @@ def install(admission: Admission, store: Store, rbac: Rbac | None = None) -> Non
         admission.on(RBAC_GROUP, plural, roles, (CREATE, UPDATE))
     for plural in ("rolebindings", "clusterrolebindings"):
         admission.on(RBAC_GROUP, plural, bindings, (CREATE, UPDATE))
+    approval, signing = partial(check_approval, rbac), partial(check_signing, rbac)
+    admission.on(CERTIFICATES, REQUESTS, approval, (UPDATE,), subresources=("approval",))
+    admission.on(CERTIFICATES, REQUESTS, signing, (UPDATE,), subresources=("status",))

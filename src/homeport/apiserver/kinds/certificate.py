@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 
 from homeport.apiserver.admission import Attributes
+from homeport.apiserver.auth.pem import certificate_error, parse_request
 from homeport.apiserver.kinds.check import (
     dns_label,
     dns_subdomain,
@@ -107,16 +108,10 @@ def _request(spec: Json) -> Iterator[Cause]:
 
 
 def _pem(request: str) -> Iterator[Cause]:
-    raw = base64.b64decode(request)
-    if b"-----BEGIN CERTIFICATE REQUEST-----" not in raw:
-        yield invalid("spec.request", request or None, "PEM block type must be CERTIFICATE REQUEST")
-        return
-    from cryptography import x509  # a tenth of a second that most servers never need
-
     try:
-        x509.load_pem_x509_csr(raw)
+        parse_request(base64.b64decode(request))
     except ValueError as error:
-        yield invalid("spec.request", request, str(error))
+        yield invalid("spec.request", request or None, str(error))
 
 
 def _signer(name: str) -> Iterator[Cause]:
@@ -141,8 +136,9 @@ def _conditions(conditions: list[Json]) -> Iterator[Cause]:
         at = f"status.conditions[{i}]"
         if not kinds[i]:
             yield required(f"{at}.type")
-        if kinds[i] in (*_VERDICTS, "Failed") and condition.get("status") != "True":
-            yield unsupported(f"{at}.status", condition.get("status"), ("True",))
+        choices = ("True",) if kinds[i] in (*_VERDICTS, "Failed") else ("False", "True", "Unknown")
+        if condition.get("status") not in choices:
+            yield unsupported(f"{at}.status", condition.get("status"), choices)
         if kinds[i] in kinds[:i]:
             yield duplicate(f"{at}.type", kinds[i])
     if set(_VERDICTS) <= set(kinds):
@@ -157,15 +153,23 @@ def _status(status: Json, old: Json, *, verdict: bool) -> Iterator[Cause]:
     for kind in ("Approved", "Denied", "Failed"):
         if kind in before - now:
             yield forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')
-    for kind in _VERDICTS:
-        if not verdict and kind in now - before:
+    for kind in () if verdict else _VERDICTS:
+        if kind in now - before:
             yield forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
+        elif kind in now and _of(status, kind) != _of(old, kind):
+            yield forbidden("status.conditions", f'updates may not modify a condition of type "{kind}"')
     yield from _certificate(status, old)
+
+
+def _of(status: Json, kind: str) -> list[Json]:
+    return [condition for condition in status.get("conditions") or () if condition.get("type") == kind]
 
 
 def _certificate(status: Json, old: Json) -> Iterator[Cause]:
     now, before = status.get("certificate", ""), old.get("certificate", "")
-    if before and now != before:
-        yield forbidden("status.certificate", "updates may not set different certificate data")
-    elif now and now != before and b"-----BEGIN CERTIFICATE-----" not in base64.b64decode(now):
-        yield invalid("status.certificate", "<certificate data>", "must contain at least one CERTIFICATE PEM block")
+    if now == before:
+        return
+    if now and (wrong := certificate_error(base64.b64decode(now))):
+        yield invalid("status.certificate", "<certificate data>", wrong)
+    if before:
+        yield forbidden("status.certificate", "updates may not modify existing certificate content")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from typing import Any
 
 from cryptography import x509
@@ -10,6 +11,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kind_server import Server
+from kind_story import MERGE
+
+from homeport.apiserver.auth import certificate as certs
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
@@ -19,6 +23,11 @@ def pem() -> str:
     request = x509.CertificateSigningRequestBuilder().subject_name(name)
     signed = request.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     return base64.b64encode(signed.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+def signed() -> str:
+    now = datetime.datetime.now(datetime.UTC)
+    return base64.b64encode(certs.certificate_pem(certs.sign_ca(certs.make_key(), now))).decode()
 
 
 async def asked(server: Server, **spec: Any) -> tuple[int, Any]:
@@ -74,12 +83,34 @@ async def test_the_status_takes_a_certificate_once(server: Server) -> None:
     code, answer = await server.ask("PUT", f"{REQUESTS}/a/status", {**found, "status": {"certificate": "YQ=="}})
     assert code == 422
     assert "must contain at least one CERTIFICATE PEM block" in answer["message"]
-    signed = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").decode()
-    code, answer = await server.ask("PUT", f"{REQUESTS}/a/status", {**found, "status": {"certificate": signed}})
+    code, answer = await server.ask("PUT", f"{REQUESTS}/a/status", {**found, "status": {"certificate": signed()}})
     assert code == 200
-    other = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nBBBB\n-----END CERTIFICATE-----\n").decode()
-    code, answer = await server.ask("PUT", f"{REQUESTS}/a/status", {**answer, "status": {"certificate": other}})
+    code, answer = await server.ask("PUT", f"{REQUESTS}/a/status", {**answer, "status": {"certificate": signed()}})
     assert code == 422
+    assert "updates may not modify existing certificate content" in answer["message"]
+
+
+async def test_the_status_does_not_change_a_verdict(server: Server) -> None:
+    await asked(server)
+    verdict = {"type": "Approved", "status": "True", "reason": "r"}
+    conditions = {"status": {"conditions": [verdict]}}
+    code, found = await server.ask("PATCH", f"{REQUESTS}/a/approval", conditions, MERGE)
+    assert code == 200
+    changed = {"status": {"conditions": [{**verdict, "reason": "another"}]}}
+    code, answer = await server.ask("PATCH", f"{REQUESTS}/a/status", changed, MERGE)
+    assert code == 422
+    assert 'updates may not modify a condition of type "Approved"' in answer["message"]
+
+
+async def test_a_request_that_another_key_signed_is_refused(server: Server) -> None:
+    raw = bytearray(x509.load_pem_x509_csr(base64.b64decode(pem())).public_bytes(serialization.Encoding.DER))
+    other = x509.load_pem_x509_csr(base64.b64decode(pem())).signature
+    raw[-len(other) :] = other
+    text = b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.encodebytes(bytes(raw))
+    text += b"-----END CERTIFICATE REQUEST-----\n"
+    code, answer = await asked(server, request=base64.b64encode(text).decode())
+    assert code == 422
+    assert answer["details"]["causes"][0]["field"] == "spec.request"
 
 
 async def test_a_request_does_not_change(server: Server) -> None:
