@@ -94,7 +94,7 @@ async def test_the_status_does_not_change_a_verdict(server: Server) -> None:
     await asked(server)
     verdict = {"type": "Approved", "status": "True", "reason": "r"}
     conditions = {"status": {"conditions": [verdict]}}
-    code, found = await server.ask("PATCH", f"{REQUESTS}/a/approval", conditions, MERGE)
+    code, _ = await server.ask("PATCH", f"{REQUESTS}/a/approval", conditions, MERGE)
     assert code == 200
     changed = {"status": {"conditions": [{**verdict, "reason": "another"}]}}
     code, answer = await server.ask("PATCH", f"{REQUESTS}/a/status", changed, MERGE)

@@ -43,7 +43,7 @@ async def settle_requests(view: View) -> None:
 def _approved_by_itself(view: View, request: Json) -> bool:
     """The requests of new nodes and the renewals of known ones, if their users have the right to that.
 
-    Whoever has a bootstrap token may ask; only the shape of a kubelet's own certificate keeps him from becoming another.
+    Whoever has a bootstrap token may ask: only the shape of the request keeps the answer a kubelet's own certificate.
     """
     spec = request["spec"]
     if spec["signerName"] != KUBELET_CLIENT:
