@@ -1,7 +1,7 @@
-"""A backup as one file: the database and the keys without which its Secrets can't be read.
+"""A backup as one file: the database, the keys without which its Secrets can't be read, and the simulated site.
 
-The archive is a plain tar: `state.db`, `pki/*` and a `homeport.json` that says what it is. Whoever has it has the
-plane, so it is written with mode 0600.
+The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json` that
+says what it is. Whoever has it has the plane, so it is written with mode 0600.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from homeport.apiserver.auth.file import write_private
+from homeport.app.keeping import simulated_before
 from homeport.store import Restored, restore
 
 _FORMAT = 1
@@ -33,8 +34,9 @@ class Manifest(msgspec.Struct, rename="camel"):
     created: float
 
 
-def write_archive(database: Path, pki: Path, target: Path, *, version: str) -> None:
-    """Packs a copied database with the keys. Appears under its name only when complete."""
+def write_archive(database: Path, pki: Path, target: Path, *, version: str, simulated: Path | None = None) -> None:
+    """Packs a copied database with the keys, and the folder of the simulators. Appears under its name only when
+    complete."""
     partial = target.with_name(target.name + ".partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -48,6 +50,9 @@ def write_archive(database: Path, pki: Path, target: Path, *, version: str) -> N
                 for path in sorted(pki.iterdir()):
                     if path.is_file() and path.name not in _LEAF_FILES:
                         tar.add(path, f"pki/{path.name}", filter=_anonymous)
+                for path in sorted(simulated.rglob("*")) if simulated is not None else ():
+                    if path.is_file() and path.name not in _LEAF_FILES:
+                        tar.add(path, f"sim/{path.relative_to(simulated)}", filter=_anonymous)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -63,14 +68,39 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def restore_archive(archive: Path, database: Path, pki: Path) -> Restored:
-    """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error."""
+def restore_archive(archive: Path, database: Path, pki: Path, simulated: Path | None = None) -> Restored:
+    """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error.
+
+    A simulated site of the archive goes to the folder `simulated`, unless there is one: a site goes on when its plane is
+    restored, as a real one does.
+    """
     with tempfile.TemporaryDirectory(prefix="homeport-restore-") as folder:
         unpacked = Path(folder)
         _unpack(archive, unpacked)
+        staged = _stage_site(unpacked / "sim", simulated) if simulated is not None else None
         restored = restore(unpacked / "state.db", database)
         _replace_keys(unpacked / "pki", pki)
+        if staged is not None and simulated is not None:
+            if simulated.exists():  # of a plane that has simulated nothing yet
+                simulated.rename(_aside(simulated))
+            staged.rename(simulated)
         return restored
+
+
+def _stage_site(found: Path, simulated: Path) -> Path | None:
+    """Beside its place, complete; None if it is not needed."""
+    if not found.is_dir() or simulated_before(simulated):
+        return None
+    staged = simulated.with_name(f"{simulated.name}.restoring")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(mode=0o700, parents=True)
+    for path in sorted(found.rglob("*")):
+        place = staged / path.relative_to(found)
+        if path.is_dir():
+            place.mkdir(mode=0o700)
+        else:
+            write_private(place, path.read_bytes())
+    return staged
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -96,15 +126,20 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 def _replace_keys(new: Path, pki: Path) -> None:
     if pki.exists():
-        aside = pki.with_name(f"pki.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
-        number = 1
-        while aside.exists():
-            number += 1
-            aside = aside.with_name(f"{aside.name}-{number}")
-        pki.rename(aside)
+        pki.rename(_aside(pki))
     staged = pki.with_name("pki.restoring")
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(mode=0o700, parents=True)
     for path in new.iterdir():
         write_private(staged / path.name, path.read_bytes())
     staged.rename(pki)
+
+
+def _aside(path: Path) -> Path:
+    """A free name to keep what was there under."""
+    first = path.with_name(f"{path.name}.replaced-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
+    aside, number = first, 1
+    while aside.exists():
+        number += 1
+        aside = first.with_name(f"{first.name}-{number}")
+    return aside

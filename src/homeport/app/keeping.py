@@ -54,6 +54,10 @@ class Keeping:
     def write(self, kept: Kept) -> None:
         write_private(self._world, msgspec.json.encode(kept))
 
+    def copy(self, target: Path) -> None:
+        make_private_dir(target)
+        shutil.copytree(self.folder, target, dirs_exist_ok=True)
+
     def forget(self) -> None:
         """The simulated is gone; certificates and the proxy's port stay, because others know them."""
         self._world.unlink(missing_ok=True)

@@ -77,11 +77,14 @@ class Simulation:
         self._authority = Authority.ensure(folder / "prism", clock)
         self._machines = Snapshot(folder / "machine")
         self._saved: tuple[object, int] = (None, 0)  # the world that is on disk
+        self._saving = asyncio.Lock()  # two at once would write the same files
         self._url = self._admin = ""
 
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        # The proxy comes first: programs on machines that go on ask for its address as soon as their Pods run.
+        await self._start_proxy()
         await self._load_machines()
         called = self._authority.called("server", NAMES, self._clock)
         host, port = await self._listen(called.context)
@@ -95,7 +98,6 @@ class Simulation:
             return answering
 
         self.network.stand_in(PRISM_PORT, self.network.attach("prism-central"), answer)
-        await self._start_proxy()
         await self.save()
 
     async def _load_machines(self) -> None:
@@ -149,7 +151,17 @@ class Simulation:
         await self._proxy.close()
         await self.fleet.close()
 
+    async def copy(self, target: Path) -> None:
+        """The whole site as it is now, in a new folder that is private."""
+        async with self._saving:
+            await self._save()
+            await asyncio.to_thread(self._keeping.copy, target)
+
     async def save(self) -> None:
+        async with self._saving:
+            await self._save()
+
+    async def _save(self) -> None:
         await self._machines.save(self.fleet)
         past = self.prism.world.past
         if self._saved != (past, past.total):

@@ -120,6 +120,7 @@ class Plane:
     async def _work(self, server: EmbeddedServer, show: Show, parts: Supervisor, stopping: asyncio.Event) -> None:
         assert server.http is not None
         server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
+        server.http.root.act(BACKUP_PATH, lambda: self._copy(server))
         told = self._simulation.told() if self._simulation is not None else ()
         write_instance(self._settings.data, Instance(os.getpid(), server.url, __version__, time.time(), told))
         show.ready(server.url)
@@ -161,6 +162,17 @@ class Plane:
         supervisor.add("logs", components.run)
         return supervisor
 
+    async def _copy(self, server: EmbeddedServer) -> dict[str, str]:
+        """For `homeport backup`, which packs the copies: the database itself is open to this process alone."""
+        number = uuid.uuid4().hex
+        copied = {"database": str(await _copy_database(server.store, self._settings, number))}
+        if self._simulation is not None:
+            # After the database: a restored plane then finds every VM that its objects name.
+            site = self._settings.data / f"backup-{number}.sim"
+            await self._simulation.copy(site)
+            copied["simulated"] = str(site)
+        return copied
+
     async def _answer(self, server: EmbeddedServer, parts: Supervisor) -> Any:
         return msgspec.to_builtins(self._describe(server, parts))
 
@@ -198,7 +210,6 @@ async def start(settings: Settings, platform: Platform, reach: Reach = DIRECT) -
         await server.close()
         raise
     assert server.http is not None
-    server.http.root.act(BACKUP_PATH, lambda: _copy_database(server, settings))
     server.http.metrics.registry.register(METRICS)
     pki.write_kubeconfig(settings.kubeconfig, url)
     return server
@@ -215,11 +226,10 @@ async def _prepare(server: EmbeddedServer, platform: Platform, reach: Reach) -> 
         raise StartError(str(error)) from error
 
 
-async def _copy_database(server: EmbeddedServer, settings: Settings) -> dict[str, str]:
-    """For `homeport backup`, which packs the copy: the database itself is open to this process alone."""
-    copy = settings.data / f"backup-{uuid.uuid4().hex}.db"
-    await server.store.backup(copy)
-    return {"database": str(copy)}
+async def _copy_database(store: Store, settings: Settings, number: str) -> Path:
+    copy = settings.data / f"backup-{number}.db"
+    await store.backup(copy)
+    return copy
 
 
 async def copy_closed(settings: Settings) -> Path:
@@ -227,9 +237,7 @@ async def copy_closed(settings: Settings) -> Path:
     pki = PKI.ensure(settings.pki, [settings.host], data_exists=True)
     store = await Store.open(settings.database, cipher=AesGcm(pki.secrets_key), sealed=SEALED)
     try:
-        copy = settings.data / f"backup-{uuid.uuid4().hex}.db"
-        await store.backup(copy)
-        return copy
+        return await _copy_database(store, settings, uuid.uuid4().hex)
     finally:
         await store.close()
 

@@ -19,9 +19,11 @@ from typing import Any
 import structlog
 
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi import kubeconfig
 from homeport.capi.name import CLUSTER_NAME_LABEL
+from homeport.capi.ownership import owner_of_kind
 from homeport.capi.pki import SECRET
 from homeport.capi.workload import NODE, Connect, Handler, Remote, connect_over_http, probe
 from homeport.client.config import ConfigError
@@ -256,6 +258,9 @@ class Remotes:
             link.secret_version = secret.resource_version
             await self._look(link)
             return
+        if self._proxy and _ours(secret):
+            # One of our own names the proxy of its time: in a copy of the plane that is somebody else's network.
+            content = kubeconfig.through(content, self._proxy)
         client = self._connect(content, self._proxy)
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
@@ -384,6 +389,11 @@ class Remotes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _ours(secret: Unstructured) -> bool:
+    """Whether our control planes keep this kubeconfig, and not a user or another controller."""
+    return owner_of_kind(secret, KubeadmControlPlane.__resource__) is not None
 
 
 def _provisioned(cluster: Cluster) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
@@ -30,28 +31,34 @@ def command(file: Path, data: Path, force: bool) -> None:
     if not settings.database.exists():
         raise click.ClickException(f"{settings.data} holds no database: nothing to back up (is --data right?)")
     try:
-        copy = _copy(settings)
+        copy, simulated = _copy(settings)
     except (ApiError, StoreError) as error:
         raise click.ClickException(str(error)) from error
     try:
-        write_archive(copy, settings.pki, target, version=__version__)
+        write_archive(copy, settings.pki, target, version=__version__, simulated=simulated)
     finally:
         copy.unlink(missing_ok=True)
+        if simulated is not None and simulated != settings.simulated:
+            shutil.rmtree(simulated, ignore_errors=True)
     click.echo(
         f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It holds keys and secrets: keep it safe"
     )
 
 
-def _copy(settings: Settings) -> Path:
-    """A consistent copy of the database: by the running plane, or by ourselves when there is none."""
+def _copy(settings: Settings) -> tuple[Path, Path | None]:
+    """Consistent copies of the database and of the simulated site, if there is one: by the running plane, or by
+    ourselves when there is none."""
     from homeport.app.instance import BACKUP_PATH, read_instance
 
     if read_instance(settings.data) is not None:
         from homeport.app.remote import ask
 
-        return Path(ask(settings.kubeconfig, BACKUP_PATH)["database"])
+        copied = ask(settings.kubeconfig, BACKUP_PATH)
+        return Path(copied["database"]), Path(copied["simulated"]) if copied.get("simulated") else None
     import asyncio
 
+    from homeport.app.keeping import simulated_before
     from homeport.app.standalone import copy_closed
 
-    return asyncio.run(copy_closed(settings))
+    site = settings.simulated if simulated_before(settings.simulated) else None
+    return asyncio.run(copy_closed(settings)), site

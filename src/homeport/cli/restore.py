@@ -16,14 +16,18 @@ from homeport.cli.option import data as data_option
 def command(file: Path, data: Path) -> None:
     """Put the backup FILE in place of what DIR holds. The plane must be down; the old state is kept aside."""
     from homeport.app.archive import ArchiveError, restore_archive
+    from homeport.app.keeping import simulated_before
     from homeport.store import StoreError
 
     settings = Settings.make(data)
+    site = simulated_before(settings.simulated)
     try:
-        restored = restore_archive(file.absolute(), settings.database, settings.pki)
+        restored = restore_archive(file.absolute(), settings.database, settings.pki, settings.simulated)
     except (ArchiveError, StoreError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"restored {restored.objects} objects from {file} into {settings.data}")
     if restored.replaced is not None:
         click.echo(f"what was there is kept as {restored.replaced}")
+    if site:
+        click.echo(f"the simulated site in {settings.simulated} stays as it is, with all that happened since the backup")
     click.echo("next: homeport up")

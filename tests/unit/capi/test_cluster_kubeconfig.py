@@ -118,3 +118,17 @@ async def test_a_secret_that_a_user_brought_is_left_alone() -> None:
         (brought,) = await p.have(kubeconfig.as_secret(CLUSTER, b"mine", None))
         found = await kubeconfig.ensure(p.client, CLUSTER, server=SERVER, ca=ca, owner=OWNER, now=NOW, options=OPTIONS)
         assert found.resource_version == brought.resource_version
+
+
+def test_a_kubeconfig_is_led_through_another_proxy_and_stays_the_same_otherwise() -> None:
+    content = b"""
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://10.0.0.1:6443", proxy-url: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+    found = kubeconfig.parse(kubeconfig.through(content, "http://127.0.0.1:2"))
+    assert (found.server, found.proxy) == ("https://10.0.0.1:6443", "http://127.0.0.1:2")
+    assert kubeconfig.through(b"clusters: 1", "http://127.0.0.1:2") == b"clusters: 1"
