@@ -1,7 +1,7 @@
 """A backup as one file: the database, the keys without which its Secrets can't be read, and the simulated site.
 
-The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json` that
-says what it is. Whoever has it has the plane, so it is written with mode 0600.
+The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json`
+that says what it is. Whoever has it has the plane, so it is written with mode 0600.
 """
 
 from __future__ import annotations
@@ -50,15 +50,20 @@ def write_archive(database: Path, pki: Path, target: Path, *, version: str, simu
                 for path in sorted(pki.iterdir()):
                     if path.is_file() and path.name not in _LEAF_FILES:
                         tar.add(path, f"pki/{path.name}", filter=_anonymous)
-                for path in sorted(simulated.rglob("*")) if simulated is not None else ():
-                    if path.is_file() and path.name not in _LEAF_FILES:
-                        tar.add(path, f"sim/{path.relative_to(simulated)}", filter=_anonymous)
+                if simulated is not None:
+                    _add_site(tar, simulated)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _add_site(tar: tarfile.TarFile, simulated: Path) -> None:
+    for path in sorted(simulated.rglob("*")):
+        if path.is_file() and path.name not in _LEAF_FILES:
+            tar.add(path, f"sim/{path.relative_to(simulated)}", filter=_anonymous)
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -71,8 +76,8 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
 def restore_archive(archive: Path, database: Path, pki: Path, simulated: Path | None = None) -> Restored:
     """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error.
 
-    A simulated site of the archive goes to the folder `simulated`, unless there is one: a site goes on when its plane is
-    restored, as a real one does.
+    A simulated site of the archive goes to the folder `simulated`, unless there is one: a site goes on when its plane
+    is restored, as a real one does.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-restore-") as folder:
         unpacked = Path(folder)

@@ -22,6 +22,7 @@ from homeport.ccm.manifest import (
     IMAGE,
     NAME,
     NAMESPACE,
+    SERVICE_ACCOUNT,
     Settings,
     render,
 )
@@ -30,7 +31,7 @@ from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
 from homeport.infra.protocol import Sources
-from homeport.runtime.cache import key_of
+from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
@@ -41,6 +42,10 @@ POOL = "ccm.homeport.dev/address-pool"  # addresses for Services of type LoadBal
 _ANY = "cloud-controller-manager"
 _WRITE = Write(field_manager="homeport")
 _REFUSED_SECONDS = 30.0
+_REPLACED_SECONDS = 30.0
+_AGAIN_SECONDS = 300.0
+_LATER = Wait("Watching", "what was applied is looked at now and then", after=_AGAIN_SECONDS, quiet=True)
+_DEPLOYMENTS = Query(namespace=NAMESPACE)
 _SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
 _CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
 
@@ -54,8 +59,15 @@ class Source:
     sources: Callable[[Any], Sources]
 
 
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    digest: str
+    at: float  # by the clock that never jumps
+
+
 class DeployReconciler:
-    """Keyed by Cluster. What was applied is remembered; after a restart it is applied again, which changes nothing."""
+    """Keyed by Cluster. Deployments of the workload cluster are watched, so one that is deleted comes back at once; all
+    other objects are applied again now and then, which changes nothing that is as it should be."""
 
     def __init__(self, manager: Manager, capi: Capi, sources: Mapping[str, Source], image: str = IMAGE) -> None:
         self._remotes = capi.remotes
@@ -64,15 +76,21 @@ class DeployReconciler:
         self._infra = {kind: manager.informers.get(each.kind).cache for kind, each in sources.items()}
         self._sources = sources
         self._image = image
-        self._applied: dict[Key, str] = {}
+        self._applied: dict[Key, _Applied] = {}  # spares requests, and is never taken for what is there
+        self._foreign: dict[Key, float | None] = {}  # clusters that had one that is not ours, and when it went
         self._failures: dict[Key, int] = {}
+        self._handlers: dict[Key, Callable[[Unstructured | None, Unstructured | None], None]] = {}
+        self._clock = manager.clock
+        self.wake: Callable[[Key], None] = lambda cluster: None
 
     async def reconcile(self, key: Key) -> Wait | None:
         cluster = self._clusters.get(key)
         remote = self._remotes.get(key)
         if cluster is None or not self._wanted(cluster):
             self._applied.pop(key, None)
+            self._foreign.pop(key, None)
             self._failures.pop(key, None)
+            self._handlers.pop(key, None)
             return None
         if remote is None:
             return None  # we are told when there is a connection
@@ -97,38 +115,66 @@ class DeployReconciler:
         )
 
     async def _bring(self, key: Key, cluster: Cluster, remote: Remote) -> Wait | None:
+        remote.watch(DEPLOYMENT, _DEPLOYMENTS, self._handler(key))
+        deployments = await remote.cached(DEPLOYMENT, _DEPLOYMENTS)
         waiting = any(not initialised(node) for node in remote.nodes)
-        if not waiting and key not in self._applied and not await _is_there(remote):
-            return None  # nobody needs one
-        if waiting and (other := await _other(remote)):
-            await self._give_way(key, cluster, remote, other)
-            return None
+        there = Key(NAMESPACE, NAME) in deployments
+        if other := await _other(remote, deployments):
+            self._foreign[key] = None
+            if there:
+                await self._give_way(key, cluster, remote, other)
+            return _LATER
+        known = waiting or there or key in self._foreign or key in self._applied
+        if not known and not await _was_here(remote):
+            return None  # no Node needs one
+        if not waiting and (wait := self._await_another(key)):
+            return wait
         assert cluster.spec.infrastructure_ref is not None
         kind = cluster.spec.infrastructure_ref.kind
         infra = self._infra[kind].get(Key(key.namespace, cluster.spec.infrastructure_ref.name))
         if infra is None:
             return None  # its coming wakes us
         settings = await self._sources[kind].settings(infra, cluster)
-        await self._apply(key, cluster, remote, settings)
-        return None
+        await self._apply(key, cluster, remote, settings, there=there)
+        self._foreign.pop(key, None)
+        return _LATER
 
-    async def _apply(self, key: Key, cluster: Cluster, remote: Remote, settings: Settings) -> None:
+    def _await_another(self, key: Key) -> Wait | None:
+        """Users who replace theirs with another of theirs delete the old one first: ours must not come in between."""
+        if key not in self._foreign:
+            return None
+        now = self._clock.monotonic()
+        since = self._foreign[key]
+        if since is None:
+            since = self._foreign[key] = now
+        left = since + _REPLACED_SECONDS - now
+        text = "the cloud controller manager of the cluster is gone; Homeport brings its own unless another one comes"
+        return Wait("CloudControllerManagerGone", text, after=left) if left > 0 else None
+
+    def _handler(self, key: Key) -> Callable[[Unstructured | None, Unstructured | None], None]:
+        def changed(old: Unstructured | None, new: Unstructured | None) -> None:
+            found = new if new is not None else old
+            if found is not None and _ANY in found.name and (old is None or new is None):
+                self.wake(key)  # not for changes: its status changes all the time
+
+        return self._handlers.setdefault(key, changed)
+
+    async def _apply(self, key: Key, cluster: Cluster, remote: Remote, settings: Settings, *, there: bool) -> None:
         objects = render(settings, self._image)
         # Nothing of a Secret is kept here but that it has changed.
         digest = hashlib.sha256(json.dumps([each for each, _ in objects], sort_keys=True).encode()).hexdigest()
-        if self._applied.get(key) == digest:
+        known, now = self._applied.get(key), self._clock.monotonic()
+        if there and known is not None and known.digest == digest and now - known.at < 0.9 * _AGAIN_SECONDS:
             return
         for body, kind in objects:
             await remote.client.apply(body, _WRITE, kind=kind, force=True)
-        if key not in self._applied:
+        if not there:
             self._recorder.record(cluster, "CloudControllerManagerApplied", f"{NAME} looks after the cluster's Nodes")
-        self._applied[key] = digest
+        self._applied[key] = _Applied(digest, now)
 
     async def _give_way(self, key: Key, cluster: Cluster, remote: Remote, other: str) -> None:
         """Two of them would undo each other's work: ours goes."""
         self._applied.pop(key, None)
-        if not await _is_there(remote):
-            return
         try:
             await remote.client.delete(DEPLOYMENT, Key(NAMESPACE, NAME), propagation="Background")
         except NotFound:
@@ -144,30 +190,29 @@ class DeployReconciler:
         return Wait(reason, message, after=_REFUSED_SECONDS if error is None else delay_of(error, count))
 
 
-async def _is_there(remote: Remote) -> bool:
+async def _was_here(remote: Remote) -> bool:
+    """Whether the cluster once had ours: what its Pods need stays when the Deployment goes."""
     try:
-        await remote.client.get(metadata_only(DEPLOYMENT), Key(NAMESPACE, NAME))
+        await remote.client.get(metadata_only(SERVICE_ACCOUNT), Key(NAMESPACE, NAME))
     except NotFound:
         return False
     return True
 
 
-async def _other(remote: Remote) -> str:
+async def _other(remote: Remote, deployments: Cache[Unstructured]) -> str:
     """A cloud controller manager that is not ours; '' if there is none."""
-    for kind in (DEPLOYMENT, DAEMON_SET):
-        page = await remote.client.list(metadata_only(kind), Query(namespace=NAMESPACE))
-        for each in page.items:
-            name = each.metadata.name
-            if _ANY in name and name != NAME:
-                return f"{kind.kind} {NAMESPACE}/{name}"
-    return ""
+    daemon_sets = await remote.client.list(metadata_only(DAEMON_SET), Query(namespace=NAMESPACE))
+    found = [(DEPLOYMENT.kind, each.name) for each in deployments]
+    found += [(DAEMON_SET.kind, each.metadata.name) for each in daemon_sets.items]
+    others = [f"{kind} {NAMESPACE}/{name}" for kind, name in found if _ANY in name and name != NAME]
+    return min(others, default="")
 
 
 def install(manager: Manager, capi: Capi, sources: Mapping[str, Source], image: str = IMAGE) -> Controller:
     """`sources` by the kind of the Cluster's infrastructureRef."""
-    controller = Controller(
-        "cloud-controller-manager", Cluster, DeployReconciler(manager, capi, sources, image), predicate=_news
-    )
+    reconciler = DeployReconciler(manager, capi, sources, image)
+    controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_news)
+    reconciler.wake = controller.wake
     clusters = manager.informers.get(Cluster).cache
 
     def of_infra(kind: str) -> Callable[[Any], Iterable[Key]]:

@@ -29,5 +29,7 @@ def command(file: Path, data: Path) -> None:
     if restored.replaced is not None:
         click.echo(f"what was there is kept as {restored.replaced}")
     if site:
-        click.echo(f"the simulated site in {settings.simulated} stays as it is, with all that happened since the backup")
+        click.echo(
+            f"the simulated site in {settings.simulated} stays as it is, with all that happened since the backup"
+        )
     click.echo("next: homeport up")

@@ -20,7 +20,16 @@ from homeport.app.ccm import deploy_to_clusters
 from homeport.capi import definition as capi_definition
 from homeport.capi.capi import Capi
 from homeport.ccm.deploy import MANAGED, POOL
-from homeport.ccm.manifest import CLUSTER_ROLE, CONFIG_MAP, DAEMON_SET, DEPLOYMENT, NAME, SECRET, SECRET_NAME
+from homeport.ccm.manifest import (
+    CLUSTER_ROLE,
+    CONFIG_MAP,
+    DAEMON_SET,
+    DEPLOYMENT,
+    NAME,
+    SECRET,
+    SECRET_NAME,
+    SERVICE_ACCOUNT,
+)
 from homeport.ccm.node import NODE
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
@@ -29,6 +38,7 @@ from homeport.runtime.testing import Plane, plane, shared_pki, virtual
 
 C = Key("default", "c")
 OURS = Key("kube-system", NAME)
+THEIRS = Key("kube-system", "nutanix-cloud-controller-manager")
 EVENT = Resource("events.k8s.io", "v1", "Event", "events")
 
 
@@ -62,6 +72,15 @@ def secret(password: str = "one") -> dict[str, Any]:
     }
 
 
+def theirs() -> dict[str, Any]:
+    labels = {"app": "other"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {
+        "metadata": {"name": THEIRS.name, "namespace": THEIRS.namespace},
+        "spec": {"selector": {"matchLabels": labels}, "template": pod},
+    }
+
+
 class Refusing(LocalClient):
     """A workload cluster that lets nobody apply anything."""
 
@@ -85,6 +104,11 @@ class Site:
     async def join(self, name: str) -> None:
         body = node(name)
         await self.workload.create(body, kind=NODE)
+
+    async def initialise(self, name: str) -> None:
+        await self.workload.patch(
+            NODE, Key("", name), MergePatch({"spec": {"taints": None, "providerID": "nutanix://1"}})
+        )
 
     async def found(self, kind: Resource, key: Key = OURS, timeout: float = 60.0) -> Any:
         async with asyncio.timeout(timeout):
@@ -181,18 +205,65 @@ async def test_somebody_else_s_is_respected_and_ours_gives_way_to_one_that_comes
         await s.connect()
         await s.join("cp-0")
         await s.found(DEPLOYMENT)
-        labels = {"app": "other"}
-        pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        other = {
-            "metadata": {"name": "nutanix-cloud-controller-manager", "namespace": "kube-system"},
-            "spec": {"selector": {"matchLabels": labels}, "template": pod},
-        }
-        await s.workload.create(other, kind=DAEMON_SET)
+        await s.workload.create(theirs(), kind=DAEMON_SET)
         await s.join("cp-1")
         assert await s.absent()
         assert "nutanix-cloud-controller-manager" in (await s.events())["CloudControllerManagerRemoved"]
         await s.join("cp-2")
         assert await s.absent()
+
+
+@virtual
+async def test_what_somebody_deletes_comes_back() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await s.found(DEPLOYMENT)
+        await s.initialise("cp-0")
+        for kind, key in ((DEPLOYMENT, OURS), (CONFIG_MAP, OURS), (CLUSTER_ROLE, Key("", NAME))):
+            await s.workload.delete(kind, key)
+            await s.found(kind, key, timeout=600)
+        for kind in (SERVICE_ACCOUNT, DEPLOYMENT):
+            await s.workload.delete(kind, OURS)
+        await s.found(SERVICE_ACCOUNT, timeout=5)
+        await s.found(DEPLOYMENT, timeout=5)
+
+
+@virtual
+async def test_ours_comes_back_when_the_one_of_somebody_else_has_gone() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await s.found(DEPLOYMENT)
+        await s.initialise("cp-0")
+        for kind, key in ((DEPLOYMENT, THEIRS), (DAEMON_SET, THEIRS)):
+            await s.workload.create(theirs(), kind=kind)
+            if kind is DAEMON_SET:
+                await s.join("cp-1")  # a DaemonSet is noticed with the next Node
+                await s.initialise("cp-1")
+            assert await s.absent()
+            await s.workload.delete(kind, key)
+            await s.found(DEPLOYMENT, timeout=600)
+
+
+@virtual
+async def test_ours_comes_after_one_that_was_there_before_us_and_not_between_two_of_theirs() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.workload.create(theirs(), kind=DEPLOYMENT)
+        await s.join("cp-0")
+        await s.connect()
+        await s.initialise("cp-0")
+        assert await s.absent()
+        await s.workload.delete(DEPLOYMENT, THEIRS)
+        await asyncio.sleep(5)
+        await s.workload.create(theirs(), kind=DEPLOYMENT)
+        assert await s.absent()
+        assert await s.events() == {}
+        await s.workload.delete(DEPLOYMENT, THEIRS)
+        await s.found(DEPLOYMENT)
 
 
 @virtual
