@@ -34,7 +34,7 @@ async def test_kubectl_reads_the_log_that_a_component_serves(tmp_path: Path, kub
     server = await EmbeddedServer.open(tmp_path / "db", PKI.ensure(tmp_path / "pki"))
     try:
         await server.serve()
-        server.registry.connectors["", "pods", "log"] = serve
+        server.registry.connect("", "pods", "log", serve, "GET")
         server.pki.write_kubeconfig(tmp_path / "kubeconfig", server.url)
         pod = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         await server.client().create(pod, kind=PODS)

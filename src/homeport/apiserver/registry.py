@@ -15,6 +15,7 @@ from homeport.apiserver.admission import Admission
 from homeport.apiserver.apply import Applier
 from homeport.apiserver.deletion import Remover
 from homeport.apiserver.listing import list_objects, parse_revision, too_large
+from homeport.apiserver.name import path_segment
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
 from homeport.apiserver.patch import APPLY_PATCH
 from homeport.apiserver.reader import Reader
@@ -26,7 +27,7 @@ from homeport.apiserver.target import Target
 from homeport.apiserver.view import view
 from homeport.apiserver.watch import WatchStream, open_watch
 from homeport.apiserver.write import Writer
-from homeport.client.errors import AlreadyExists, Conflict, MethodNotAllowed, NotFound, Unavailable
+from homeport.client.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound, Unavailable
 from homeport.store import Store, StoreUnavailable
 
 # Subresources that are windows on the stored object, as opposed to connectors.
@@ -66,7 +67,20 @@ class Call:
     query: Mapping[str, str]
 
 
-Connector = Callable[[Call], Awaitable[Json | Raw | Forward]]
+Answer = Callable[[Call], Awaitable[Json | Raw | Forward]]
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """Answers for what is not stored. Another method than these was authorised for something else: it is refused."""
+
+    answer: Answer
+    methods: frozenset[str]
+
+    async def __call__(self, call: Call) -> Json | Raw | Forward:
+        if call.method not in self.methods:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        return await self.answer(call)
 
 
 class Registry:
@@ -83,8 +97,8 @@ class Registry:
         self.admission = admission
         self._second = (-1, "")  # the last one that `now` was asked in, and its text
         self.clock = clock
-        # Answers for what is not stored, by (group, plural, subresource): reviews, tokens, logs, evictions.
-        self.connectors: dict[tuple[str, str, str], Connector] = {}
+        # By (group, plural, subresource): reviews, tokens, logs, evictions.
+        self._connectors: dict[tuple[str, str, str], Connector] = {}
         self._writer = Writer(store, admission, Reader(catalog), self.now)
         self._applier = Applier(store, self._writer, self.now)
         self._scaler = Scaler(self._writer, self._applier)
@@ -102,8 +116,19 @@ class Registry:
             raise NotFound("the server could not find the requested resource")
         return found
 
+    def connect(self, group: str, plural: str, subresource: str, answer: Answer, *methods: str) -> None:
+        """From now on `answer` speaks for the resource, or for its subresource, when asked with one of `methods`."""
+        self._connectors[group, plural, subresource] = Connector(answer, frozenset(methods))
+
     def connector(self, served: Served, subresource: str = "") -> Connector | None:
-        return self.connectors.get((served.group, served.plural, subresource))
+        return self._connectors.get((served.group, served.plural, subresource))
+
+    def has_window(self, served: Served, at: Version, subresource: str) -> bool:
+        """Whether the subresource shows a part of the stored object."""
+        exists = {"status": at.status, "scale": at.scale is not None}.get(
+            subresource, subresource in served.subresources
+        )
+        return exists and subresource in _WINDOWS
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -121,7 +146,7 @@ class Registry:
             self._check_window(served, at, subresource)
         if resource_version and (wanted := parse_revision(resource_version)) > self.store.revision:
             raise too_large(wanted, self.store.revision)
-        target = Target(served, at, namespace, name, subresource)
+        target = _addressed(served, at, namespace, name, subresource)
         record = self.store.get(served.bucket, target.key)
         if record is None:
             raise target.not_found()
@@ -132,10 +157,12 @@ class Registry:
 
     async def list(self, served: Served, at: Version, namespace: str, options: ListOptions) -> Listing:
         self._check_verb(served, "list")
+        _check_namespace(namespace)
         return await list_objects(self.store, served, at, namespace, options)
 
     def watch(self, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
         self._check_verb(served, "watch")
+        _check_namespace(namespace)
         try:
             return open_watch(self.store, served, at, namespace, options)
         except StoreUnavailable as error:
@@ -153,7 +180,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
         self._check_write(served, at, "update", subresource)
-        target = Target(served, at, namespace, name, subresource)
+        target = _addressed(served, at, namespace, name, subresource)
         async with _Durability(self.store):
             if subresource == "scale":
                 return await self._scaler.update(ctx, target, body), False
@@ -173,7 +200,7 @@ class Registry:
         force: bool = False,
     ) -> tuple[bytes, bool]:
         self._check_write(served, at, "patch", subresource)
-        target = Target(served, at, namespace, name, subresource)
+        target = _addressed(served, at, namespace, name, subresource)
         async with _Durability(self.store):
             if subresource == "scale":
                 return await self._patch_scale(ctx, target, patch_type, patch, force), False
@@ -191,14 +218,16 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
         self._check_verb(served, "delete")
+        target = _addressed(served, at, namespace, name)
         async with _Durability(self.store):
-            return await self._remover.delete(ctx, Target(served, at, namespace, name), options)
+            return await self._remover.delete(ctx, target, options)
 
     async def delete_collection(
         self, ctx: Context, served: Served, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
     ) -> Listing:
         """Deletes what the selectors choose; the listing shows the objects as they were."""
         self._check_verb(served, "deletecollection")
+        _check_namespace(namespace)
         listing = await list_objects(self.store, served, at, namespace, chosen)
         for item in listing.items:
             meta = orjson.loads(item)["metadata"]
@@ -221,11 +250,25 @@ class Registry:
             self._check_verb(served, verb)
 
     def _check_window(self, served: Served, at: Version, subresource: str) -> None:
-        exists = {"status": at.status, "scale": at.scale is not None}.get(
-            subresource, subresource in served.subresources
-        )
-        if not exists or subresource not in _WINDOWS:
+        if not self.has_window(served, at, subresource):
             raise NotFound("the server could not find the requested resource")
+
+
+def _check_namespace(namespace: str) -> None:
+    if wrong := path_segment(namespace):
+        raise BadRequest(f'Namespace parameter invalid: "{namespace}": {wrong}')
+
+
+def _addressed(served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> Target:
+    """One object's address. A name that could be taken for another address, or for none, is refused."""
+    if not name:
+        raise BadRequest("name must be provided")
+    if wrong := path_segment(name):
+        raise BadRequest(f'Name parameter invalid: "{name}": {wrong}')
+    _check_namespace(namespace)
+    if served.namespaced and not namespace:
+        raise NotFound("the server could not find the requested resource")
+    return Target(served, at, namespace, name, subresource)
 
 
 def _untyped(item: bytes) -> bytes:

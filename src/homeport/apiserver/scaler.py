@@ -28,6 +28,7 @@ class Scaler:
 
     async def update(self, ctx: Context, target: Target, body: Json) -> bytes:
         wanted = metadata_of(body).get("resourceVersion", "")
+        _check_address(target, body)
         for _ in range(ATTEMPTS):
             record, old, obj = await self._writer.load(target)
             if wanted and wanted != str(record.revision):
@@ -44,6 +45,7 @@ class Scaler:
             body = patched(target, patch_type, patch, scale_of(old, _scale_at(target), target.served))
             if metadata_of(body).get("resourceVersion") not in (None, str(record.revision)):
                 raise target.conflict(MODIFIED)
+            _check_address(target, body)
             try:
                 return await self._scale(ctx, target, record, old, obj, body)
             except BadRequest as error:
@@ -79,6 +81,15 @@ class Scaler:
 
     def _answer(self, target: Target, written: bytes) -> bytes:
         return orjson.dumps(scale_of(orjson.loads(written), _scale_at(target), target.served))
+
+
+def _check_address(target: Target, body: Json) -> None:
+    meta = metadata_of(body)
+    name, namespace = meta.get("name") or target.name, meta.get("namespace") or target.namespace
+    if name != target.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    if namespace != target.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _scale_at(target: Target) -> Scale:

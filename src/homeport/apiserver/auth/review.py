@@ -13,7 +13,7 @@ from homeport.apiserver.auth.source import Json
 from homeport.apiserver.registry import Call, Registry
 from homeport.apiserver.request import User
 from homeport.apiserver.webhook.review import user_info
-from homeport.client.errors import BadRequest, Cause, MethodNotAllowed, invalid
+from homeport.client.errors import BadRequest, Cause, invalid
 from homeport.machinery.apply import managed
 
 AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
@@ -38,12 +38,10 @@ class Reviews:
             (AUTHORIZATION, "selfsubjectrulesreviews"): self.self_rules,
         }
         for (group, plural), answer in table.items():
-            registry.connectors[group, plural, ""] = self._connector(answer)
+            registry.connect(group, plural, "", self._connector(answer), "POST")
 
     def _connector(self, answer: Answer) -> Callable[[Call], Awaitable[Json]]:
         async def connect(call: Call) -> Json:
-            if call.method != "POST":
-                raise MethodNotAllowed("the server does not allow this method on the requested resource")
             return await answer(call, checked_body(call))
 
         return connect

@@ -10,7 +10,7 @@ from homeport.apiserver.auth.serviceaccount import Bound, ServiceAccounts
 from homeport.apiserver.auth.source import Json, read
 from homeport.apiserver.kinds.load import definitions
 from homeport.apiserver.registry import Call, Registry
-from homeport.client.errors import BadRequest, Cause, MethodNotAllowed, conflict, invalid, not_found
+from homeport.client.errors import BadRequest, Cause, conflict, invalid, not_found
 from homeport.machinery.apply import managed
 from homeport.machinery.schema.node import Schema
 from homeport.store import Store
@@ -36,11 +36,9 @@ class TokenRequests:
         self._now = now
 
     def install(self, registry: Registry) -> None:
-        registry.connectors["", "serviceaccounts", "token"] = self.answer
+        registry.connect("", "serviceaccounts", "token", self.answer, "POST")
 
     async def answer(self, call: Call) -> Json:
-        if call.method != "POST":
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
         account = read(self._store, "serviceaccounts", call.namespace, call.name)
         if account is None:
             raise not_found("", "serviceaccounts", call.name)

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.client.errors import BadRequest, Cause, Invalid, invalid
+from homeport.machinery.selector import FieldSelector
 
 MAX_PARAMETERS = 200
 _INT64_DIGITS = 19
@@ -113,7 +114,8 @@ def _fields(query: Query, name: str) -> str:
     fields: str = query.get("fieldSelector")
     if not name:
         return fields
-    return f"{fields},metadata.name={name}" if fields else f"metadata.name={name}"
+    named = str(FieldSelector((("metadata.name", True, name),)))  # a name may hold what means something there
+    return f"{fields},{named}" if fields else named
 
 
 class WriteOptions(NamedTuple):

@@ -13,7 +13,11 @@ MAX_SEGMENTS = 64
 
 
 class RequestInfo(NamedTuple):
-    """Who is addressed, and what is to be done. `resource` is '' for paths outside the API groups."""
+    """Who is addressed, and what is to be done. `resource` is '' for paths outside the API groups.
+
+    Rights are checked on these fields, so the verbs may carry out nothing but what they say. A path that is not `plain`
+    says it in a way that no route has, and is never served.
+    """
 
     path: str
     verb: str
@@ -24,6 +28,7 @@ class RequestInfo(NamedTuple):
     name: str = ""
     subresource: str = ""
     extra: tuple[str, ...] = ()  # what follows the subresource, e.g. the path of a proxy
+    plain: bool = True  # no segment is empty, and a namespace is not inside another
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -55,17 +60,13 @@ def printable(text: str) -> str:
 
 def parse_request(method: str, path: str) -> RequestInfo:
     """Verbs of lists are told apart from watches later, where the query is known."""
-    if path.startswith("/api/"):
-        parts = path[5:].strip("/").split("/", MAX_SEGMENTS)
-        group, rest = "", parts
-    elif path.startswith("/apis/"):
-        parts = path[6:].strip("/").split("/", MAX_SEGMENTS)
-        group, rest = parts[0], parts[1:]
-    else:
+    parts = path.strip("/").split("/", MAX_SEGMENTS)
+    start = {"api": 1, "apis": 2}.get(parts[0], MAX_SEGMENTS)
+    if len(parts) < start + 2 or path[:2] == "//":
         return RequestInfo(path, method.lower())
-    if len(rest) < 2:
-        return RequestInfo(path, method.lower())
-    return _resource(method, path, group, rest[0], rest[1:])
+    group = parts[1] if start == 2 else ""
+    info = _resource(method, path, group, parts[start], parts[start + 1 :])
+    return info if "" not in parts else info._replace(plain=False)
 
 
 def _resource(method: str, path: str, group: str, version: str, parts: list[str]) -> RequestInfo:
@@ -75,13 +76,15 @@ def _resource(method: str, path: str, group: str, version: str, parts: list[str]
             raise BadRequest(f"unable to determine kind and namespace from url, {path}")
         # The deprecated form watches whatever the method is; only GET is served.
         verb, parts = "watch", parts[1:]
-    namespace = ""
+    namespace, plain = "", True
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
         if len(parts) > 2 and parts[2] not in _NAMESPACE_PARTS:
             parts = parts[2:]
+            # `namespaces/a/namespaces/b` would ask for a's rights and mean b.
+            plain = parts[0] != "namespaces"
     name = parts[1] if len(parts) > 1 else ""
     subresource = parts[2] if len(parts) > 2 else ""
     if not name:
         verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
-    return RequestInfo(path, verb, group, version, namespace, parts[0], name, subresource, tuple(parts[3:]))
+    return RequestInfo(path, verb, group, version, namespace, parts[0], name, subresource, tuple(parts[3:]), plain)

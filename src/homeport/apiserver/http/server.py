@@ -33,6 +33,7 @@ from homeport.apiserver.http.storage import StoreCheck, StoreCollector
 from homeport.apiserver.http.verb import Verbs
 from homeport.apiserver.http.watch import OpenStream, Watches
 from homeport.apiserver.metrics import Metrics
+from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.client.errors import ApiError, BadRequest, Internal, Timeout
@@ -310,6 +311,7 @@ def _selected_name(exchange: Exchange) -> str:
     if exchange.info.verb not in ("list", "watch") or "fieldSelector" not in exchange.query:
         return ""
     try:
-        return parse_fields(exchange.query["fieldSelector"]).require("metadata.name") or ""
+        name = parse_fields(exchange.query["fieldSelector"]).require("metadata.name") or ""
     except SelectorError:
         return ""  # said properly where the list is made
+    return "" if path_segment(name) else name

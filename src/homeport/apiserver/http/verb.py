@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import orjson
 from aiohttp.web import StreamResponse
@@ -15,17 +16,19 @@ from homeport.apiserver.http.negotiate import APPLY_PATCH, accepted, patch_form
 from homeport.apiserver.http.query import check_patch, delete_options, list_options, write_options
 from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.http.respond import list_bytes, list_meta, page_not_found, reply_object
+from homeport.apiserver.http.route import RequestInfo
 from homeport.apiserver.http.watch import Watches
 from homeport.apiserver.metrics import Labels
-from homeport.apiserver.registry import Registry
+from homeport.apiserver.registry import Connector, Registry
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Served, Version
 from homeport.apiserver.table import TableForm, partial_metadata, partial_metadata_list
-from homeport.client.errors import MethodNotAllowed, NotAcceptable, NotFound
+from homeport.client.errors import BadRequest, MethodNotAllowed, NotAcceptable, NotFound
 
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _METRIC_VERBS = {"create": "POST", "update": "PUT"}
-_COLLECTION = frozenset(("list", "watch", "deletecollection"))
+_NAMED = frozenset(("get", "update", "patch", "delete"))
+_WINDOW_METHODS = frozenset(("GET", "PUT", "PATCH"))
 
 Verb = Callable[[Exchange, Context, Served, Version], Awaitable[StreamResponse]]
 
@@ -67,14 +70,14 @@ class Verbs:
         ctx = exchange.ctx = Context(exchange.user, user_agent=exchange.header(USER_AGENT))
         if at.deprecation:
             ctx.warn(at.deprecation)
-        connector = self._registry.connectors.get((served.group, served.plural, info.subresource))
+        connector = self._registry.connector(served, info.subresource)
+        self._check(exchange, served, at, connector)
         if connector is not None:
             ctx.may_create = lambda: self._may_create(exchange)
             return await self._connectors.serve(exchange, ctx, served, at, connector)
         verb = self._verbs.get(info.verb)
         if verb is None or exchange.request.method == "HEAD":
             raise no_method()
-        self._check(exchange, served)
         exchange.form = accepted(exchange.header(ACCEPT))
         return await verb(exchange, ctx, served, at)
 
@@ -97,25 +100,40 @@ class Verbs:
             _LABELS[key] = labels
         return labels
 
-    def _check(self, exchange: Exchange, served: Served) -> None:
-        """Whether the path fits the kind: its scope, and names where names belong."""
-        info = exchange.info
-        if info.extra:
+    def _check(self, exchange: Exchange, served: Served, at: Version, connector: Connector | None) -> None:
+        """Whether there is a route for the path and the method: nothing else may be done than what was authorised."""
+        info, method = exchange.info, exchange.request.method
+        if info.extra or not (info.plain or info.subresource):
             raise no_resource()
-        if not served.namespaced and info.namespace and info.resource != "namespaces":
+        if not served.namespaced and info.namespace and not _names_namespace(info):
             raise no_resource()
-        if served.namespaced and not info.namespace and info.verb not in ("list", "watch"):
-            raise no_resource() if info.name else no_method()
-        if not info.subresource and info.verb not in served.verbs:
+        if served.namespaced and not info.namespace:
+            if info.name or info.subresource:
+                raise no_resource()
+            if info.verb not in ("list", "watch"):
+                raise no_method()
+        if info.subresource:
+            self._check_subresource(exchange, served, at, connector)
+        elif connector is not None:
+            if info.name or info.verb == "watch":
+                raise no_resource()
+            if method not in connector.methods:
+                raise no_method()
+        else:
+            _check_object(exchange, served)
+
+    def _check_subresource(self, exchange: Exchange, served: Served, at: Version, connector: Connector | None) -> None:
+        info, method = exchange.info, exchange.request.method
+        if connector is None and not self._registry.has_window(served, at, info.subresource):
+            raise no_resource()
+        if info.verb == "watch":
+            raise no_method() if served.custom else no_resource()
+        if method not in (_WINDOW_METHODS if connector is None else connector.methods):
             raise no_method()
-        if info.verb in ("update", "patch") and not info.name:
-            raise no_method()
-        if info.verb == "create" and info.name and (info.subresource or not served.custom):
-            raise no_method()
-        if info.verb == "delete" and info.subresource:
-            raise no_method()
-        if info.verb == "watch" and exchange.request.method != "GET":
-            raise no_method()
+        if not info.name:
+            raise no_method() if served.custom and info.verb == "list" else BadRequest("name must be provided")
+        if not info.plain:
+            raise no_resource()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -167,6 +185,7 @@ class Verbs:
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
         obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
+        _check_created(exchange.info.name, obj)
         written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
         return self._reply(exchange, served, at, written, 201)
 
@@ -232,6 +251,33 @@ class Verbs:
 
 
 _LABELS: dict[tuple[str, ...], Labels] = {}
+
+
+def _names_namespace(info: RequestInfo) -> bool:
+    """`namespaces/x` is about x and in x: rights in a namespace cover the namespace itself."""
+    return info.resource == "namespaces" and info.namespace == info.name
+
+
+def _check_object(exchange: Exchange, served: Served) -> None:
+    """Whether the verb is one of the kind, with a name where it needs one and none where it takes none."""
+    info = exchange.info
+    if info.verb not in served.verbs:
+        raise no_method()
+    if info.verb in _NAMED and not info.name:
+        raise BadRequest("name must be provided") if served.custom else no_method()
+    if info.verb == "create" and info.name and not served.custom:
+        raise no_method()
+    if info.verb == "watch" and exchange.request.method != "GET":
+        raise no_method()
+
+
+def _check_created(wanted: str, obj: Any) -> None:
+    """A name on the path of a new object was authorised, so it is the name of the object."""
+    if wanted:
+        meta = obj.get("metadata") if isinstance(obj, dict) else None
+        name = meta.get("name") if isinstance(meta, dict) else None
+        if name != wanted:
+            raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({wanted})")
 
 
 def is_status(body: bytes) -> bool:

@@ -39,8 +39,8 @@ def install(registry: Registry) -> None:
     async def bind(call: Call) -> Json | Raw:
         return await _bind(registry, call)
 
-    registry.connectors["", "pods", "eviction"] = evict
-    registry.connectors["", "pods", "binding"] = bind
+    registry.connect("", "pods", "eviction", evict, "POST")
+    registry.connect("", "pods", "binding", bind, "POST")
 
 
 # -- eviction --------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ class LogSources:
                 raise not_found("", "pods", call.name)
             return self._open(orjson.loads(record.value), call, registry.clock())
 
-        registry.connectors["", "pods", "log"] = connector
+        registry.connect("", "pods", "log", connector, "GET")
 
     def _open(self, pod: Json, call: Call, now: float) -> Raw:
         options = parse_options(call.query, now, call.name)

@@ -13,7 +13,7 @@ import orjson
 
 from homeport.apiserver.registry import Call, Forward, Registry
 from homeport.apiserver.resource import Json
-from homeport.client.errors import BadRequest, MethodNotAllowed, not_found
+from homeport.client.errors import BadRequest, not_found
 
 DialPod = Callable[[Json, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -26,8 +26,6 @@ class PodPorts:
 
     def install(self, registry: Registry) -> None:
         async def connector(call: Call) -> Forward:
-            if call.method not in ("GET", "POST"):
-                raise MethodNotAllowed("the server does not allow this method on the requested resource")
             # A WebSocket can only be opened with GET, yet who may only read must not get into a Pod.
             call.ctx.may_create()
             record = registry.store.get("pods", f"{call.namespace}/{call.name}")
@@ -35,7 +33,7 @@ class PodPorts:
                 raise not_found("", "pods", call.name)
             return self._answer(orjson.loads(record.value))
 
-        registry.connectors["", "pods", "portforward"] = connector
+        registry.connect("", "pods", "portforward", connector, "GET", "POST")
 
     def _answer(self, pod: Json) -> Forward:
         meta = pod["metadata"]

@@ -156,7 +156,13 @@ def _digest(token: str) -> bytes:
 
 
 @asynccontextmanager
-async def serving(*, tls: ssl.SSLContext | None = None, **options: Any) -> AsyncIterator[Api]:
+async def serving(
+    *,
+    tls: ssl.SSLContext | None = None,
+    rbac: Rbac | None = None,
+    registry_type: type[Registry] = Registry,
+    **options: Any,
+) -> AsyncIterator[Api]:
     """A server with the built-in kinds, widgets and the namespace `default`."""
     store = await Store.open(None)
     catalog = Catalog()
@@ -164,8 +170,8 @@ async def serving(*, tls: ssl.SSLContext | None = None, **options: Any) -> Async
         catalog.add(served)
     admission = Admission()
     admission.add(NamespaceLifecycle(store))
-    registry = Registry(store, catalog, admission)
-    rbac = Rbac()
+    registry = registry_type(store, catalog, admission)
+    rbac = rbac or Rbac()
     rbac.follow(store)
     accounts = ServiceAccounts(ec.generate_private_key(ec.SECP256R1()), store, time.time)
     static = {

@@ -63,7 +63,7 @@ async def test_a_connector_gets_the_call_and_its_answer_is_created(api: Api) -> 
         seen.append(call)
         return {"kind": "Echo", "apiVersion": "v1"}
 
-    api.registry.connectors["example.com", "widgets", "echo"] = echo
+    api.registry.connect("example.com", "widgets", "echo", echo, "POST")
     answer = await api.post(f"{WIDGETS}/a/echo?dryRun=All", {"x": 1})
     assert (answer.status, answer.json["kind"]) == (201, "Echo")
     (call,) = seen
@@ -84,7 +84,7 @@ async def test_a_log_is_streamed_as_it_grows(api: Api) -> None:
         assert call.query["follow"] == "true"
         return Raw(lines())
 
-    api.registry.connectors["", "pods", "log"] = log
+    api.registry.connect("", "pods", "log", log, "GET")
     headers = {"Authorization": f"Bearer {ADMIN}"}
     async with api.session.get(f"{api.base}{LOG}?follow=true", headers=headers) as got:
         assert got.headers["Content-Type"] == "text/plain"
@@ -108,7 +108,7 @@ async def test_a_log_ends_when_its_reader_leaves(api: Api) -> None:
     async def log(call: Call) -> Raw:
         return Raw(lines())
 
-    api.registry.connectors["", "pods", "log"] = log
+    api.registry.connect("", "pods", "log", log, "GET")
     headers = {"Authorization": f"Bearer {ADMIN}"}
     async with api.session.get(f"{api.base}{LOG}", headers=headers) as got:
         assert await got.content.readline() == b"one\n"
@@ -121,7 +121,7 @@ async def test_a_short_answer_of_a_connector_is_sent_whole(api: Api) -> None:
     async def log(call: Call) -> Raw:
         return Raw(b"all of it\n" if call.name == "p" else b"")
 
-    api.registry.connectors["", "pods", "log"] = log
+    api.registry.connect("", "pods", "log", log, "GET")
     assert (await api.get(LOG)).body == b"all of it\n"
     assert (await api.get(LOG.replace("/p/", "/q/"))).status == 204
 
@@ -154,7 +154,7 @@ async def test_a_running_request_is_finished_before_the_server_goes() -> None:
             await release.wait()
             return {"kind": "Done"}
 
-        api.registry.connectors["example.com", "widgets", "slow"] = slow
+        api.registry.connect("example.com", "widgets", "slow", slow, "POST")
         request = asyncio.create_task(api.post(f"{WIDGETS}/a/slow", {}))
         await begun.wait()
         drained = asyncio.create_task(api.server.drain(5))

@@ -286,7 +286,7 @@ async def test_too_many_requests_at_once_are_told_to_come_back() -> None:
             await release.wait()
             return {}
 
-        api.registry.connectors["example.com", "widgets", "slow"] = slow
+        api.registry.connect("example.com", "widgets", "slow", slow, "POST")
         roles = "/apis/rbac.authorization.k8s.io/v1"
         rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
         role = {"metadata": {"name": "all"}, "rules": [rule]}
@@ -313,7 +313,7 @@ async def test_an_unexpected_failure_is_a_500_that_says_nothing_but_where_to_loo
     async def broken(call: Call) -> dict[str, Any]:
         raise KeyError("secret detail")
 
-    api.registry.connectors["example.com", "widgets", "broken"] = broken
+    api.registry.connect("example.com", "widgets", "broken", broken, "POST")
     failed = await api.post(f"{WIDGETS}/a/broken", {"password": "hunter2"})
     assert (failed.status, failed.json["reason"]) == (500, "InternalError")
     assert "secret detail" not in failed.message
