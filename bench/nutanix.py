@@ -200,7 +200,7 @@ async def run_plane(folder: Path, reach: Reach) -> None:
     """What `homeport up` runs."""
     from homeport.apiserver.auth.file import make_private_dir
     from homeport.app import log
-    from homeport.app.plugins import chosen
+    from homeport.app.platform import chosen
     from homeport.app.settings import Settings
     from homeport.app.show import stop_event
     from homeport.app.standalone import Plane
@@ -209,7 +209,7 @@ async def run_plane(folder: Path, reach: Reach) -> None:
     settings = Settings.make(folder / "data", "127.0.0.1:0")
     elsewhere: Any = _Elsewhere(reach)
     make_private_dir(settings.data)
-    await Plane(settings, chosen(()), elsewhere, streams).run(_Parent(), stop_event())
+    await Plane(settings, chosen(), elsewhere, streams).run(_Parent(), stop_event())
 
 
 def show(results: list[Result], details: bool) -> None:

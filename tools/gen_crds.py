@@ -14,11 +14,8 @@ from typing import Any
 import orjson
 import yaml
 
-from homeport.app import clusterapi
-from homeport.capi import definition as capi
+from homeport.app.components import COMPONENTS
 from homeport.capi.inventory import NAMESPACE, render_provider
-from homeport.ipam import definition as ipam
-from homeport.providers.nutanix import definition as nutanix
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "config/crds"
@@ -35,11 +32,12 @@ class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
 
 
 def definitions() -> list[dict[str, Any]]:
-    return [*capi.definitions(), *ipam.definitions(), *nutanix.definitions()]
+    return [dict(each) for component in COMPONENTS for each in component.definitions()]
 
 
 def pack() -> bytes:
-    return orjson.dumps(definitions(), option=orjson.OPT_APPEND_NEWLINE)
+    found = {component.name: list(component.definitions()) for component in COMPONENTS}
+    return orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def render() -> dict[str, str]:
@@ -53,7 +51,7 @@ def render() -> dict[str, str]:
 
 def inventory() -> str:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    objects = [namespace, *(render_provider(each) for each in clusterapi.providers())]
+    objects = [namespace, *(render_provider(each) for component in COMPONENTS for each in component.inventory)]
     return yaml.dump_all(objects, Dumper=_Plain, sort_keys=False, explicit_start=True)
 
 

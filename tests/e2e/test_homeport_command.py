@@ -354,6 +354,13 @@ def test_each_controller_s_lines_are_the_log_of_a_container(plane):
     assert plane.request_text("GET", path).startswith('{"')
 
 
+def test_a_component_that_is_left_out_has_no_kinds_and_no_deployment(plane):
+    plane.up("--without", "nutanix")
+    groups = {each["name"] for each in plane.request("GET", "/apis")["groups"]}
+    assert "cluster.x-k8s.io" in groups
+    assert "infrastructure.cluster.x-k8s.io" not in groups
+
+
 def test_help_lists_every_verb_and_version_says_which_kubernetes():
     run = [sys.executable, "-m", "homeport"]
     shown = subprocess.run([*run, "--help"], capture_output=True, text=True, check=True).stdout

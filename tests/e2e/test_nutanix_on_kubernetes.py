@@ -23,13 +23,12 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.metro import NutanixMetro
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine, NutanixMachineTemplate
-from homeport.app import clusterapi
-from homeport.app.environment import Environment
+from homeport.app.platform import chosen
+from homeport.capi.environment import Environment
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.client.reach import Reach
 from homeport.runtime.explain import LogTail
-from homeport.runtime.webhook.hook import Hooks
 from realkube import RealKube
 from scenario.nutanix import manifest
 
@@ -46,7 +45,7 @@ class Outside:
     environment: Environment
 
     async def begin(self) -> None:
-        clusterapi.install(self.plane.manager, self.environment)
+        chosen().install(self.plane.manager, self.environment)
         await self.plane.start()
 
     async def restart(self) -> None:
@@ -73,7 +72,7 @@ def _definitions() -> list[dict[str, Any]]:
     theirs = upstream.definitions("core", "bootstrap", "controlplane", newest=True) + upstream.definitions("nutanix")
     names = {crd["metadata"]["name"] for crd in theirs}
     assert "nutanixmachines.infrastructure.cluster.x-k8s.io" in names
-    return [*theirs, *(dict(crd) for crd in clusterapi.definitions() if crd["metadata"]["name"] not in names)]
+    return [*theirs, *(dict(crd) for crd in chosen().definitions() if crd["metadata"]["name"] not in names)]
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +93,7 @@ async def outside(kube: RealKube) -> AsyncIterator[Outside]:
         facts = await site.start()
         reach = Reach(facts["proxy"], await asyncio.to_thread(Path(facts["authority"]).read_bytes))
         made = Outside(plane, site, Environment(plane.client, reach))
-        hooks = Hooks()
-        clusterapi.register(hooks, made.environment)
+        hooks = chosen().register(made.environment)
         cloud = asyncio.create_task(site.run())
         try:
             async with serving(hooks, plane.client) as webhooks:

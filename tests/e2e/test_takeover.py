@@ -24,8 +24,8 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
-from homeport.app import clusterapi
-from homeport.capi.inventory import NAMESPACE, PROVIDERS, is_inventory, render_provider
+from homeport.app.platform import chosen
+from homeport.capi.inventory import BOOTSTRAP, CONTROL_PLANE, CORE, NAMESPACE, is_inventory, render_provider
 from homeport.capi.name import CLUSTERCTL_LABEL
 from homeport.client import kubeconfig
 from homeport.client.http import HttpClient
@@ -144,8 +144,8 @@ async def test_a_cluster_of_upstream_goes_on_with_our_controllers_and_no_machine
 def listed(kube: RealKube) -> None:
     """What `clusterctl init` leaves behind, besides the managers: labels on definitions, and the inventory."""
     version = upstream.version("core").rpartition(" ")[2]
-    known = [each._replace(version=version) for each in PROVIDERS]
-    (definition,) = [crd for crd in clusterapi.definitions() if is_inventory(crd)]
+    known = [each._replace(version=version) for each in (CORE, BOOTSTRAP, CONTROL_PLANE)]
+    (definition,) = [crd for crd in chosen().definitions() if is_inventory(crd)]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     objects = [definition, namespace, *(render_provider(each) for each in (*known, NUTANIX))]
     for command, stdin in (

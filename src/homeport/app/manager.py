@@ -12,12 +12,12 @@ from homeport.api.meta import Resource
 from homeport.app.definition import undefined
 from homeport.app.describe import cached, describe
 from homeport.app.description import Description
-from homeport.app.environment import Environment
 from homeport.app.health import HealthServer
 from homeport.app.permission import explain, missing, needs_of, user_name
-from homeport.app.plugins import Platform
+from homeport.app.platform import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
+from homeport.capi.environment import Environment
 from homeport.capi.inventory import is_inventory
 from homeport.client import kubeconfig
 from homeport.client.config import Config
@@ -65,7 +65,7 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
     config = connection(cluster)
     stopping = stop_event()
     platform = platform or Platform()
-    if not (platform.controllers or platform.defined):
+    if not platform.components:
         show.say("no controllers are registered: nothing to do but to hold the Lease (see --plugin)")
     async with HttpClient(config) as client:
         replica = Replica(client, cluster, config.namespace, show, platform)
@@ -108,11 +108,10 @@ class Replica:
 
     async def _choose(self) -> None:
         """Kinds that the cluster does not serve can't be followed, and would keep everything else from starting."""
-        if not self._platform.defined:
-            return
-        absent = await undefined(self._client, [each for each in self._platform.define() if not is_inventory(each)])
+        needed = [each for each in self._platform.definitions() if not is_inventory(each)]
+        absent = await undefined(self._client, needed) if needed else []
         if absent:
-            self._platform = self._platform.undefined()
+            self._platform = self._platform.served(absent)
             self._show.say(
                 f"clusters are not managed here: {len(absent)} definitions are missing ({', '.join(absent[:2])}, ...); "
                 "install config/crds with 'kubectl apply --server-side -f' and start again"

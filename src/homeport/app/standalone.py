@@ -20,22 +20,23 @@ from homeport import __version__
 from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
-from homeport.app.component import Components
 from homeport.app.definition import DefinitionError, install_definitions
+from homeport.app.deployment import Deployments, create_namespaces
 from homeport.app.describe import describe
 from homeport.app.description import Description
-from homeport.app.environment import Environment
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
 from homeport.app.inventory import publish_inventory
 from homeport.app.keeping import simulated_before
 from homeport.app.part import Part
-from homeport.app.plugins import Platform
+from homeport.app.platform import Platform
+from homeport.app.pod import Components
 from homeport.app.port import holder
 from homeport.app.settings import Settings
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
 from homeport.builtin.workload.runner import Runners
+from homeport.capi.environment import Environment
 from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.manager import Manager
 from homeport.runtime.metric import METRICS
@@ -139,6 +140,7 @@ class Plane:
 
     def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
         settings, components = self._settings, Components(server, self._streams)
+        deployments = Deployments(server.client(), self._streams)
         runners = Runners() if settings.workloads else None
 
         def loops() -> Manager:
@@ -147,19 +149,24 @@ class Plane:
             return components.note(manager)
 
         def controllers() -> Manager:
-            return components.note(self._platform.manage(Manager(server.client(), name="homeport"), environment))
+            manager = Manager(server.client(), name="homeport")
+            deployments.show(self._platform.install(manager, environment))
+            return components.note(manager)
 
         supervisor = Supervisor(changed=changed)
         supervisor.add("certificates", lambda: _renew_certificates(server, settings))
         supervisor.add("cluster roles", server.aggregator.run)
         supervisor.add_manager("loops", loops)
-        if self._platform.controllers or self._platform.defined:
+        if self._platform.components:
             # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
             supervisor.add_manager("controllers", controllers)
         if self._simulation is not None:
             supervisor.add("simulators", self._simulation.run)
             components.add(self._simulation.logs)
         supervisor.add("logs", components.run)
+        if runners is not None:
+            deployments.register(runners)
+            supervisor.add("deployments", deployments.run)
         return supervisor
 
     async def _copy(self, server: EmbeddedServer) -> dict[str, str]:
@@ -220,8 +227,9 @@ async def _prepare(server: EmbeddedServer, platform: Platform, reach: Reach) -> 
     client = server.client()
     install_hooks(platform.register(Environment(client, reach, server)), server)
     try:
-        await install_definitions(client, platform.define())
-        await publish_inventory(client, platform.listed())
+        await install_definitions(client, platform.definitions())
+        await publish_inventory(client, platform.inventory())
+        await create_namespaces(client, platform.namespaces())
     except DefinitionError as error:
         raise StartError(str(error)) from error
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from homeport.bootstrap.install import install, register
+from homeport.bootstrap.install import COMPONENT, install, register
 
-__all__ = ["install", "register"]
+__all__ = ["COMPONENT", "install", "register"]

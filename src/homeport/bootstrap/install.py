@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from homeport.bootstrap.kubeadm import admission, wiring
+from homeport.capi import inventory
 from homeport.capi.capi import Capi
+from homeport.capi.component import Component, Place
+from homeport.capi.definition import definitions_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -14,3 +17,14 @@ def install(manager: Manager, capi: Capi) -> None:
 
 def register(hooks: Hooks) -> None:
     admission.register(hooks)
+
+
+COMPONENT = Component(
+    name="kubeadm-bootstrap",
+    requires=("core",),
+    definitions=lambda: definitions_of(inventory.BOOTSTRAP),
+    register=lambda hooks, _: register(hooks),
+    install=lambda setup: install(setup.manager, setup.capi),
+    inventory=(inventory.BOOTSTRAP,),
+    places=(Place("capi-kubeadm-bootstrap-system", "capi-kubeadm-bootstrap-controller-manager"),),
+)

@@ -81,17 +81,25 @@ _PROVIDER = Kind(versions=(clusterctl.Provider,))
 
 
 def definitions() -> list[dict[str, Any]]:
-    """All of them. Conversion is added by whoever installs them: in process, or by webhook."""
+    """All of them. Conversion is added by the installer: in process, or by webhook."""
     return [
-        *(render_definition(kind, labels={**CONTRACTS, **_labels(kind)}) for kind in KINDS),
-        render_definition(_PROVIDER, labels=inventory.OWN_LABELS),
+        *definitions_of(inventory.CORE),
+        *definitions_of(inventory.BOOTSTRAP),
+        *definitions_of(inventory.CONTROL_PLANE),
     ]
 
 
-def _labels(kind: Kind) -> dict[str, str]:
-    """Whose it is: by this clusterctl finds what belongs to a cluster."""
-    group = kind.versions[-1].__resource__.group
-    return inventory.labels(inventory.BY_GROUP.get(group, inventory.CORE))
+def definitions_of(provider: inventory.Listed) -> list[dict[str, Any]]:
+    """Of the kinds of one provider. The labels tell clusterctl which objects belong to a cluster."""
+    labels = {**CONTRACTS, **inventory.labels(provider)}
+    found = [render_definition(kind, labels=labels) for kind in KINDS if _provider(kind) is provider]
+    if provider is inventory.CORE:
+        found.append(render_definition(_PROVIDER, labels=inventory.OWN_LABELS))
+    return found
+
+
+def _provider(kind: Kind) -> inventory.Listed:
+    return inventory.BY_GROUP.get(kind.versions[-1].__resource__.group, inventory.CORE)
 
 
 def render_definition(kind: Kind, columns: Columns = COLUMNS, labels: Mapping[str, str] = CONTRACTS) -> dict[str, Any]:

@@ -48,7 +48,6 @@ CORE = Listed("CoreProvider", "cluster-api", _CLUSTER_API)
 BOOTSTRAP = Listed("BootstrapProvider", "kubeadm", _CLUSTER_API)
 CONTROL_PLANE = Listed("ControlPlaneProvider", "kubeadm", _CLUSTER_API)
 
-PROVIDERS = (CORE, BOOTSTRAP, CONTROL_PLANE)
 # Groups of kinds that are not the core's.
 BY_GROUP = {BOOTSTRAP_GROUP: BOOTSTRAP, CONTROL_PLANE_GROUP: CONTROL_PLANE}
 

@@ -3,3 +3,16 @@
 It runs in the workload cluster (`homeport ccm`) with a `Cloud` of some provider. There is no route loop: Pod networks
 of the infrastructures that Homeport knows need no routes from outside.
 """
+
+from __future__ import annotations
+
+from homeport.capi.component import Component
+from homeport.ccm import deploy
+
+__all__ = ["COMPONENT"]
+
+COMPONENT = Component(
+    name="ccm",
+    requires=("core",),
+    install=lambda setup: deploy.install(setup.manager, setup.capi, setup.clouds),
+)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
+from homeport.capi.cloud import CloudRequest, CloudSupport
 from homeport.capi.paused import is_paused
 from homeport.capi.workload import Remote
 from homeport.ccm.manifest import (
@@ -22,15 +23,16 @@ from homeport.ccm.manifest import (
     IMAGE,
     NAME,
     NAMESPACE,
+    SECRET_NAME,
     SERVICE_ACCOUNT,
     Settings,
     render,
 )
 from homeport.ccm.node import initialised
+from homeport.ccm.service import parse_pools
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
-from homeport.infra.protocol import Sources
 from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
@@ -50,13 +52,23 @@ _SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
 _CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """How an infrastructure kind's clusters get theirs. `settings` raises ProviderError; `infra` is of `kind`."""
+class _Cloud:
+    """A component's cloud with the means to configure it on this manager."""
 
-    kind: Any  # the type of the InfraCluster
-    settings: Callable[[Any, Cluster], Awaitable[Settings]]
-    sources: Callable[[Any], Sources]
+    def __init__(self, manager: Manager, support: CloudSupport) -> None:
+        self.kind = support.kind
+        self._name = support.name
+        self._configurator = support.configurator(manager.client, manager.clock)
+        self.sources = self._configurator.sources
+
+    async def settings(self, infra: Any, cluster: Cluster) -> Settings:
+        """Raises ProviderError."""
+        ranges = cluster.metadata.annotations.get(POOL, "")
+        pools = {"default": ranges} if ranges else {}
+        parse_pools(pools)
+        request = CloudRequest(cluster, NAMESPACE, SECRET_NAME, pools)
+        config = await self._configurator.render(infra, request)
+        return Settings(self._name, config.file, config.text, config.secret, pools=bool(pools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +81,12 @@ class DeployReconciler:
     """Keyed by Cluster. Deployments of the workload cluster are watched, so one that is deleted comes back at once; all
     other objects are applied again now and then, which changes nothing that is as it should be."""
 
-    def __init__(self, manager: Manager, capi: Capi, sources: Mapping[str, Source], image: str = IMAGE) -> None:
+    def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, _Cloud], image: str = IMAGE) -> None:
         self._remotes = capi.remotes
         self._recorder = manager.recorder
         self._clusters = manager.informers.get(Cluster).cache
-        self._infra = {kind: manager.informers.get(each.kind).cache for kind, each in sources.items()}
-        self._sources = sources
+        self._infra = {kind: manager.informers.get(each.kind).cache for kind, each in clouds.items()}
+        self._clouds = clouds
         self._image = image
         self._applied: dict[Key, _Applied] = {}  # spares requests, and is never taken for what is there
         self._foreign: dict[Key, float | None] = {}  # clusters that had one that is not ours, and when it went
@@ -108,7 +120,7 @@ class DeployReconciler:
         meta, ref = cluster.metadata, cluster.spec.infrastructure_ref
         return (
             ref is not None
-            and ref.kind in self._sources
+            and ref.kind in self._clouds
             and not meta.deletion_timestamp
             and not is_paused(cluster, cluster)
             and meta.annotations.get(MANAGED, "").lower() != "false"
@@ -134,7 +146,7 @@ class DeployReconciler:
         infra = self._infra[kind].get(Key(key.namespace, cluster.spec.infrastructure_ref.name))
         if infra is None:
             return None  # its coming wakes us
-        settings = await self._sources[kind].settings(infra, cluster)
+        settings = await self._clouds[kind].settings(infra, cluster)
         await self._apply(key, cluster, remote, settings, there=there)
         self._foreign.pop(key, None)
         return _LATER
@@ -227,14 +239,14 @@ def install(manager: Manager, capi: Capi, sources: Mapping[str, Source], image: 
     def users_of(obj: Any) -> Iterable[Key]:
         """Clusters whose connection is made of this Secret or ConfigMap."""
         key = key_of(obj)
-        for kind, source in sources.items():
-            for infra in manager.informers.get(source.kind).cache:
-                found = source.sources(infra)
+        for kind, cloud in clouds.items():
+            for infra in manager.informers.get(cloud.kind).cache:
+                found = cloud.sources(infra)
                 if key in (*found.secrets, *found.config_maps):
                     yield from of_infra(kind)(infra)
 
-    for kind, source in sources.items():
-        controller.map(source.kind, of_infra(kind), predicate=_spec_changed)
+    for kind, cloud in clouds.items():
+        controller.map(cloud.kind, of_infra(kind), predicate=_spec_changed)
     controller.map(_SECRET, users_of).map(_CONFIG_MAP, users_of)
     manager.add(controller)
     capi.remotes.follow(controller.wake)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from homeport.capi.cloud import Cloud
 from homeport.ccm import node, service
 from homeport.ccm.service import Pool
-from homeport.infra.protocol import Cloud
 from homeport.runtime.manager import Manager
 
 

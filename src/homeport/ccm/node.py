@@ -9,12 +9,12 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.capi.cloud import Cloud, CloudInstance
 from homeport.capi.family import Family, family_of, in_order
 from homeport.ccm.label import label_value
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
-from homeport.infra.protocol import Cloud, CloudInstance
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller

@@ -5,7 +5,7 @@ Whoever answers for the address on the network (kube-vip, MetalLB's speaker) lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.infra.error import Misconfigured
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
@@ -66,6 +67,14 @@ def parse_pool(text: str, name: str = "default") -> Pool:
     if not ranges:
         raise PoolError(f"address pool {name!r} is empty: write FIRST-LAST or a CIDR")
     return Pool(name, tuple(ranges))
+
+
+def parse_pools(found: Mapping[str, str]) -> tuple[Pool, ...]:
+    """Name > ranges. Raises Misconfigured."""
+    try:
+        return tuple(parse_pool(text, name) for name, text in found.items())
+    except PoolError as error:
+        raise Misconfigured(f"addressPools: {error}") from None
 
 
 class ServiceReconciler:

@@ -65,7 +65,14 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 @click.option("--shards", is_flag=True, help="replicas share the work, instead of one working and the others waiting")
 @click.option("--health", metavar="HOST:PORT", default="", help="serve /healthz, /readyz and /metrics there")
 @click.option("--tracing", is_flag=True, help="send spans by OTLP (needs homeport[tracing])", envvar="HOMEPORT_TRACING")
-@click.option("--plugin", "plugins", metavar="MODULE:FUNCTION", multiple=True, help="controllers to run besides ours")
+@click.option(
+    "--plugin",
+    "plugins",
+    metavar="MODULE:NAME",
+    multiple=True,
+    help="add a component, or a function that adds controllers",
+)
+@click.option("--without", metavar="COMPONENT", multiple=True, help="leave out a component, such as nutanix or ccm")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
@@ -107,9 +114,10 @@ def command(
         raise SystemExit(1)
     if detach:
         arguments = write_simulation(simulators) if simulators is not None else write_reach(**reach)
+        arguments = [*arguments, *(f"--without={name}" for name in more["without"])]
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
-        _run(settings, more["log_level"], more["plugins"])
+        _run(settings, more["log_level"], more["plugins"], more["without"])
 
 
 def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
@@ -131,12 +139,12 @@ def _next_step(settings: Settings) -> str:
     return f"next: export KUBECONFIG={settings.kubeconfig} && kubectl get namespaces"
 
 
-def _run(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
+def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Sequence[str]) -> None:
     _import_quickly()
     from homeport.apiserver.auth.pki import PkiError
     from homeport.app import standalone
     from homeport.app.instance import AlreadyRunning
-    from homeport.app.plugins import PluginError, chosen
+    from homeport.app.platform import PluginError, chosen
     from homeport.store import StoreError
 
     def told(url: str) -> list[str]:
@@ -144,17 +152,17 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str]) -> None:
 
     show, streams = _show(told, log_level)
     try:
-        _loop(standalone.run(settings, show, chosen(plugins), streams))
+        _loop(standalone.run(settings, show, chosen(plugins, without), streams))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
     except (AlreadyRunning, standalone.StartError, StoreError, PkiError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _run_on_cluster(*, log_level: str, plugins: Sequence[str], **more: Any) -> None:
+def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence[str], **more: Any) -> None:
     _import_quickly()
     from homeport.app import manager
-    from homeport.app.plugins import PluginError, chosen
+    from homeport.app.platform import PluginError, chosen
     from homeport.app.settings import parse_listen
     from homeport.client.config import ConfigError
 
@@ -165,7 +173,7 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], **more: Any) -> N
         health = parse_listen(more["health"], option="--health") if more["health"] else None
         reach = read_reach(more.pop("proxy"), more.pop("trust"))
         cluster = manager.Cluster(**{**more, "health": health, "reach": reach})
-        _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins)))
+        _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error
     except (ConfigError, manager.StartError, OSError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.controlplane.install import install
+from homeport.controlplane.install import COMPONENT, install
 from homeport.controlplane.kubeadm.admission import register
 
-__all__ = ["install", "register"]
+__all__ = ["COMPONENT", "install", "register"]

@@ -7,10 +7,14 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.capi import inventory
 from homeport.capi.capi import Capi
+from homeport.capi.component import Component, Place
+from homeport.capi.definition import definitions_of
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from homeport.capi.pki import SECRET
 from homeport.client.protocol import Key
+from homeport.controlplane.kubeadm.admission import register
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler, control_plane_key
 from homeport.controlplane.kubeadm.secret import LABELLED
 from homeport.runtime.controller import Controller
@@ -80,3 +84,14 @@ def _seen(cluster: Cluster) -> tuple[Any, ...]:
         status.initialization.infrastructure_provisioned,
         status.failure_domains,
     )
+
+
+COMPONENT = Component(
+    name="kubeadm-control-plane",
+    requires=("core", "kubeadm-bootstrap"),
+    definitions=lambda: definitions_of(inventory.CONTROL_PLANE),
+    register=lambda hooks, _: register(hooks),
+    install=lambda setup: install(setup.manager, setup.capi),
+    inventory=(inventory.CONTROL_PLANE,),
+    places=(Place("capi-kubeadm-control-plane-system", "capi-kubeadm-control-plane-controller-manager"),),
+)

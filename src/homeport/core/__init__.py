@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from homeport.core.install import install, register
+from homeport.core.install import COMPONENT, install, register
 
-__all__ = ["install", "register"]
+__all__ = ["COMPONENT", "install", "register"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from homeport.capi import conversion, inventory
 from homeport.capi.capi import Capi
+from homeport.capi.component import Component, Place, Setup
+from homeport.capi.definition import definitions_of
+from homeport.capi.environment import Environment
 from homeport.client.protocol import Client
 from homeport.core import (
     cluster,
@@ -40,3 +44,22 @@ def register(hooks: Hooks, client: Client) -> None:
     machinehealthcheck.register(hooks)
     drainrule.register(hooks)
     clusterresourceset.register(hooks)
+
+
+def _register(hooks: Hooks, environment: Environment) -> None:
+    conversion.register(hooks)
+    register(hooks, environment.client)
+
+
+def _install(setup: Setup) -> None:
+    install(setup.manager, setup.capi)
+
+
+COMPONENT = Component(
+    name="core",
+    definitions=lambda: definitions_of(inventory.CORE),
+    register=_register,
+    install=_install,
+    inventory=(inventory.CORE,),
+    places=(Place("capi-system", "capi-controller-manager"),),
+)

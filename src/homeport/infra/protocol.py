@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
-from homeport.api.meta import Object, Unstructured
+from homeport.api.meta import Object
+from homeport.capi.cloud import Address, Sources
 from homeport.client.protocol import Key
 from homeport.runtime.outcome import Wait
 
@@ -20,12 +21,6 @@ C_contra = TypeVar("C_contra", bound=Object, contravariant=True)
 S_co = TypeVar("S_co", bound="Session", covariant=True)
 
 Power = Literal["on", "off", "changing", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    type: Literal["InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"]
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,34 +191,6 @@ class MachineDriver(Protocol[C, M, S]):
 
     def rest(self, uid: str) -> None:
         """Nobody works on the object of this UID for now: what is watched for it alone needs no looks."""
-
-
-class Cloud(Protocol):
-    """What a cloud controller manager asks. Nodes are plain objects of the workload cluster."""
-
-    async def instance(self, node: Unstructured) -> CloudInstance | None:
-        """The Node's machine; None: it does not exist (any more)."""
-
-    async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CloudInstance:
-    provider_id: str
-    instance_type: str
-    region: str = ""
-    zone: str = ""
-    shutdown: bool = False
-    addresses: tuple[Address, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Objects that an InfraCluster's connection is made of: a change of one of them is worth a new look."""
-
-    secrets: tuple[Key, ...] = ()
-    config_maps: tuple[Key, ...] = ()
 
 
 class Connector(Protocol[C_contra, S_co]):

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from homeport.capi.component import Component, Place
 from homeport.ipam.admission import register
+from homeport.ipam.definition import LISTED, definitions
 from homeport.ipam.install import install
 
-__all__ = ["install", "register"]
+__all__ = ["COMPONENT", "install", "register"]
+
+COMPONENT = Component(
+    name="ipam",
+    requires=("core",),
+    definitions=definitions,
+    register=lambda hooks, environment: register(hooks, environment.client),
+    install=lambda setup: install(setup.manager),
+    inventory=(LISTED,),
+    places=(Place("caip-in-cluster-system", "caip-in-cluster-controller-manager"),),
+)

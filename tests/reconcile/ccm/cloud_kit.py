@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.api.meta import Unstructured
+from homeport.capi.cloud import Address, CloudInstance
 from homeport.ccm.node import UNINITIALIZED
 from homeport.infra.error import ProviderError
-from homeport.infra.protocol import Address, CloudInstance
 
 NEW = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
 

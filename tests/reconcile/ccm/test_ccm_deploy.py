@@ -16,9 +16,9 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.local import LocalClient
-from homeport.app.ccm import deploy_to_clusters
 from homeport.capi import definition as capi_definition
 from homeport.capi.capi import Capi
+from homeport.ccm import deploy
 from homeport.ccm.deploy import MANAGED, POOL
 from homeport.ccm.manifest import (
     CLUSTER_ROLE,
@@ -34,6 +34,7 @@ from homeport.ccm.node import NODE
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.providers.nutanix import definition as nutanix_definition
+from homeport.providers.nutanix.cloudsupport import CLOUD
 from homeport.runtime.testing import Plane, plane, shared_pki, virtual
 
 C = Key("default", "c")
@@ -138,7 +139,7 @@ async def site() -> AsyncIterator[Site]:
     async with plane(crds=crds) as p:
         server = await EmbeddedServer.open(None, shared_pki(), clock=p.clock.now)
         capi = Capi.make(p.manager)
-        deploy_to_clusters(p.manager, capi)
+        deploy.install(p.manager, capi, [CLOUD])
         try:
             await p.start()
             yield Site(p, capi, server, server.client(field_manager="test"))

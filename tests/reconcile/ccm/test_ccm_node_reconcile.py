@@ -8,11 +8,11 @@ from typing import Any
 from cloud_kit import NEW, MemoryCloud, node
 
 from homeport.api.meta import Resource
+from homeport.capi.cloud import Address
 from homeport.ccm.install import install
 from homeport.ccm.node import NODE, SHUTDOWN, NodeReconciler, initialised
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.infra.error import Denied
-from homeport.infra.protocol import Address
 from homeport.runtime.testing import Plane, plane, versions, virtual
 
 A = Key("", "a")

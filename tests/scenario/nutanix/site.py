@@ -26,10 +26,10 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.app import clusterapi
 from homeport.app.ccm import programs
-from homeport.app.environment import Environment
+from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin
+from homeport.capi.environment import Environment
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.client.reach import Reach
@@ -38,7 +38,6 @@ from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import Plane, plane
 from homeport.runtime.webhook.embedded import install as install_hooks
-from homeport.runtime.webhook.hook import Hooks
 from homeport.sim.engine.fault import Effect, Fault, Match
 from homeport.sim.engine.tls import Authority
 from homeport.sim.machine.fleet import Fleet
@@ -81,7 +80,7 @@ class Site:
                 self.made.append(vm.name)
 
     def install(self, manager: Manager) -> None:
-        clusterapi.install(manager, Environment(manager.client, self.reach, self.plane.server))
+        chosen().install(manager, Environment(manager.client, self.reach, self.plane.server))
 
     async def restart(self) -> None:
         """The controllers end and begin anew, with nothing but what is in the API."""
@@ -219,7 +218,6 @@ async def nutanix_site(
     """`cni` False: Nodes are not ready until somebody brings a network for Pods."""
     async with contextlib.AsyncExitStack() as stack:
         p = await stack.enter_async_context(plane(echo=echo))
-        hooks = Hooks()
         network = Network()
         proxy, trust = Proxy(network), b""
 
@@ -249,9 +247,8 @@ async def nutanix_site(
         network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
         await proxy.start()
         site = Site(p, network, fleet, prism, Reach(proxy.url(), trust))
-        clusterapi.register(hooks, Environment(p.client, site.reach, p.server))
-        install_hooks(hooks, p.server)
-        await establish(p.client, *clusterapi.definitions())
+        install_hooks(chosen().register(Environment(p.client, site.reach, p.server)), p.server)
+        await establish(p.client, *chosen().definitions())
         try:
             if start:
                 install_builtin(p.server, p.manager)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from homeport.api.clusterctl.v1alpha3 import Provider
-from homeport.app import clusterapi
 from homeport.app.inventory import publish_inventory
+from homeport.app.platform import chosen
 from homeport.capi.inventory import NAMESPACE, is_inventory
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import Plane, establish, plane
 
 
 async def published(p: Plane) -> dict[str, str]:
-    await publish_inventory(p.client, clusterapi.providers())
+    await publish_inventory(p.client, chosen().inventory())
     found = (await p.client.list(Provider, Query(namespace=NAMESPACE))).items
     return {each.metadata.name: each.version for each in found}
 
 
 async def test_every_provider_that_we_stand_for_is_listed_once() -> None:
     async with plane() as p:
-        await establish(p.client, *(crd for crd in clusterapi.definitions() if is_inventory(crd)))
+        await establish(p.client, *(crd for crd in chosen().definitions() if is_inventory(crd)))
         names = {
             "cluster-api",
             "bootstrap-kubeadm",
@@ -34,7 +34,7 @@ async def test_every_provider_that_we_stand_for_is_listed_once() -> None:
 
 async def test_an_older_version_is_raised_and_a_newer_one_stays() -> None:
     async with plane() as p:
-        await establish(p.client, *(crd for crd in clusterapi.definitions() if is_inventory(crd)))
+        await establish(p.client, *(crd for crd in chosen().definitions() if is_inventory(crd)))
         ours = await published(p)
         for name, version in (
             ("cluster-api", "v99.0.0"),

@@ -13,8 +13,9 @@ import pytest
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.definition import DIGEST, DefinitionError, install_definitions
-from homeport.app.environment import Environment
-from homeport.app.plugins import Platform, PluginError, chosen, load
+from homeport.app.platform import Platform, PluginError, chosen, load
+from homeport.capi.component import Component, Place, Setup
+from homeport.capi.environment import Environment
 from homeport.client.protocol import Key
 from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.definition import CRD, definition, established
@@ -25,6 +26,10 @@ from homeport.runtime.webhook.hook import Hooks
 
 BOAT = Resource("harbour.example.com", "v1", "Boat", "boats")
 BODY: dict[str, Any] = {"apiVersion": "harbour.example.com/v1", "kind": "Boat", "metadata": {"name": "b"}}
+
+
+def _nothing(setup: Setup) -> None:
+    del setup
 
 
 @pytest.fixture
@@ -87,17 +92,18 @@ async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> 
         assert environment.server is server
         hooks.default(BOAT, lambda obj, old: obj.setdefault("spec", {}).setdefault("sails", 2) and None)
 
-    platform = Platform(hooks=(register,), definitions=(lambda: [definition(BOAT)],))
+    boats = Component(name="boats", install=_nothing, register=register, definitions=lambda: [definition(BOAT)])
+    platform = Platform((boats,))
     client = server.client()
     install_hooks(platform.register(Environment(client, DIRECT, server)), server)
-    await install_definitions(client, platform.define())
+    await install_definitions(client, platform.definitions())
     made = await client.create({**BODY, "metadata": {"name": "b", "namespace": "default"}}, kind=BOAT)
     assert made["spec"] == {"sails": 2}
 
 
 async def test_controllers_are_told_how_addresses_are_reached(server: EmbeddedServer) -> None:
     seen: list[Reach] = []
-    platform = Platform(controllers=(lambda manager, environment: seen.append(environment.reach),))
+    platform = Platform((Component(name="acme", install=lambda setup: seen.append(setup.environment.reach)),))
     manager = Manager(server.client(), name="test")
     platform.manage(manager, Environment(server.client(), Reach("http://127.0.0.1:1")))
     assert seen == [Reach("http://127.0.0.1:1")]
@@ -112,15 +118,77 @@ def test_a_plugin_may_ask_for_its_environment_or_not(wide: bool, monkeypatch: py
     else:
         module.install = lambda manager: got.append((manager,))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "acme_plugin", module)
-    load("acme_plugin:install")("the manager", "the environment")  # type: ignore[arg-type]
+    load("acme_plugin:install").install(Setup("the manager", "the environment", ()))  # type: ignore[arg-type]
     assert got == [("the manager", "the environment") if wide else ("the manager",)]
-    assert len(chosen(["acme_plugin:install"]).controllers) >= 1
+    assert chosen(["acme_plugin:install"]).components[-1].name == "acme_plugin:install"
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("acme", "write MODULE:FUNCTION"), ("no_such_module:f", "can't be imported"), ("sys:nothing", "has no function")],
+    [
+        ("acme", "expected MODULE:NAME"),
+        ("no_such_module:f", "can't be imported"),
+        ("sys:nothing", "has no Component or function"),
+    ],
 )
 def test_a_plugin_that_can_not_be_loaded_is_named(name: str, told: str) -> None:
     with pytest.raises(PluginError, match=told):
         load(name)
+
+
+def test_a_plugin_may_be_a_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("acme_plugin")
+    module.COMPONENT = Component(name="acme", install=_nothing)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_plugin", module)
+    assert chosen(["acme_plugin:COMPONENT"]).components[-1] is module.COMPONENT
+
+
+def test_a_plugin_can_not_take_the_name_of_a_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("acme_plugin")
+    module.COMPONENT = Component(name="nutanix", install=_nothing)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "acme_plugin", module)
+    with pytest.raises(PluginError, match="already a component named 'nutanix'"):
+        chosen(["acme_plugin:COMPONENT"])
+
+
+def test_a_component_that_is_left_out_brings_no_kinds_and_no_inventory() -> None:
+    rest = chosen(without=["nutanix"])
+    assert "nutanix" not in [component.name for component in rest.components]
+    assert not any("nutanix" in body["metadata"]["name"] for body in rest.definitions())
+    assert "nutanix" not in [listed.name for listed in rest.inventory()]
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["nutanx"], "--without nutanx: no such component; components are core, "),
+        (["core"], "--without core: component kubeadm-bootstrap requires it"),
+    ],
+)
+def test_a_component_that_can_not_be_left_out_is_named(names: list[str], told: str) -> None:
+    with pytest.raises(PluginError, match=told):
+        chosen(without=names)
+
+
+def test_every_requirement_of_a_component_comes_before_it() -> None:
+    before: set[str] = set()
+    for component in chosen().components:
+        assert set(component.requires) <= before, component.name
+        before.add(component.name)
+
+
+def test_components_whose_definitions_are_missing_are_left_out_with_all_that_require_them() -> None:
+    names = [c.name for c in chosen().served(["nutanixclusters.infrastructure.cluster.x-k8s.io"]).components]
+    assert "nutanix" not in names
+    assert "core" in names
+    assert chosen().served(["machines.cluster.x-k8s.io"]).components == ()
+
+
+async def test_each_place_shows_the_controllers_of_its_component(server: EmbeddedServer) -> None:
+    platform = chosen()
+    await install_definitions(server.client(), platform.definitions())
+    shown = platform.install(Manager(server.client(), name="test"), Environment(server.client()))
+    assert {"nutanixcluster", "nutanixmachine"} <= set(shown[Place("capx-system", "capx-controller-manager")])
+    assert "machine" in shown[Place("capi-system", "capi-controller-manager")]
+    for place, names in shown.items():
+        assert names, place

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Unstructured
+from homeport.capi.cloud import Address, CloudInstance
 from homeport.ccm.label import label_value
 from homeport.ccm.node import (
     SHUTDOWN,
@@ -20,7 +21,6 @@ from homeport.ccm.node import (
     reachable,
     wanted_labels,
 )
-from homeport.infra.protocol import Address, CloudInstance
 
 NOW = "2024-01-01T00:00:00Z"
 NEW = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}

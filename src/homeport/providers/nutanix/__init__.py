@@ -1,1 +1,1 @@
-"""Nutanix AHV through Prism Central."""
+"""Nutanix AHV through Prism Central: `component.COMPONENT`."""

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.capi.cloud import Address, CloudInstance
 from homeport.infra.error import Misconfigured, Missing
-from homeport.infra.protocol import Address, CloudInstance
 from homeport.machinery import condition
 from homeport.providers.nutanix.cloudconfig import CloudConfig
 from homeport.providers.nutanix.connection import Connector, PrismSession

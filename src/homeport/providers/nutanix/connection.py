@@ -7,13 +7,13 @@ from typing import Any
 
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.capi.cloud import Sources
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client as ApiClient
 from homeport.client.protocol import Key
 from homeport.client.reach import Reach
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Misconfigured
-from homeport.infra.protocol import Sources
 from homeport.infra.session import Sessions, fingerprint
 from homeport.providers.nutanix.client import Client, Credentials
 from homeport.providers.nutanix.credential import (

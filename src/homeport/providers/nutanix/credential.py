@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.nutanix.v1beta1 import CredentialRef, NutanixCluster, PrismCentral, TrustBundle
+from homeport.capi.cloud import Sources
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
-from homeport.infra.protocol import Sources
 from homeport.providers.nutanix.client import Credentials
 
 # Where the whole installation's credentials and endpoint are.

@@ -12,9 +12,10 @@ import uuid
 import structlog
 
 from homeport.api.nutanix.v1beta1 import TaskRef
+from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order, primary_family
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale
-from homeport.infra.protocol import Address, Instance
+from homeport.infra.protocol import Instance
 from homeport.infra.reconciler import has_run
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task

@@ -15,9 +15,9 @@ import pytest
 from prism_site import Site, prism_site
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.capi.cloud import Address
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import Denied, Misconfigured, Missing
-from homeport.infra.protocol import Address
 from homeport.providers.nutanix.client import Credentials
 from homeport.providers.nutanix.cloud import NutanixCloud, settled, vm_ids
 from homeport.providers.nutanix.cloudconfig import parse_config, render_config, render_credentials

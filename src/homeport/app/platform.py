@@ -1,0 +1,146 @@
+"""The components that one plane runs, chosen from the list, plus plugins."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import orjson
+
+from homeport.capi.component import Component, Definition, Place, Setup
+from homeport.capi.environment import Environment
+from homeport.capi.inventory import Listed, is_inventory
+from homeport.runtime.manager import Manager
+from homeport.runtime.webhook.hook import Hooks
+
+
+class PluginError(ValueError):
+    """A plugin or component that can't be used; the text names it and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Everything that one plane runs."""
+
+    components: tuple[Component, ...] = ()
+
+    def manage(self, manager: Manager, environment: Environment) -> Manager:
+        self.install(manager, environment)
+        return manager
+
+    def install(self, manager: Manager, environment: Environment) -> dict[Place, list[str]]:
+        """Adds all controllers. Returns the names of those that each Deployment shows the log of."""
+        setup = Setup(manager, environment, self.components)
+        shown: dict[Place, list[str]] = {}
+        for component in self.components:
+            before = len(manager.controllers)
+            component.install(setup)
+            added = [controller.name for controller in manager.controllers[before:]]
+            for place in component.places:
+                shown.setdefault(place, []).extend(name for name in added if place.shows(name))
+        return shown
+
+    def register(self, environment: Environment) -> Hooks:
+        hooks = Hooks()
+        for component in self.components:
+            component.register(hooks, environment)
+        return hooks
+
+    def definitions(self) -> list[Definition]:
+        return [body for component in self.components for body in definitions_of(component)]
+
+    def inventory(self) -> list[Listed]:
+        return [each for component in self.components for each in component.inventory]
+
+    def namespaces(self) -> list[str]:
+        """Where users expect the components, and put objects for them."""
+        return [place.namespace for component in self.components for place in component.places]
+
+    def without(self, names: Iterable[str]) -> Platform:
+        """The same without these components. Raises PluginError for unknown ones and ones that others require."""
+        left_out = set(names)
+        known = [component.name for component in self.components]
+        for name in sorted(left_out - set(known)):
+            raise PluginError(f"--without {name}: no such component; components are {', '.join(known)}")
+        kept = tuple(component for component in self.components if component.name not in left_out)
+        for component in kept:
+            for name in component.requires:
+                if name in left_out:
+                    raise PluginError(
+                        f"--without {name}: component {component.name} requires it; "
+                        f"add --without {component.name} to leave out both"
+                    )
+        return Platform(kept)
+
+    def served(self, absent: Sequence[str]) -> Platform:
+        """What can run where these definitions are missing: components that need one of them are left out."""
+        missing = set(absent)
+        kept: list[Component] = []
+        for component in self.components:
+            needed = {body["metadata"]["name"] for body in definitions_of(component) if not is_inventory(body)}
+            if not needed & missing and set(component.requires) <= {each.name for each in kept}:
+                kept.append(component)
+        return Platform(tuple(kept))
+
+
+@cache
+def _packed() -> Mapping[str, Sequence[Definition]]:
+    """Generated from the types by `make gen`: reading them takes a tenth of the time of generating them."""
+    packed = resources.files("homeport.app").joinpath("definitions.json").read_bytes()
+    found: Mapping[str, Sequence[Definition]] = orjson.loads(packed)
+    return found
+
+
+def definitions_of(component: Component) -> Sequence[Definition]:
+    found = _packed().get(component.name)
+    return found if found is not None else tuple(component.definitions())
+
+
+def load(name: str) -> Component:
+    """`MODULE:NAME`: a Component, or a function that adds controllers to a manager (and takes the environment, too, if
+    it has two parameters). Raises PluginError."""
+    module, colon, attribute = name.partition(":")
+    if not colon or not module or not attribute:
+        raise PluginError(f"--plugin {name!r}: expected MODULE:NAME, such as acme.controllers:COMPONENT")
+    try:
+        imported = importlib.import_module(module)
+    except ImportError as error:
+        raise PluginError(f"--plugin {name!r}: module {module} can't be imported: {error}") from error
+    found = getattr(imported, attribute, None)
+    if isinstance(found, Component):
+        return found
+    if not callable(found):
+        raise PluginError(f"--plugin {name!r}: module {module} has no Component or function {attribute}")
+    return Component(name=name, install=_installer(found))
+
+
+def _installer(function: Callable[..., object]) -> Callable[[Setup], object]:
+    if _takes_both(function):
+        return lambda setup: function(setup.manager, setup.environment)
+    return lambda setup: function(setup.manager)
+
+
+def _takes_both(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def chosen(plugins: Iterable[str] = (), without: Iterable[str] = ()) -> Platform:
+    """All components of the list except `without`, then the plugins. Raises PluginError."""
+    from homeport.app.components import COMPONENTS  # late: a component may run a platform of its own
+
+    loaded = [load(name) for name in plugins]
+    names = [component.name for component in COMPONENTS]
+    for component in loaded:
+        if component.name in names:
+            raise PluginError(f"--plugin: there is already a component named {component.name!r}")
+        names.append(component.name)
+    return Platform((*COMPONENTS, *loaded)).without(without)

@@ -1,0 +1,57 @@
+"""How workload clusters on Nutanix get their cloud controller manager."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.capi.cloud import CloudConfig, CloudFile, CloudRequest, CloudSupport, Sources
+from homeport.client.protocol import Client
+from homeport.client.reach import DIRECT, Reach
+from homeport.providers.nutanix import cloudconfig
+from homeport.providers.nutanix.cloud import NutanixCloud
+from homeport.providers.nutanix.connection import Connector
+from homeport.runtime.clock import Clock
+
+
+class Configurator:
+    """Renders nutanix_config.json from a NutanixCluster and what it refers to."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._connector = Connector(client, clock, DIRECT)  # only reads objects: nothing is dialled
+
+    def sources(self, infra: NutanixCluster) -> Sources:
+        return self._connector.sources(infra)
+
+    async def render(self, infra: NutanixCluster, request: CloudRequest) -> CloudConfig:
+        target, credentials, bundle = await self._connector.material(infra)
+        host = request.cluster.spec.control_plane_endpoint.host or infra.spec.control_plane_endpoint.host
+        text = cloudconfig.render_config(
+            target,
+            bundle,
+            secret=request.secret,
+            namespace=request.namespace,
+            ignored=[host] if _is_address(host) else [],
+            pools=request.pools,
+        )
+        return CloudConfig(cloudconfig.FILE, text, {"credentials": cloudconfig.render_credentials(credentials)})
+
+
+def parse(text: str, namespace: str) -> CloudFile:
+    config = cloudconfig.parse_config(text, namespace)
+
+    def open_cloud(client: Client, clock: Clock, reach: Reach) -> NutanixCloud:
+        return NutanixCloud(config, Connector(client, clock, reach), clock)
+
+    return CloudFile(open_cloud, config.pools)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+CLOUD = CloudSupport("nutanix", NutanixCluster, parse, Configurator)

@@ -1,0 +1,29 @@
+"""The Nutanix provider as a component of the plane."""
+
+from __future__ import annotations
+
+from homeport.capi.component import Component, Place
+from homeport.capi.environment import Environment
+from homeport.infra import owner
+from homeport.providers.nutanix import admission
+from homeport.providers.nutanix.cloudsupport import CLOUD
+from homeport.providers.nutanix.definition import LISTED, definitions
+from homeport.providers.nutanix.install import install
+from homeport.runtime.webhook.hook import Hooks
+
+
+def _register(hooks: Hooks, environment: Environment) -> None:
+    admission.register(hooks)
+    owner.register(hooks, environment.client, admission.KINDS)
+
+
+COMPONENT = Component(
+    name="nutanix",
+    requires=("core",),
+    definitions=definitions,
+    register=_register,
+    install=lambda setup: install(setup.manager, setup.environment.reach),
+    inventory=(LISTED,),
+    places=(Place("capx-system", "capx-controller-manager"),),
+    cloud=CLOUD,
+)
