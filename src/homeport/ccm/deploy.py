@@ -220,9 +220,9 @@ async def _other(remote: Remote, deployments: Cache[Unstructured]) -> str:
     return min(others, default="")
 
 
-def install(manager: Manager, capi: Capi, sources: Mapping[str, Source], image: str = IMAGE) -> Controller:
-    """`sources` by the kind of the Cluster's infrastructureRef."""
-    reconciler = DeployReconciler(manager, capi, sources, image)
+def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], image: str = IMAGE) -> Controller:
+    clouds = {each.kind.__resource__.kind: _Cloud(manager, each) for each in supports}
+    reconciler = DeployReconciler(manager, capi, clouds, image)
     controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_news)
     reconciler.wake = controller.wake
     clusters = manager.informers.get(Cluster).cache
