@@ -32,7 +32,10 @@ Action = Callable[[], Awaitable[Any]]
 
 
 class Root:
-    """`mount` adds what else has documents at paths, such as OpenAPI; `paths` is what the index lists of them."""
+    """`mount` adds what else has documents at paths, such as OpenAPI; `paths` is what the index lists of them.
+
+    `version` is what `/version` reports, such as v1.31.2.
+    """
 
     def __init__(
         self, catalog: Catalog, health: Health, metrics: Metrics, accounts: ServiceAccounts | None = None
@@ -42,7 +45,7 @@ class Root:
         self._mounts: list[tuple[Find, Paths]] = []
         self._actions: dict[str, Action] = {}
         self._publisher = Publisher()
-        self._version = _version()
+        self.version: Callable[[], str] = lambda: f"{kubernetes_version()}+homeport"
         self._mount_api(catalog)
         if accounts is not None:
             self._mount_keys(accounts)
@@ -96,7 +99,7 @@ class Root:
         if path == "/":
             return reply_object(exchange, orjson.dumps({"paths": self._paths()}))
         if path in ("/version", "/version/"):
-            return reply_object(exchange, self._version)
+            return reply_object(exchange, _version(self.version()))
         if path == "/metrics":
             return reply(exchange, self._metrics.render(), content_type=_METRICS_TYPE)
         for find, _ in self._mounts:
@@ -110,14 +113,13 @@ class Root:
         return sorted({*mounted, *self._health.paths(), "/metrics", "/version"})
 
 
-def _version() -> bytes:
-    text = kubernetes_version()
+def _version(text: str) -> bytes:
     major, minor = text.removeprefix("v").split(".")[:2]
     return orjson.dumps(
         {
             "major": major,
             "minor": minor,
-            "gitVersion": f"{text}+homeport",
+            "gitVersion": text,
             "gitCommit": "",
             "gitTreeState": "clean",
             "buildDate": "1970-01-01T00:00:00Z",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 from pathlib import Path
@@ -84,6 +85,8 @@ async def test_an_rsa_cluster_is_reached_by_its_endpoint_until_its_machine_is_of
         config = Config("https://10.0.0.100:6443", credential, ca.certificate, proxy=proxy.url())
         async with HttpClient(config, retry=Retry(attempts=1)) as client:
             assert (await client.get(NODE, Key("", "md-0")))["metadata"]["name"] == "md-0"
+            version = json.loads((await client.raw("GET", "/version")).check("/version"))
+            assert (version["gitVersion"], version["major"], version["minor"]) == ("v1.30.2", "1", "30")
             if shutil.which("kubectl"):
                 await kubectl_works(sim, proxy, tmp_path)
             sim.power_off("cp-0")
@@ -101,6 +104,7 @@ async def kubectl_works(sim: Sim, proxy: Proxy, folder: Path) -> None:
     environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(path)}
     for arguments, words in (
         (("get", "nodes", "-o", "wide"), "10.0.0.11"),
+        (("version",), "Server Version: v1.30.2\n"),
         (("get", "pods", "-n", "kube-system"), "etcd-cp-0"),
         (("drain", "md-0", "--ignore-daemonsets", "--timeout=20s", "--force"), "node/md-0 drained"),
     ):

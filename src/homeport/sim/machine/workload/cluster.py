@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 
+import orjson
+
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.local import LocalClient
@@ -24,10 +26,10 @@ from homeport.sim.machine.workload.authority import Authority, ClusterPki
 from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
-from homeport.sim.machine.workload.facts import Facts
+from homeport.sim.machine.workload.facts import Facts, parse_version
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.k0smember import K0sMembers
-from homeport.sim.machine.workload.kind import LEASE, Json
+from homeport.sim.machine.workload.kind import LEASE, NODE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
@@ -123,6 +125,8 @@ class WorkloadCluster:
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
         server.builtin.ports.dial = PodDialer(made).dial
         await _serve(server, pki, network)
+        assert server.http is not None
+        server.http.root.version = made.version
         made.service = ApiService(made)
         return made
 
@@ -183,6 +187,17 @@ class WorkloadCluster:
     def serving(self) -> list[ControlPlane]:
         """The control planes whose API server answers."""
         return [plane for plane in self.control_planes.values() if self._serves(plane)]
+
+    def version(self) -> str:
+        """The version of the API server. While an upgrade runs, the older one: the newer is not everywhere yet."""
+        found = [version for plane in self.serving() if (version := self._version_at(plane.node))]
+        return min(found, key=parse_version, default=self.facts.version)
+
+    def _version_at(self, node: str) -> str:
+        """'' for a control plane that is not a Node, as those of k0s."""
+        record = self.server.store.get(NODE.qualified, node)
+        status = {} if record is None else orjson.loads(record.value).get("status") or {}
+        return str((status.get("nodeInfo") or {}).get("kubeletVersion", ""))
 
     def refresh(self) -> None:
         """Opens and closes the ports of API servers, and lets virtual addresses move."""
