@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import yaml
 
 T = TypeVar("T")
 
@@ -184,9 +185,36 @@ def test_status_tells_where_it_runs_and_what_it_holds(plane):
     assert down.returncode == 3
     assert "not running" in down.stdout
     pid = plane.up()
+    assert f"next: homeport up --data {plane.data}\n" in down.stdout
     up = plane.homeport("status").stdout
     assert f"process {pid}" in up
-    assert "namespaces" in up
+    assert f"kubeconfig  {plane.data / 'kubeconfig'}\n" in up
+    assert "No clusters yet" in up
+    assert "CONTROLLER" not in up
+    assert "CONTROLLER" in plane.homeport("status", "--controllers").stdout
+
+
+def test_status_as_data_is_what_scripts_read(plane):
+    stopped = plane.homeport("status", "-o", "json", check=False)
+    assert (stopped.returncode, json.loads(stopped.stdout)["running"]) == (3, False)
+    pid = plane.up()
+    as_json = json.loads(plane.homeport("status", "-o", "json").stdout)
+    assert (as_json["running"], as_json["pid"], as_json["clusters"]) == (True, pid, [])
+    as_yaml = yaml.safe_load(plane.homeport("status", "-o", "yaml").stdout)
+    assert as_yaml["kubeconfig"] == as_json["kubeconfig"] == str(plane.data / "kubeconfig")
+
+
+def test_a_simulated_plane_started_without_simulators_says_so_and_hints_repeat_the_options(plane):
+    plane.up("--sim")
+    plane.homeport("down")
+    hint = f"homeport up --data {plane.data} --sim"
+    assert f"next: {hint}\n" in plane.homeport("status", check=False).stdout
+    detached = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach").stdout
+    assert f"warning: {plane.data} was used with --sim before" in detached
+    assert hint in detached
+    plane.homeport("down")
+    again = plane.homeport("up", "--sim", "--listen", "127.0.0.1:0", "--detach").stdout
+    assert "warning" not in again
 
 
 def eventually(read: Callable[[], T], true: Callable[[T], bool], what: str, seconds: float = 30.0) -> T:
@@ -211,13 +239,15 @@ def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane):
     signed = eventually(lambda: plane.read_config_map("sign"), lambda found: "signed" in found["data"], "not signed")
     assert signed["data"]["signed"] == str(pid)
     shown = eventually(
-        lambda: plane.homeport("status").stdout,
-        lambda text: "default/fail" in text and "default/wait" in text,
+        lambda: plane.homeport("status", "--controllers").stdout,
+        lambda text: "ConfigMap fail" in text and "ConfigMap wait" in text,
         "the status",
     )
-    assert "default/wait: WaitingForGodot: he does not come" in shown
-    assert "default/fail: Failed: RuntimeError: told to fail" in shown
-    assert "part      controllers: running" in shown
+    assert "Stuck:\n  ConfigMap fail: RuntimeError: told to fail\n" in shown
+    assert "Under way:\n  ConfigMap wait: he does not come\n" in shown
+    assert "ConfigMap wait: WaitingForGodot: he does not come (sample)" in shown
+    assert "ConfigMap fail: Failed: RuntimeError: told to fail (sample)" in shown
+    assert "component controllers: running\n" in shown
     numbers = plane.request_text("GET", "/metrics")
     assert 'homeport_queue_depth{controller="sample"}' in numbers
     assert "apiserver_request_total{" in numbers
@@ -226,10 +256,12 @@ def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane):
 def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane):
     plane.up("--plugin", "sample_controller:crash")
     shown = eventually(
-        lambda: plane.homeport("status").stdout, lambda text: "controllers: running, 2 crashes" in text, "the status"
+        lambda: plane.homeport("status", "--controllers").stdout,
+        lambda text: "controllers: running, 2 crashes" in text,
+        "the status",
     )
     assert "the last: ValueError: broken 2" in shown
-    assert "part      loops: running\n" in shown
+    assert "component loops: running\n" in shown
     log = (plane.data / "homeport.log").read_text()
     assert "controllers: crashed (ValueError: broken 1), starting again in" in log
     assert "controllers: running again after 2 crashes" in log
@@ -249,13 +281,23 @@ def test_on_a_terminal_the_view_is_redrawn_and_gone_after_ctrl_c(plane):
     if pid == 0:
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"})
     shown = b""
-    while b"reconciles/s" not in shown:
-        try:
-            shown += os.read(terminal, 65536)
-        except OSError:  # the end of a terminal
-            pytest.fail(shown.decode())
+
+    def read_until(text: bytes) -> None:
+        nonlocal shown
+        while text not in shown:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:  # the end of a terminal
+                pytest.fail(shown.decode())
+
+    read_until(b"No clusters yet")
     assert b"Homeport is ready at https://" in shown
-    assert b"objects" in shown
+    assert f"kubeconfig  {plane.data / 'kubeconfig'}".encode() in shown
+    read_until(b"c: controllers")
+    assert b"RECONCILES" not in shown
+    os.write(terminal, b"c")
+    read_until(b"RECONCILES")
+    read_until(b"c: clusters")
     os.write(terminal, b"\x03")
     with contextlib.suppress(OSError):
         while chunk := os.read(terminal, 65536):

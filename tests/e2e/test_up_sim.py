@@ -143,7 +143,7 @@ async def test_a_machine_becomes_a_cluster_that_kubectl_reaches_and_that_outlive
     assert await asyncio.to_thread(follow, ours, "sim-machine", "has initialized successfully")
     before = await asyncio.to_thread(wait)
     assert f"POST {V3}/vms 202" in ours.ok("logs", "-n", "homeport-system", "homeport", "-c", "sim-prism")
-    assert "1 of 1 running, 1 workload clusters" in plane.status()
+    assert "1 of 1 machines running" in plane.status()
     workload.ok("create", "configmap", "mine", "--from-literal=k=v")
 
     assert plane.homeport("down").returncode == 0

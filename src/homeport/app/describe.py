@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from homeport.app.description import ControllerState, Description, PartState, SimulatorState, Unfinished
+from homeport.api.meta import Resource
+from homeport.app.clusterstate import clusters_of
+from homeport.app.description import ControllerState, Description, Finding, PartState, SimulatorState, Unfinished
 from homeport.app.part import Part
+from homeport.app.progress import progress
+from homeport.runtime.clock import SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 
@@ -21,16 +25,34 @@ def describe(
     requests: int = 0,
     simulators: Iterable[SimulatorState] = (),
 ) -> Description:
-    managers = list(managers)
+    managers, states = list(managers), [describe_part(part) for part in parts]
+    controllers = [controller for manager in managers for controller in manager.controllers]
+    unfinished = {controller: _unfinished(controller) for controller in controllers}
+    clusters = clusters_of(managers, SystemClock().now())
+    blind = {kind: why for manager in managers for kind, why in manager.health().items()}
+    stuck, under_way = progress([item for items in unfinished.values() for item in items], clusters)
     return Description(
         revision,
         objects,
         requests,
-        [describe_part(part) for part in parts],
-        [_controller(controller) for manager in managers for controller in manager.controllers],
-        {kind: why for manager in managers for kind, why in manager.health().items()},
+        states,
+        [_controller(controller, items) for controller, items in unfinished.items()],
+        blind,
         list(simulators),
+        clusters,
+        [*_own(states, blind), *stuck],
+        under_way,
     )
+
+
+def _own(parts: Iterable[PartState], blind: dict[str, str]) -> list[Finding]:
+    """What is wrong with the plane itself: everything else may follow from it."""
+    crashed = [
+        Finding("Component", part.name, f"crashed, starting again in {part.retry_in:.0f} s: {part.error}")
+        for part in parts
+        if part.state == "waiting"
+    ]
+    return [*crashed, *(Finding("Watch", kind, why) for kind, why in blind.items())]
 
 
 def describe_part(part: Part) -> PartState:
@@ -47,13 +69,19 @@ def cached(managers: Iterable[Manager]) -> dict[str, int]:
     return found
 
 
-def _controller(controller: Controller) -> ControllerState:
-    counts = controller.metrics.counts
+def _unfinished(controller: Controller) -> list[Unfinished]:
+    kind = controller.kind.kind if isinstance(controller.kind, Resource) else controller.kind.__resource__.kind
     # What failed last says more than what it waited for before that.
-    found = {key: Unfinished(str(key), "Failed", why) for key, why in controller.failed.items()}
+    found = {key: Unfinished(kind, str(key), "Failed", why, wrong=True) for key, why in controller.failed.items()}
     for key, wait in controller.waits.items():
         if key not in found and not wait.quiet:
-            found[key] = Unfinished(str(key), wait.reason, wait.message)
+            seconds = round(controller.waiting_seconds(key), 1)
+            found[key] = Unfinished(kind, str(key), wait.reason, wait.message, wait.warning, seconds)
+    return list(found.values())
+
+
+def _controller(controller: Controller, unfinished: list[Unfinished]) -> ControllerState:
+    counts = controller.metrics.counts
     return ControllerState(
         name=controller.name,
         queue=len(controller.queue),
@@ -61,6 +89,6 @@ def _controller(controller: Controller) -> ControllerState:
         held=len(controller.held),
         reconciles=sum(counts.values()),
         errors=counts["error"],
-        unfinished_count=len(found),
-        unfinished=list(found.values())[:_SHOWN],
+        unfinished_count=len(unfinished),
+        unfinished=unfinished[:_SHOWN],
     )

@@ -16,9 +16,46 @@ class PartState(msgspec.Struct, frozen=True, rename="camel"):
 class Unfinished(msgspec.Struct, frozen=True, rename="camel"):
     """An object that is not what it should be yet, and why."""
 
-    object: str
+    kind: str
+    object: str  # namespace/name
     reason: str
     message: str = ""
+    wrong: bool = False  # it failed, or its controller warns: a user should look
+    seconds: float = 0.0  # for how long, for this reason
+
+
+class Finding(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of the overview: an object, what happens to it or holds it up, and which objects wait for it."""
+
+    kind: str
+    object: str  # namespace/name, or the name of a part of the plane
+    message: str
+    waiting: list[str] = []
+
+
+class Machines(msgspec.Struct, frozen=True, rename="camel"):
+    ready: int = 0
+    desired: int = 0
+
+
+class ClusterState(msgspec.Struct, frozen=True, rename="camel"):
+    """A Cluster in one line."""
+
+    namespace: str
+    name: str
+    health: str  # Available, NotAvailable, Unknown or Deleting
+    version: str = ""
+    paused: bool = False
+    control_plane: Machines = Machines()
+    workers: Machines = Machines()
+    cause: str = ""  # why it is not Available
+    seconds: float = 0.0  # since its health last changed
+    under_way: list[str] = []  # `Kind name: what happens`
+
+    @property
+    def fine(self) -> bool:
+        complete = all(part.ready >= part.desired for part in (self.control_plane, self.workers))
+        return self.health == "Available" and complete and not self.under_way
 
 
 class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,3 +94,6 @@ class Description(msgspec.Struct, frozen=True, rename="camel"):
     controllers: list[ControllerState]
     blind: dict[str, str]  # kinds that can't be followed, and why
     simulators: list[SimulatorState] = []
+    clusters: list[ClusterState] = []
+    stuck: list[Finding] = []  # what needs a user, causes before consequences
+    under_way: list[Finding] = []

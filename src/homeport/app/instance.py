@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from homeport.apiserver.auth.file import write_private
+from homeport.app.hint import on_data
 
 # Paths of the running plane's own API, beside those of Kubernetes.
 BACKUP_PATH = "/homeport/backup"
@@ -37,7 +38,7 @@ class AlreadyRunning(Exception):
     def __init__(self, data: Path, pid: int | None) -> None:
         by = f" by process {pid}" if pid else ""
         super().__init__(
-            f"{data} is already in use{by}: stop it with 'homeport down', or choose another with --data DIR"
+            f"{data} is already in use{by}: stop it with '{on_data('down', data)}', or choose another with --data DIR"
         )
         self.pid = pid
 

@@ -73,8 +73,3 @@ class Keeping:
 
     def keep_proxy_port(self, port: int) -> None:
         write_private(self._port, f"{port}\n".encode())
-
-
-def simulated_before(folder: Path) -> bool:
-    """Whether simulators ran here: objects of the plane may name what is simulated."""
-    return (folder / "prism" / "world.json").exists()

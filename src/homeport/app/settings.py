@@ -88,6 +88,11 @@ class Settings:
         return self.data / "sim"
 
     @property
+    def simulated_before(self) -> bool:
+        """Whether simulators ran on this data directory: its objects may name what is simulated."""
+        return (self.simulated / "prism" / "world.json").exists()
+
+    @property
     def audit_log(self) -> Path:
         return self.data / "audit.log"
 

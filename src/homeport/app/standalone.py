@@ -24,9 +24,9 @@ from homeport.app.definition import DefinitionError, install_definitions
 from homeport.app.deployment import Deployments, create_namespaces
 from homeport.app.describe import describe
 from homeport.app.description import Description
+from homeport.app.hint import on_data, up_command
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
 from homeport.app.inventory import publish_inventory
-from homeport.app.keeping import simulated_before
 from homeport.app.part import Part
 from homeport.app.platform import Platform
 from homeport.app.pod import Components
@@ -68,7 +68,7 @@ async def run(
     make_private_dir(settings.data)
     claim = Claim(settings.data)
     try:
-        async with _simulated(settings, show, streams) as simulation:
+        async with _simulated(settings, streams) as simulation:
             plane = Plane(settings, platform or Platform(), simulation, streams)
             await plane.run(show, stopping)
     finally:
@@ -76,11 +76,9 @@ async def run(
 
 
 @asynccontextmanager
-async def _simulated(settings: Settings, show: Show, streams: LogStreams) -> AsyncIterator[Simulation | None]:
+async def _simulated(settings: Settings, streams: LogStreams) -> AsyncIterator[Simulation | None]:
     """The simulators, if there are to be any: before everything that dials and after it."""
     if settings.simulators is None:
-        if simulated_before(settings.simulated):
-            show.say(f"{settings.data} was used with --sim: without it, addresses in its objects are dialled for real")
         yield None
         return
     from homeport.app.simulation import Simulation, SimulationError  # not for planes that simulate nothing
@@ -122,7 +120,7 @@ class Plane:
         assert server.http is not None
         server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
         server.http.root.act(BACKUP_PATH, lambda: self._copy(server))
-        told = self._simulation.told() if self._simulation is not None else ()
+        told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
         write_instance(self._settings.data, Instance(os.getpid(), server.url, __version__, time.time(), told))
         show.ready(server.url)
         for line in told:
@@ -194,6 +192,17 @@ class Plane:
             requests=server.http.metrics.total if server.http is not None else 0,
             simulators=self._simulation.describe() if self._simulation is not None else (),
         )
+
+
+def unsimulated(settings: Settings) -> tuple[str, ...]:
+    """What to say when a plane that was simulated before is started without simulators."""
+    if not settings.simulated_before:
+        return ()
+    stop, start = on_data("down", settings.data), up_command(settings)
+    return (
+        f"warning: {settings.data} was used with --sim before, and this start has no --sim: the controllers now "
+        f"connect to the addresses in its objects for real. To go on with the simulation: {stop} && {start}",
+    )
 
 
 def tune_garbage_collection() -> None:

@@ -36,9 +36,12 @@ def switch_log() -> Switch:
 class Live(Lines):
     """Lines until it is ready: what draws the view takes longer to import than the server to start."""
 
-    def __init__(self, told: Callable[[str], Sequence[str]], log: Switch | None = None) -> None:
+    def __init__(
+        self, told: Callable[[str], Sequence[str]], log: Switch | None = None, *, kubeconfig: str = ""
+    ) -> None:
         super().__init__(told)
         self._log = log
+        self._kubeconfig = kubeconfig
         self._url = ""
         self._began = time.monotonic()
         self._screen: Screen | None = None
@@ -60,7 +63,7 @@ class Live(Lines):
     async def follow(self, describe: Callable[[], Description]) -> None:
         from homeport.cli.render import Screen
 
-        screen = self._screen = Screen(self._url, self._began)
+        screen = self._screen = Screen(self._url, self._kubeconfig, self._began)
         if self._log is not None:
             self._log.target = screen.above(self._log.real)
         try:

@@ -10,11 +10,11 @@ import click
 _VERBS = {
     "up": "start the management plane",
     "down": "stop it",
-    "status": "show whether it runs and what it holds",
+    "status": "show its address, its clusters and what is stuck",
     "backup": "write everything to one file, while it runs",
     "restore": "put a backup in place",
-    "sim": "simulate infrastructure, for your own clients too",
-    "rollout": "look after rollouts: status, history, pause, resume, restart, undo",
+    "sim": "simulate infrastructure, also for your own clients",
+    "rollout": "manage rollouts: status, history, pause, resume, restart, undo",
     "ccm": "run the cloud controller manager of a workload cluster",
     "version": "print the version",
 }

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import sys
+import termios
 import time
-from collections.abc import Callable, Sequence
-from typing import IO, Any, TextIO, cast
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TextIO, cast
 
 from rich.console import Console, Group
 from rich.file_proxy import FileProxy
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from homeport.app.description import ControllerState, Description, PartState
+from homeport import __version__
+from homeport.app.description import Description
+from homeport.cli.overview import Line, controllers, overview
 
 _PERIOD_SECONDS = 1.0
-_SHOWN = 5
-_MARKS = {"running": ("●", "green"), "following": ("○", "cyan"), "starting": ("◌", "yellow"), "waiting": ("✗", "red")}
+_CONTROLLERS_KEY = b"c"
 
 
 class Screen:
     """Redrawn in place; log lines go by above it, and it is gone without a trace when the plane stops."""
 
-    def __init__(self, url: str, began: float, console: Console | None = None) -> None:
+    def __init__(self, url: str, kubeconfig: str, began: float, console: Console | None = None) -> None:
         self._console = console or Console()
         self._url = url
+        self._kubeconfig = kubeconfig
         self._began = began
+        self._controllers = False
+        self._pressed = asyncio.Event()
 
     def say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -36,73 +44,66 @@ class Screen:
         return cast("IO[str]", FileProxy(self._console, stream))
 
     async def follow(self, describe: Callable[[], Description]) -> None:
-        before, since = describe(), time.monotonic()
-        with Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False) as live:
+        live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
+        with _keys(self._press), live:
             while True:
-                now, moment = describe(), time.monotonic()
-                live.update(picture(before, now, max(moment - since, 1e-3), self._head()), refresh=True)
-                before, since = now, moment
-                await asyncio.sleep(_PERIOD_SECONDS)
+                width, height = self._console.size
+                found = describe()
+                lines = picture(found, self._head(found), width, height, show_controllers=self._controllers)
+                live.update(drawn(lines), refresh=True)
+                self._pressed.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._pressed.wait(), _PERIOD_SECONDS)
 
-    def _head(self) -> str:
+    def _press(self, keys: bytes) -> None:
+        if keys.lower().count(_CONTROLLERS_KEY) % 2:
+            self._controllers = not self._controllers
+            self._pressed.set()
+
+    def _head(self, found: Description) -> list[Line]:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
-        return f"{self._url}  up {minutes // 60}h{minutes % 60:02d}m{seconds:02d}s  (Ctrl-C stops)"
+        up = f"{minutes // 60}h{minutes % 60:02d}m{seconds:02d}s"
+        lines = [Line(f"Homeport {__version__}  {self._url}  up {up}", "bold")]
+        if self._kubeconfig:
+            lines.append(Line(f"kubeconfig  {self._kubeconfig}"))
+        return [
+            *lines,
+            *(
+                Line(f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running")
+                for each in found.simulators
+            ),
+        ]
 
 
-def picture(before: Description, now: Description, seconds: float, head: str) -> Group:
-    rows = Table.grid(padding=(0, 2))
-    rows.add_row("parts", _parts(now.parts))
-    rows.add_row("objects", Text(_objects(before, now, seconds)))
-    for each in now.simulators:
-        machines = f"{each.running} of {each.machines} machines running, {each.clusters} clusters"
-        rows.add_row("sim", Text(f"{each.name} {each.url}, {machines}"))
-    if now.revision:
-        rows.add_row("requests", Text(f"{(now.requests - before.requests) / seconds:,.1f}/s"))
-    found: list[Any] = [Text(""), Text(head, style="bold"), rows]
-    if now.controllers:
-        found.append(_controllers(before.controllers, now.controllers, seconds))
-    found += [Text(f"can't follow {kind}: {why}", style="red") for kind, why in now.blind.items()]
-    return Group(*found, *_unfinished(now.controllers))
+def picture(
+    found: Description, head: Sequence[Line], width: int, height: int, *, show_controllers: bool = False
+) -> list[Line]:
+    """The view, never higher than the terminal: a blank line, the head, what there is to see, and the keys."""
+    keys = f"c: {'clusters' if show_controllers else 'controllers'}   Ctrl-C: stop"
+    left = max(6, height - len(head) - 5)  # two blank lines, the keys, and a last line of log above
+    if show_controllers:
+        body = controllers(found.controllers, height=left)
+    else:
+        body = overview(found, width=width, height=left)
+    return [Line(""), *head, Line(""), *body, Line(keys, "dim")]
 
 
-def _parts(parts: Sequence[PartState]) -> Text:
-    text = Text()
-    for part in parts:
-        mark, colour = _MARKS.get(part.state, ("·", "dim"))
-        text.append(f"{mark} ", style=colour)
-        text.append(f"{part.name}  ")
-        if part.state == "waiting":
-            text.append(f"{part.error}, again in {part.retry_in:.0f} s  ", style="red")
-    return text
+def drawn(lines: Sequence[Line]) -> Group:
+    return Group(*(Text(line.text, style=line.style, no_wrap=True, overflow="ellipsis") for line in lines))
 
 
-def _objects(before: Description, now: Description, seconds: float) -> str:
-    count = f"{sum(now.objects.values()):,} of {len(now.objects)} kinds"
-    if not now.revision:
-        return f"{count} in caches"
-    return f"{count} at revision {now.revision:,}, {(now.revision - before.revision) / seconds:,.1f} writes/s"
-
-
-def _controllers(before: Sequence[ControllerState], now: Sequence[ControllerState], seconds: float) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("controller")
-    for name in ("queue", "delayed", "reconciles/s", "errors", "unfinished"):
-        table.add_column(name, justify="right")
-    earlier = {each.name: each.reconciles for each in before}
-    for each in now:
-        rate = max(0, each.reconciles - earlier.get(each.name, each.reconciles)) / seconds
-        figures = (each.queue, each.delayed, f"{rate:,.1f}", each.errors, each.unfinished_count)
-        table.add_row(each.name, *(str(figure) for figure in figures))
-    return table
-
-
-def _unfinished(controllers: Sequence[ControllerState]) -> list[Text]:
-    found = [(each.name, item) for each in controllers for item in each.unfinished]
-    lines = [
-        Text(f"{item.object}: {item.reason}{': ' if item.message else ''}{item.message}  ({name})", style="yellow")
-        for name, item in found[:_SHOWN]
-    ]
-    left = sum(each.unfinished_count for each in controllers) - len(lines)
-    if lines and left > 0:
-        lines.append(Text(f"and {left} more: see 'homeport status'", style="dim"))
-    return lines
+@contextlib.contextmanager
+def _keys(press: Callable[[bytes], None]) -> Iterator[None]:
+    """Single keys are read while the view is shown, where there is a keyboard. Ctrl-C stays a signal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    descriptor, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    loop.add_reader(descriptor, lambda: press(os.read(descriptor, 64)))
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

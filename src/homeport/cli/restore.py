@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from homeport.app.hint import up_command
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
 
@@ -32,4 +33,4 @@ def command(file: Path, data: Path) -> None:
         click.echo(
             f"the simulated site in {settings.simulated} stays as it is, with all that happened since the backup"
         )
-    click.echo("next: homeport up")
+    click.echo(f"next: {up_command(settings)}")

@@ -2,88 +2,138 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from homeport.app.instance import STATUS_PATH, read_instance
+from homeport.app.hint import up_command
+from homeport.app.instance import STATUS_PATH, Instance, read_instance
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
 
 if TYPE_CHECKING:
     from homeport.app.description import Description
+    from homeport.cli.overview import Line
 
-_SHOWN = 8
-_STUCK = 20
+NOT_RUNNING = 3
+_UNFINISHED = 20
 
 
 @click.command()
 @data_option
-def command(data: Path) -> None:
-    """Say whether a plane runs on DIR, where, and what it holds. Exit code 3 when none runs."""
+@click.option("--controllers", is_flag=True, help="Also show components, controllers and every unfinished object.")
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml"]), help="Print everything in this format (default: a summary)."
+)
+def command(data: Path, controllers: bool, output: str | None) -> None:
+    """Show the plane that runs on DIR: its address, its clusters, what is under way and what is stuck.
+
+    Exit code 0 if it runs, 3 if it does not, 1 if it runs but does not answer.
+    """
     settings = Settings.make(data)
     instance = read_instance(settings.data)
     if instance is None:
-        click.echo(f"not running on {settings.data}")
-        click.echo("next: homeport up")
-        raise SystemExit(3)
+        _not_running(settings, output)
+        raise SystemExit(NOT_RUNNING)
+    found = _ask(settings, instance)
+    if output is not None:
+        _print({**_place(settings), "running": True, **_to_dict(instance), **_to_dict(found)}, output)
+        return
+    lines = _lines(settings, instance, found, controllers=controllers)
+    for line in lines:
+        click.secho(line.text, **_click_style(line.style))
+
+
+def _not_running(settings: Settings, output: str | None) -> None:
+    if output is not None:
+        _print({**_place(settings), "running": False}, output)
+        return
+    click.echo(f"not running on {settings.data}")
+    click.echo(f"next: {up_command(settings)}")
+
+
+def _ask(settings: Settings, instance: Instance) -> Description:
     import msgspec
 
     from homeport.app.description import Description
     from homeport.app.remote import ask
+    from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
 
-    click.echo(f"running   {instance.url} (process {instance.pid}, up {_duration(time.time() - instance.started)})")
-    click.echo(f"version   {instance.version}")
-    click.echo(f"data      {settings.data}")
-    click.echo(f"kubectl   export KUBECONFIG={settings.kubeconfig}")
     try:
-        found = msgspec.convert(ask(settings.kubeconfig, STATUS_PATH), Description)
-    except ApiError as error:
-        raise click.ClickException(f"it does not answer: {error}. Look at {settings.log}") from error
-    for line in (*_objects(found), *_simulators(found), *_parts(found), *_controllers(found)):
-        click.echo(line)
+        return msgspec.convert(ask(settings.kubeconfig, STATUS_PATH), Description)
+    except (ApiError, ConfigError) as error:
+        what = f"the plane at {instance.url} (process {instance.pid}) does not answer"
+        raise click.ClickException(f"{what}: {error}. Look at {settings.log}") from error
 
 
-def _objects(found: Description) -> Iterator[str]:
-    yield f"objects   {sum(found.objects.values())} at revision {found.revision}"
-    for bucket, count in sorted(found.objects.items(), key=lambda item: -item[1])[:_SHOWN]:
-        yield f"          {count:>6} {bucket}"
+def _lines(settings: Settings, instance: Instance, found: Description, *, controllers: bool) -> Iterator[Line]:
+    from homeport.cli.overview import Line, overview, unfinished
+    from homeport.cli.overview import controllers as table
+
+    head = list(_head(settings, instance, found))
+    for text in head:
+        yield Line(text)
+    yield Line("")
+    width, height = shutil.get_terminal_size() if sys.stdout.isatty() else (None, None)
+    fitting = None if height is None or controllers else max(10, height - len(head) - 2)
+    yield from overview(found, width=width, height=fitting)
+    if controllers:
+        yield Line("")
+        for part in found.parts:
+            crashed = f", {part.crashes} crashes, the last: {part.error}" if part.crashes else ""
+            yield Line(f"component {part.name}: {part.state}{crashed}")
+        yield Line(f"{sum(found.objects.values())} objects of {len(found.objects)} kinds, revision {found.revision}")
+        yield Line("")
+        yield from table(found.controllers)
+        yield from unfinished(found.controllers, _UNFINISHED)
 
 
-def _simulators(found: Description) -> Iterator[str]:
+def _head(settings: Settings, instance: Instance, found: Description) -> Iterator[str]:
+    up = duration(time.time() - instance.started)
+    yield f"Homeport {instance.version} runs at {instance.url} (up {up}, process {instance.pid})"
+    yield f"kubeconfig  {settings.kubeconfig}"
+    yield f"data        {settings.data}"
     for each in found.simulators:
-        yield f"sim       {each.name}: {each.url}, and port {each.port} of any host by the proxy"
-        yield f"          requests  {each.requests}"
-        yield f"          user      {each.user}, password {each.password}"
-        yield f"          authority {each.authority}"
-        yield f"          admin     {each.admin} (world, faults, journal, consoles)"
-        yield f"          proxy     {each.proxy} (HTTPS_PROXY for curl, proxy-url of kubeconfigs)"
-        yield f"          machines  {each.running} of {each.machines} running, {each.clusters} workload clusters"
+        yield f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running"
+        yield f"  login     user {each.user}, password {each.password}"
+        yield f"  proxy     {each.proxy}"
+        yield f"  authority {each.authority}"
+        yield f"  admin     {each.admin}"
 
 
-def _parts(found: Description) -> Iterator[str]:
-    for part in found.parts:
-        crashed = f", {part.crashes} crashes, the last: {part.error}" if part.crashes else ""
-        yield f"part      {part.name}: {part.state}{crashed}"
-
-
-def _controllers(found: Description) -> Iterator[str]:
-    for each in found.controllers:
-        figures = f"{each.queue} in queue, {each.delayed} for later, {each.unfinished_count} unfinished"
-        yield f"control   {each.name}: {figures}, {each.reconciles} reconciles, {each.errors} errors"
-        for item in each.unfinished[:_STUCK]:
-            yield f"          {item.object}: {item.reason}{': ' if item.message else ''}{item.message}"
-        if each.unfinished_count > _STUCK:
-            yield f"          and {each.unfinished_count - _STUCK} more"
-    for kind, why in found.blind.items():
-        yield f"blind     can't follow {kind}: {why}"
-
-
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def _place(settings: Settings) -> dict[str, Any]:
+    return {"data": str(settings.data), "kubeconfig": str(settings.kubeconfig), "log": str(settings.log)}
+
+
+def _to_dict(found: Any) -> dict[str, Any]:
+    import msgspec
+
+    made: dict[str, Any] = msgspec.to_builtins(found)
+    return made
+
+
+def _print(found: dict[str, Any], output: str) -> None:
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(found, indent=2))
+    else:
+        from homeport.machinery.yaml import dump
+
+        click.echo(dump(found), nl=False)
+
+
+def _click_style(style: str) -> dict[str, Any]:
+    return {"bold": True} if style == "bold" else {"dim": True} if style == "dim" else {"fg": style or None}

@@ -150,7 +150,7 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
     def told(url: str) -> list[str]:
         return [f"Homeport is ready at {url}", f"kubeconfig: {settings.kubeconfig}", _next_step(settings)]
 
-    show, streams = _show(told, log_level)
+    show, streams = _show(told, log_level, kubeconfig=str(settings.kubeconfig))
     try:
         _loop(standalone.run(settings, show, chosen(plugins, without), streams))
     except PluginError as error:
@@ -189,7 +189,7 @@ def _import_quickly() -> None:
     import_aiohttp()
 
 
-def _show(told: Callable[[str], Sequence[str]], log_level: str) -> tuple[Any, LogStreams]:
+def _show(told: Callable[[str], Sequence[str]], log_level: str, *, kubeconfig: str = "") -> tuple[Any, LogStreams]:
     """A view that is redrawn where somebody can see it, lines otherwise; and the lines of the controllers."""
     from homeport.app import log
 
@@ -198,7 +198,7 @@ def _show(told: Callable[[str], Sequence[str]], log_level: str) -> tuple[Any, Lo
 
         switch = switch_log() if sys.stderr.isatty() else None
         streams = log.configure(level=log_level)
-        return Live(told, switch), streams
+        return Live(told, switch, kubeconfig=kubeconfig), streams
     from homeport.cli.line import Lines
 
     streams = log.configure(level=log_level)

@@ -76,6 +76,7 @@ class Controller:
         self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
         self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
+        self._since: dict[Key, float] = {}  # when each unfinished key got its present reason
         self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
         self._reconciler = traced_reconciler(name, reconciler)
         self._workers = workers
@@ -245,7 +246,7 @@ class Controller:
             log.error("stopped until the object changes", reason=stop.reason, message=stop.message)
             self.queue.forget(key)
             self.failed.pop(key, None)
-            self._note_wait(key, Wait(stop.reason, stop.message))
+            self._note_wait(key, Wait(stop.reason, stop.message, warning=True))
             return "terminal"
         except LeaseLost as lost:
             log.warning("not written", error=str(lost), **self._again_in(key))
@@ -295,6 +296,7 @@ class Controller:
     def _note_wait(self, key: Key, wait: Wait | None) -> None:
         if wait is None:
             known = self.waits.pop(key, None)
+            self._since.pop(key, None)
             if known is not None and not known.quiet:
                 log.info("no longer waiting", reason=known.reason)
             return
@@ -302,7 +304,14 @@ class Controller:
         changed = known is None or (known.reason, known.message) != (wait.reason, wait.message)
         if changed and not wait.quiet:
             log.info("waiting", reason=wait.reason, message=wait.message, look_again_in=wait.after)
+        if known is None or known.reason != wait.reason:
+            self._since[key] = self._clock.monotonic()
         self.waits[key] = wait
+
+    def waiting_seconds(self, key: Key) -> float:
+        """How long a key has been unfinished for its present reason."""
+        since = self._since.get(key)
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     async def _resync_all(self) -> None:
         """A safety net: everything is looked at again now and then, after whatever is urgent."""
@@ -322,6 +331,7 @@ class Controller:
         self.queue.drop(lambda key: not self.mine(key))
         for key in [k for k in self.waits if not self.mine(k)]:
             del self.waits[key]
+            self._since.pop(key, None)
         for key in [k for k in self.failed if not self.mine(k)]:
             del self.failed[key]
         for key in [k for k in self.held if not self.mine(k)]:

@@ -81,7 +81,7 @@ class StoreBusy(StoreError):
 
     def __init__(self, path: Path, pid: int | None) -> None:
         holder = "another process" if pid is None else f"process {pid}"
-        super().__init__(f"{path} is in use by {holder}: stop it first (homeport down)")
+        super().__init__(f"{path} is in use by {holder}: stop it first with 'homeport down --data {path.parent}'")
         self.path, self.pid = path, pid
 
 

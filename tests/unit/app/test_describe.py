@@ -39,11 +39,16 @@ async def test_unfinished_objects_are_told_with_their_reasons_and_timers_are_not
         await asyncio.sleep(1.0)
         found = describe([Part("controllers", p.manager.run)], [p.manager], objects={"configmaps": 5}, revision=7)
     (tea,) = found.controllers
-    assert {(item.object, item.reason, item.message) for item in tea.unfinished} == {
-        ("default/waiting", "WaitingForTea", "the kettle is on"),
-        ("default/broken", "Failed", "RuntimeError: no tea"),
-        ("default/hopeless", "NoCups", "there are no cups"),
+    assert {(item.kind, item.object, item.reason, item.message) for item in tea.unfinished} == {
+        ("ConfigMap", "default/waiting", "WaitingForTea", "the kettle is on"),
+        ("ConfigMap", "default/broken", "Failed", "RuntimeError: no tea"),
+        ("ConfigMap", "default/hopeless", "NoCups", "there are no cups"),
     }
+    assert {(each.kind, each.object) for each in found.stuck} == {
+        ("ConfigMap", "default/broken"),
+        ("ConfigMap", "default/hopeless"),
+    }
+    assert [(each.object, each.message) for each in found.under_way] == [("default/waiting", "the kettle is on")]
     assert tea.unfinished_count == 3
     assert tea.errors > 1
     assert tea.delayed == 2  # the timer, and the broken one until its next try

@@ -142,6 +142,36 @@ async def test_status_that_does_not_end_in_time_fails(served: tuple[Plane, Path]
     assert "is not rolled out after 0.2 s" in result.output
 
 
+async def test_the_plane_of_kubeconfig_is_asked_as_by_kubectl(
+    served: tuple[Plane, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, path = served
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    found = await asyncio.to_thread(CliRunner().invoke, group, ["rollout", "history", "md/md"])
+    assert found.exit_code == 0, found.output
+    other = ["rollout", "history", "md/md", "--data", str(tmp_path / "other")]
+    refused = await asyncio.to_thread(CliRunner().invoke, group, other)
+    assert refused.exit_code == 1
+    assert f"{tmp_path / 'other' / 'kubeconfig'} does not exist" in refused.output
+
+
+async def test_a_namespace_of_the_context_is_used_and_the_hint_repeats_the_options(
+    served: tuple[Plane, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, path = served
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    undone = await run(path, "undo")
+    assert f"next: homeport rollout status machinedeployment/md --kubeconfig {path}\n" in undone.output
+    path.write_text(
+        path.read_text().replace("    cluster: homeport\n", "    cluster: homeport\n    namespace: other\n")
+    )
+    missing = await run(path, "history")
+    assert missing.exit_code == 1
+    named = await run(path, "history", "-n", "default")
+    assert named.exit_code == 0, named.output
+
+
 def test_a_target_of_another_form_is_refused() -> None:
     result = CliRunner().invoke(group, ["rollout", "undo", "deployment/x"])
     assert result.exit_code == 2

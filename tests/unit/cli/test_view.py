@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+import pytest
 from rich.console import Console
 
-from homeport.app.description import ControllerState, Description, PartState, Unfinished
+from homeport.app.description import (
+    ClusterState,
+    ControllerState,
+    Description,
+    Finding,
+    Machines,
+    PartState,
+    Unfinished,
+)
 from homeport.app.part import Part
 from homeport.cli.line import part_line, progress_line
-from homeport.cli.render import picture
+from homeport.cli.overview import Line, overview
+from homeport.cli.render import drawn, picture
 
-STUCK = Unfinished("default/a", "WaitingForTea", "the kettle is on")
+STUCK = Unfinished("Cup", "default/a", "WaitingForTea", "the kettle is on")
 BEFORE = Description(
     revision=100,
     objects={"machines": 3},
@@ -50,22 +62,94 @@ def test_parts_are_told_when_it_matters():
     assert part_line(part) == "loops: running again after 1 crashes"
 
 
-def test_the_picture_shows_parts_rates_queues_and_what_is_stuck():
-    out = io.StringIO()
-    Console(file=out, width=120).print(picture(BEFORE, NOW, 10.0, "https://127.0.0.1:6443"))
-    shown = " ".join(out.getvalue().split())
-    assert "● loops ✗ controllers ValueError: x, again in 4 s" in shown
-    assert "3 of 1 kinds at revision 120, 2.0 writes/s" in shown
-    assert "requests 5.0/s" in shown
-    assert "tea 5 1 2.0 2 7" in shown
-    assert "can't follow cups.example.com: forbidden" in shown
-    assert "default/a: WaitingForTea: the kettle is on (tea)" in shown
-    assert "and 6 more: see 'homeport status'" in shown
+HEAD = [Line("Homeport 1.0  https://127.0.0.1:6443  up 0h00m01s"), Line("kubeconfig  /home/you/.homeport/kubeconfig")]
 
 
-def test_markup_in_messages_is_shown_as_it_is():
-    strange = msgspec.structs.replace(STUCK, message="[bold]not bold[/bold] [/nothing]")
-    now = msgspec.structs.replace(NOW, controllers=[msgspec.structs.replace(NOW.controllers[0], unfinished=[strange])])
+def cluster(name: str, **more: Any) -> ClusterState:
+    fine = {"health": "Available", "version": "v1.30.0", "control_plane": Machines(3, 3), "workers": Machines(2, 2)}
+    return ClusterState("default", name, **{**fine, **more})
+
+
+SICK = cluster("pier", health="NotAvailable", control_plane=Machines(0, 3), workers=Machines(0, 2))
+SECRET = Finding(
+    "NutanixCluster",
+    "default/pier",
+    "Secret default/pier-prism, key credentials: is not valid JSON",
+    ["Cluster pier", "KubeadmControlPlane pier", "MachineDeployment pier-workers", "MachineSet pier-workers-x"],
+)
+SCALING = Finding("KubeadmControlPlane", "default/harbour", "from 2 to 3 replicas")
+FOUND = msgspec.structs.replace(NOW, clusters=[SICK, cluster("harbour")], stuck=[SECRET], under_way=[SCALING])
+
+
+def texts(lines: Sequence[Line]) -> list[str]:
+    return [line.text for line in lines]
+
+
+def test_the_picture_shows_address_clusters_causes_and_what_is_under_way() -> None:
+    assert texts(picture(FOUND, HEAD, 80, 24)) == [
+        "",
+        "Homeport 1.0  https://127.0.0.1:6443  up 0h00m01s",
+        "kubeconfig  /home/you/.homeport/kubeconfig",
+        "",
+        "CLUSTER  HEALTH         VERSION  CONTROL PLANE  WORKERS",
+        "pier     Not available  v1.30.0  0 of 3         0 of 2",
+        "harbour  Available      v1.30.0  3 of 3         2 of 2",
+        "",
+        "Stuck:",
+        "  NutanixCluster pier: Secret default/pier-prism, key credentials: is not valid",
+        "    JSON",
+        "    waiting for it: Cluster pier, KubeadmControlPlane pier and 2 more",
+        "",
+        "Under way:",
+        "  KubeadmControlPlane harbour: from 2 to 3 replicas",
+        "c: controllers   Ctrl-C: stop",
+    ]
+
+
+def test_controllers_are_shown_on_request_alone() -> None:
+    assert not any("tea" in text for text in texts(picture(FOUND, HEAD, 80, 24)))
+    shown = texts(picture(FOUND, HEAD, 80, 24, show_controllers=True))
+    assert shown[4:6] == [
+        "CONTROLLER  QUEUED  DELAYED  UNFINISHED  RECONCILES  ERRORS",
+        "tea              5        1           7          60       2",
+    ]
+    assert shown[-1] == "c: clusters   Ctrl-C: stop"
+
+
+@pytest.mark.parametrize(("clusters", "stuck", "going"), [(0, 0, 0), (1, 0, 9), (40, 30, 30), (40, 0, 1), (2, 30, 0)])
+def test_the_picture_fits_the_terminal_and_counts_what_it_leaves_out(clusters: int, stuck: int, going: int) -> None:
+    long = msgspec.structs.replace(SECRET, message="a very long story " * 30, waiting=["Machine " + "x" * 90] * 4)
+    found = msgspec.structs.replace(
+        FOUND,
+        clusters=[cluster(f"{'a-long-name-' * 9}{number}", version="v1.29.0 > v1.30.0") for number in range(clusters)],
+        stuck=[long] * stuck,
+        under_way=[SCALING] * going,
+        controllers=[msgspec.structs.replace(NOW.controllers[0], name=f"c{number}") for number in range(40)],
+    )
+    for shown in (picture(found, HEAD, 80, 24), picture(found, HEAD, 80, 24, show_controllers=True)):
+        assert len(shown) <= 23, texts(shown)
+        assert max(len(text) for text in texts(shown)) <= 80
+    everything = "\n".join(texts(picture(found, HEAD, 80, 24)))
+    if clusters == 40:
+        assert "more clusters" in everything
+    if stuck == 30:
+        assert "Stuck:" in everything
+        assert "more\n" in everything
+
+
+def test_nothing_is_cut_off_where_there_is_no_terminal() -> None:
+    long = msgspec.structs.replace(SECRET, message="a very long story " * 30)
+    found = msgspec.structs.replace(FOUND, stuck=[long] * 30)
+    assert sum("a very long story " * 30 in text for text in texts(overview(found))) == 30
+
+
+def test_a_plane_without_clusters_says_how_to_make_one() -> None:
+    assert texts(overview(NOW)) == ["No clusters yet: 'kubectl apply' a Cluster to make one"]
+
+
+def test_markup_in_messages_is_shown_as_it_is() -> None:
+    strange = msgspec.structs.replace(SECRET, message="[bold]not bold[/bold] [/nothing]")
+    found = msgspec.structs.replace(FOUND, stuck=[strange])
     out = io.StringIO()
-    Console(file=out, width=120).print(picture(BEFORE, now, 1.0, "x"))
+    Console(file=out, width=120).print(drawn(picture(found, HEAD, 120, 40)))
     assert "[bold]not bold[/bold] [/nothing]" in out.getvalue()

@@ -1,0 +1,86 @@
+"""What is stuck and what is under way, causes before consequences."""
+
+from __future__ import annotations
+
+from homeport.app.description import ClusterState, Finding, Machines, Unfinished
+from homeport.app.progress import progress
+
+SECRET = "Secret default/pier-prism, key credentials: is not valid JSON"
+CLUSTER = Unfinished(
+    "Cluster", "default/pier", "WaitingForInfrastructure", "waiting for NutanixCluster pier to be provisioned"
+)
+INFRA = Unfinished("NutanixCluster", "default/pier", "InvalidConfiguration", SECRET, wrong=True)
+PLANE = Unfinished(
+    "KubeadmControlPlane",
+    "default/pier",
+    "WaitingForClusterInfrastructureReady",
+    "waiting for the infrastructure of Cluster pier to be provisioned",
+)
+WORKERS = Unfinished(
+    "MachineDeployment", "default/pier-workers", "ScalingUpBlocked", "KubeadmControlPlane pier is not up yet"
+)
+PIER = ClusterState(
+    "default",
+    "pier",
+    "NotAvailable",
+    control_plane=Machines(0, 3),
+    cause=f"NutanixCluster pier: {SECRET}",
+    under_way=[
+        "KubeadmControlPlane pier: from 0 to 3 replicas",
+        "MachineDeployment pier-workers: from 0 to 2 replicas",
+    ],
+)
+
+
+def test_the_cause_is_shown_once_with_all_that_wait_for_it() -> None:
+    stuck, going = progress([WORKERS, PLANE, CLUSTER, INFRA], [PIER])
+    waiting = ["Cluster pier", "KubeadmControlPlane pier", "MachineDeployment pier-workers"]
+    assert stuck == [Finding("NutanixCluster", "default/pier", SECRET, waiting)]
+    assert going == []
+
+
+def test_what_moves_is_under_way_until_it_takes_too_long() -> None:
+    booting = Unfinished("NutanixMachine", "default/a", "PoweringOn", "VM a is being powered on", seconds=3.0)
+    late = Unfinished("NutanixMachine", "default/b", "PoweringOn", "VM b is being powered on", seconds=500.0)
+    stuck, going = progress([booting, late], [])
+    assert [(each.object, each.message) for each in stuck] == [("default/b", "VM b is being powered on")]
+    assert [each.object for each in going] == ["default/a"]
+
+
+def test_a_name_counts_in_its_own_namespace_only() -> None:
+    elsewhere = Unfinished("NutanixCluster", "other/pier", "InvalidConfiguration", SECRET, wrong=True)
+    stuck, going = progress([CLUSTER, elsewhere], [])
+    assert [(each.object, each.waiting) for each in stuck] == [("other/pier", [])]
+    assert [each.object for each in going] == ["default/pier"]
+
+
+def test_a_cluster_that_is_down_for_long_says_why_though_no_controller_waits() -> None:
+    down = ClusterState("default", "pier", "NotAvailable", cause="the API server does not answer", seconds=600.0)
+    assert progress([], [down]) == ([Finding("Cluster", "default/pier", "the API server does not answer")], [])
+    young = ClusterState("default", "pier", "NotAvailable", cause="the API server does not answer", seconds=5.0)
+    assert progress([], [young]) == ([], [Finding("Cluster", "default/pier", "the API server does not answer")])
+
+
+def test_nothing_is_said_of_a_paused_cluster() -> None:
+    paused = ClusterState(
+        "default", "pier", "Unknown", paused=True, cause="x", seconds=600.0, under_way=["Machine a: b"]
+    )
+    assert progress([], [paused]) == ([], [])
+
+
+def test_each_object_is_under_way_once() -> None:
+    cluster = ClusterState("default", "pier", "Available", under_way=["MachineDeployment md: from 2 to 4 replicas"])
+    same = Unfinished("MachineDeployment", "default/md", "Scaling", "4 Machines exist, 4 desired")
+    assert progress([same], [cluster])[1] == [Finding("MachineDeployment", "default/md", "from 2 to 4 replicas")]
+
+
+def test_objects_that_wait_for_each_other_are_not_hidden() -> None:
+    one = Unfinished("Machine", "default/a", "Stuck", "waiting for Machine b", wrong=True)
+    two = Unfinished("Machine", "default/b", "Stuck", "waiting for Machine a", wrong=True)
+    assert [each.object for each in progress([one, two], [])[0]] == ["default/a", "default/b"]
+
+
+def test_of_several_controllers_the_one_that_warns_is_heard() -> None:
+    quiet = Unfinished("Cluster", "default/pier", "Waiting", "waiting for more")
+    broken = Unfinished("Cluster", "default/pier", "Failed", "no such class", wrong=True)
+    assert [each.message for each in progress([quiet, broken], [])[0]] == ["no such class"]
