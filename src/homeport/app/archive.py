@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from homeport.apiserver.auth.file import write_private
-from homeport.app.keeping import simulated_before
+from homeport.app.settings import simulated_before
 from homeport.store import Restored, restore
 
 _FORMAT = 1

@@ -90,11 +90,16 @@ class Settings:
     @property
     def simulated_before(self) -> bool:
         """Whether simulators ran on this data directory: its objects may name what is simulated."""
-        return (self.simulated / "prism" / "world.json").exists()
+        return simulated_before(self.simulated)
 
     @property
     def audit_log(self) -> Path:
         return self.data / "audit.log"
+
+
+def simulated_before(folder: Path) -> bool:
+    """Whether simulators ran in the folder `sim` of a data directory."""
+    return (folder / "prism" / "world.json").exists()
 
 
 def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:

@@ -57,8 +57,7 @@ def _copy(settings: Settings) -> tuple[Path, Path | None]:
         return Path(copied["database"]), Path(copied["simulated"]) if copied.get("simulated") else None
     import asyncio
 
-    from homeport.app.keeping import simulated_before
     from homeport.app.standalone import copy_closed
 
-    site = settings.simulated if simulated_before(settings.simulated) else None
+    site = settings.simulated if settings.simulated_before else None
     return asyncio.run(copy_closed(settings)), site

@@ -17,11 +17,10 @@ from homeport.cli.option import data as data_option
 def command(file: Path, data: Path) -> None:
     """Put the backup FILE in place of what DIR holds. The plane must be down; the old state is kept aside."""
     from homeport.app.archive import ArchiveError, restore_archive
-    from homeport.app.keeping import simulated_before
     from homeport.store import StoreError
 
     settings = Settings.make(data)
-    site = simulated_before(settings.simulated)
+    site = settings.simulated_before
     try:
         restored = restore_archive(file.absolute(), settings.database, settings.pki, settings.simulated)
     except (ArchiveError, StoreError) as error:
