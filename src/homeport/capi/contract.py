@@ -43,7 +43,14 @@ class Served(NamedTuple):
 
 
 class NotInstalled(Exception):
-    """A kind that is referred to is not served, or its CRD names no contract that we know."""
+    """A kind that is referred to is not served, or its CRD names no contract that we know.
+
+    `defined`: the CRD exists, so there may be objects of the kind.
+    """
+
+    def __init__(self, message: str, *, defined: bool = False) -> None:
+        super().__init__(message)
+        self.defined = defined
 
 
 def plural(kind: str) -> str:
@@ -76,7 +83,8 @@ class Contracts:
         if Key("", name) in self.informer.cache:
             raise NotInstalled(
                 f"the CRD {name} has no label {CONTRACT_LABEL_PREFIX}v1beta2 or {CONTRACT_LABEL_PREFIX}v1beta1, so "
-                f"{ref.kind} {ref.name!r} can't be used: install a version of the provider that follows the contract"
+                f"{ref.kind} {ref.name!r} can't be used: install a version of the provider that follows the contract",
+                defined=True,
             )
         raise NotInstalled(
             f"kind {ref.kind} of group {ref.api_group} is not served here (no CRD {name}): install the provider it "

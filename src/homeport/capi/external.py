@@ -44,6 +44,7 @@ class Externals:
         self._contracts = contracts
         self._kinds: dict[GroupKind, _Kind] = {}
         self._awaited: dict[tuple[GroupKind, Key], set[Waker]] = {}  # objects that were asked for and not there
+        self._contested: dict[tuple[GroupKind, Key], set[Waker]] = {}  # objects that belong to another owner
         self._uninstalled: dict[GroupKind, set[Waker | Controller]] = {}
         contracts.informer.on_change(self._definition_changed)
 
@@ -82,6 +83,10 @@ class Externals:
         found: Unstructured | None = kind.informer.cache.get(Key(namespace, ref.name))
         return found
 
+    def await_release(self, ref: Reference, key: Key, watcher: Controller, owner: Key) -> None:
+        """Wakes `owner` once, when the object that belongs to another gets other owners or is gone."""
+        self._contested.setdefault(((ref.api_group, ref.kind), key), set()).add((watcher, owner))
+
     # -- watching ----------------------------------------------------------------------------------------------
 
     def _watched(self, ref: Reference, watcher: Controller, owner_kind: Resource, asker: Key | None) -> _Kind:
@@ -108,6 +113,7 @@ class Externals:
             self._manager.informers.drop(old.served.resource)
         informer = self._manager.informers.get(served.resource)
         informer.on_change(lambda before, after, initial: self._appeared(which, before, after))
+        informer.on_change(lambda before, after, initial: self._released(which, before, after))
         made = self._kinds[which] = _Kind(served, informer)
         for controller, owner_kind in old.watchers if old is not None else ():
             made.watchers.add((controller, owner_kind))
@@ -130,6 +136,12 @@ class Externals:
         if before is not None or after is None or not self._awaited:
             return
         for controller, key in self._awaited.pop((which, key_of(after)), ()):
+            controller.wake(key)
+
+    def _released(self, which: GroupKind, before: Unstructured | None, after: Unstructured | None) -> None:
+        if before is None or not self._contested or (after is not None and owners(before) == owners(after)):
+            return
+        for controller, key in self._contested.pop((which, key_of(before)), ()):
             controller.wake(key)
 
     def _definition_changed(self, before: Any, after: Any, initial: bool) -> None:

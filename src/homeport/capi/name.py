@@ -228,6 +228,7 @@ class Reason:
     WAITING_FOR_AVAILABLE_REPLICAS_SET = "WaitingForAvailableReplicasSet"
     INVALID_CONDITION_REPORTED = "InvalidConditionReported"
     INTERNAL_ERROR = "InternalError"
+    OWNED_BY_ANOTHER = "OwnedByAnother"
     OBJECT_DOES_NOT_EXIST = "ObjectDoesNotExist"
     OBJECT_DELETED = "ObjectDeleted"
     CONNECTION_DOWN = "ConnectionDown"

@@ -91,6 +91,25 @@ class OwnedElsewhere(Exception):
     """Somebody else controls the object."""
 
 
+def rival_of(
+    obj: AnyObject | Mapping[str, Any], wanted: Mapping[str, Any], *, without: Sequence[tuple[str, str]] = ()
+) -> Reference | None:
+    """The owner that forbids `wanted` to adopt the object: another controller, or an earlier owner of the same kind.
+
+    Owners of the (group, kind) in `without` hand it over. An object of the same name is the same owner: restored
+    objects have another uid.
+    """
+    found = [each for each in owners(obj) if group_kind(each) not in without]
+    controller = next((each for each in found if each.get("controller")), None)
+    first = next((each for each in found if group_kind(each) == group_kind(wanted)), None)
+    holder = controller or first
+    return None if holder is None or _identity(holder) == _identity(wanted) else holder
+
+
+def _identity(reference: Mapping[str, Any]) -> tuple[str, str, str]:
+    return (*group_kind(reference), str(reference["name"]))
+
+
 def with_owner(
     references: Iterable[Mapping[str, Any]], wanted: Mapping[str, Any], *, without: Sequence[tuple[str, str]] = ()
 ) -> list[Reference]:
@@ -99,16 +118,18 @@ def with_owner(
     A reference to the same object is replaced: restored objects have another uid, upgraded ones another version.
     Raises OwnedElsewhere when another object is the controller and `wanted` would be a second.
     """
-    same = (*group_kind(wanted), wanted["name"])
-    kept = [dict(r) for r in references if (*group_kind(r), r["name"]) != same and group_kind(r) not in without]
+    left = [dict(each) for each in references if group_kind(each) not in without]
+    places = [i for i, each in enumerate(left) if _identity(each) == _identity(wanted)]
+    kept = [each for i, each in enumerate(left) if i not in places]
     if wanted.get("controller"):
-        other = next((r for r in kept if r.get("controller")), None)
+        other = next((each for each in kept if each.get("controller")), None)
         if other is not None:
             raise OwnedElsewhere(
                 f"it is controlled by {other['kind']} {other['name']!r}, so {wanted['kind']} {wanted['name']!r} can't "
                 "take it: use another object, or remove the other owner"
             )
-    return [*kept, dict(wanted)]
+    kept.insert(places[0] if places else len(kept), dict(wanted))  # the first of a kind keeps its precedence
+    return kept
 
 
 def owner_patch(

@@ -1,4 +1,4 @@
-"""Objects of providers that a Cluster or a Machine refers to: read, and taken into its hands."""
+"""Objects of providers that a Cluster or a Machine refers to: read, and adopted."""
 
 from __future__ import annotations
 
@@ -10,24 +10,38 @@ from homeport.api.cluster.v1beta2 import ContractRef
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.contract import Contract, NotInstalled
-from homeport.capi.ownership import OwnedElsewhere, ensure_owner
+from homeport.capi.name import Reason
+from homeport.capi.ownership import ensure_owner, rival_of
 from homeport.client.protocol import Key, Write
+from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 
 
 @dataclass(slots=True)
 class Related:
-    """Neither object nor trouble: it does not exist."""
+    """Neither object nor trouble: it does not exist. An object of another owner is not shown: it must not be used."""
 
     ref: ContractRef | None = None
     resource: Resource | None = None
     contract: Contract = "v1beta2"
     object: Unstructured | None = None
-    trouble: str = ""  # why it could not be read or taken
+    trouble: str = ""  # why it could not be read or adopted
+    foreign: bool = False  # it belongs to another owner
+    unserved: bool = False  # its kind does not exist here, so there is no such object
 
     @property
     def missing(self) -> bool:
         return self.ref is not None and self.object is None and not self.trouble
+
+    @property
+    def nothing_to_delete(self) -> bool:
+        """There is no such object, or it belongs to another owner."""
+        return self.ref is None or self.missing or self.foreign or self.unserved
+
+    @property
+    def reason(self) -> str:
+        """The condition reason for `trouble`."""
+        return Reason.OWNED_BY_ANOTHER if self.foreign else Reason.INTERNAL_ERROR
 
     @property
     def deleting(self) -> bool:
@@ -50,7 +64,7 @@ async def observe_related(
             ref, asker.namespace, watcher=watcher, owner_kind=owner_kind, owner=asker
         )
     except NotInstalled as error:
-        found.trouble = str(error)
+        found.trouble, found.unserved = str(error), not error.defined
     return found
 
 
@@ -58,17 +72,42 @@ async def hold_related(
     capi: Capi,
     related: Related,
     owner: Mapping[str, Any],
+    asker: Key,
     write: Write,
     *,
+    watcher: Controller,
     labels: Mapping[str, str],
     without: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Gives it its owner and labels, in one patch, unless it has them or is going away."""
-    if related.object is None or related.resource is None or related.deleting:
+    """Gives it its owner and labels, in one patch, unless it has them or is going away.
+
+    An object of another owner is left alone: two owners would undo each other's changes, and the first to be deleted
+    would take it away from the other.
+    """
+    if related.object is None or related.resource is None:
         return
-    try:
+    rival = rival_of(related.object, owner, without=without)
+    if rival is not None:
+        _refuse(capi, related, owner, rival, asker, watcher)
+    elif not related.deleting:
         related.object = await ensure_owner(
             capi.manager.client, related.resource, related.object, owner, write, without=without, labels=labels
         )
-    except OwnedElsewhere as error:
-        related.trouble = f"{related}: {error}"
+
+
+def _refuse(
+    capi: Capi,
+    related: Related,
+    owner: Mapping[str, Any],
+    rival: Mapping[str, Any],
+    asker: Key,
+    watcher: Controller,
+) -> None:
+    assert related.object is not None
+    assert related.ref is not None
+    capi.externals.await_release(related.ref, key_of(related.object), watcher, asker)
+    related.object, related.foreign = None, True
+    related.trouble = (
+        f"{related} belongs to {rival['kind']} {rival['name']}, so {owner['kind']} {owner['name']} does not use it: "
+        f"refer to a {related.ref.kind} of its own"
+    )

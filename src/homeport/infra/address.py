@@ -41,12 +41,15 @@ def claim_name(infra: Object, index: int) -> str:
 class Claims:
     """The claims of all machines of a kind."""
 
-    def __init__(self, manager: Manager, provider: str) -> None:
+    def __init__(self, manager: Manager, provider: str, kind: type[Object]) -> None:
         self._client = manager.client
         self._claims = manager.informers.get(IPAddressClaim).cache
         self._addresses = manager.informers.get(IPAddress).cache
         self._index = f"{BY_MACHINE} of {provider}"
         self._claims.add_index(self._index, _machine_uid)
+        self._names = f"{self._index}, by name"
+        owner = machine_of(kind)
+        self._claims.add_index(self._names, lambda claim: [str(each) for each in owner(claim)])
         self._write = Write(field_manager=f"homeport-{provider}")
 
     # -- growing -----------------------------------------------------------------------------------------------
@@ -95,6 +98,13 @@ class Claims:
         """The machine is gone: its addresses may go to others."""
         for claim in self._claims.by(self._index, infra.metadata.uid):
             await self._drop(claim)
+
+    async def release_left(self, machine: Key) -> None:
+        """Claims that are being deleted and whose machine object is gone, for example because its finalizer was
+        removed by hand: nobody else would let them go."""
+        for claim in self._claims.by(self._names, str(machine)):
+            if claim.metadata.deletion_timestamp:
+                await self._drop(claim)
 
     async def _drop(self, claim: IPAddressClaim) -> None:
         """Deleted, then let go: after a crash in between the finalizer still says that it was ours."""

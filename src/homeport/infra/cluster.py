@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi import name as names
+from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import ProviderError, policy_of
 from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Owned, Provider, Session
@@ -223,10 +224,8 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         return found or is_provisioned(infra) or bool(condition.find(status.conditions, self._provider.conditions.made))
 
     def _owner(self, infra: C) -> Cluster | None:
-        for owner in infra.metadata.owner_references:
-            if owner.kind == "Cluster" and owner.api_version.startswith(f"{Cluster.__resource__.group}/"):
-                return self._clusters.get(Key(infra.metadata.namespace, owner.name))
-        return None
+        owner = owner_of_kind(infra, Cluster.__resource__)
+        return None if owner is None else self._clusters.get(Key(infra.metadata.namespace, owner["name"]))
 
 
 def render_failure_domains(domains: Sequence[FailureDomain]) -> Any:

@@ -12,6 +12,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
+from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler
@@ -154,8 +155,8 @@ async def _until_the_end(provider: Provider[Any, Any, Any]) -> None:
 def _cluster_name(infra: Any) -> str:
     if infra is None:
         return ""
-    owners = [o.name for o in infra.metadata.owner_references if o.kind == "Cluster"]
-    return str(owners[0] if owners else infra.metadata.labels.get(names.CLUSTER_NAME_LABEL, ""))
+    owner = owner_of_kind(infra, Cluster.__resource__)
+    return str(owner["name"] if owner is not None else infra.metadata.labels.get(names.CLUSTER_NAME_LABEL, ""))
 
 
 # -- what is worth a look ----------------------------------------------------------------------------------------

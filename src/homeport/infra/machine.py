@@ -38,7 +38,9 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._infra = manager.informers.get(provider.machine_kind).cache
-        self._claims = Claims(manager, provider.name) if takes_addresses(provider.machine_kind) else None
+        self._claims = (
+            Claims(manager, provider.name, provider.machine_kind) if takes_addresses(provider.machine_kind) else None
+        )
         self._missed: dict[Key, float] = {}  # since when a machine that ran is not found
         # The objects (by UID) whose first finalizer was ours, and written by this process: nobody asks a vendor for
         # anything before that. Where others may have taken over in between, nothing is sure.
@@ -53,6 +55,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             self._went_well(key)
             self._missed.pop(key, None)
             self._untouched.pop(key, None)
+            if self._claims is not None:
+                await self._claims.release_left(key)
             return None
         machine = self._owner(infra)
         cluster, scope = self._cluster(infra, machine), Scope(infra)
@@ -80,15 +84,17 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     async def _normal(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
             return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
-        blank = not scope.object.metadata.finalizers
-        await self._hold_finalizer(scope)
-        if blank and self._alone:
-            self._untouched[scope.key] = scope.object.metadata.uid
         infra_cluster = self._infra_cluster(cluster)
         if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
             return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
         if not machine.spec.bootstrap.data_secret_name and not is_provisioned(scope.object):
             return self._no_bootstrap_data(machine, cluster)
+        # Not earlier: an object that holds nothing at the vendor can be deleted without asking the vendor, which may
+        # be impossible for ever.
+        blank = not scope.object.metadata.finalizers
+        await self._hold_finalizer(scope)
+        if blank and self._alone:
+            self._untouched[scope.key] = scope.object.metadata.uid
         # Not earlier: machines that can't be made yet must not take the addresses of those that can.
         given: Wait | tuple[StaticAddress, ...] = ()
         if self._claims is not None and not has_run(scope.object, machine):

@@ -50,6 +50,7 @@ class PoolReconciler:
     def __init__(self, manager: Manager, kind: type[Pool]) -> None:
         self._client = manager.client
         self._clock = manager.clock
+        self._recorder = manager.recorder
         self._kind = kind
         self._pools = manager.informers.get(kind).cache
         self._claims = manager.informers.get(IPAddressClaim).cache
@@ -183,7 +184,9 @@ class PoolReconciler:
         if held:
             shown = ", ".join(f"{each.spec.address} ({key_of(each)})" for each in held[:3])
             more = f" and {len(held) - 3} more" if len(held) > 3 else ""
-            return Wait("AddressesInUse", f"{len(held)} addresses of the pool are in use: {shown}{more}")
+            text = f"{len(held)} addresses of the pool are in use: {shown}{more}"
+            self._recorder.record(pool, "AddressesInUse", f"deletion waits: {text}")  # it has no conditions
+            return Wait("AddressesInUse", text)
         meta = pool.metadata
         left = [each for each in meta.finalizers if each != PROTECT_POOL]
         body = {"finalizers": left, "uid": meta.uid, "resourceVersion": meta.resource_version}

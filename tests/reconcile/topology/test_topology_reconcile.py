@@ -646,3 +646,20 @@ async def test_copies_of_another_cluster_are_not_touched():
             found = await b.client.list(kind, Query(namespace="default", labels="cluster.x-k8s.io/cluster-name=d"))
             assert found.items, kind.kind
         assert await b.client.get(ClusterClass, Key("default", "k"))
+
+
+async def test_a_name_that_another_cluster_uses_is_not_taken_over():
+    worker = {**cluster_class()["spec"]["workers"]["machineDeployments"][0]}
+    worker["naming"] = {"template": "pool-{{ .machineDeployment.topologyName }}"}
+    other = cluster()
+    other["metadata"]["name"] = "d"
+    async with bench(cluster_class(workers={"machineDeployments": [worker]}), cluster(), other) as b:
+        await b.settled()
+        _, found = await b.loop(Key("default", "d"))
+        status, reason, message = said(found)
+        assert (status, reason) == ("False", "ReconcileFailed")
+        assert "MachineDeployment pool-a belongs to Cluster c, so Cluster d can't use that name" in message
+        held = await b.client.get(MachineDeployment, Key("default", "pool-a"))
+        assert [each.name for each in held.metadata.owner_references] == ["c"]
+        assert held.spec.cluster_name == "c"
+        assert (await b.client.get(PLANE, Key("default", found.spec.control_plane_ref.name))) is not None

@@ -18,7 +18,7 @@ from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.builtin.install import install as install_builtin
-from homeport.client.protocol import Key, Query
+from homeport.client.protocol import Key, MergePatch, Query
 from homeport.infra.address import IN_USE
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import virtual
@@ -340,3 +340,16 @@ async def test_a_cluster_may_know_nothing_but_ipv6() -> None:
             assert found[0].startswith("fd00:14::526b:8dff:")
         kubeconfig = base64.b64decode((await site.get(SECRET, f"{NAME}-kubeconfig"))["data"]["value"]).decode()
         assert "server: https://[fd00:14:0::100]:6443" in kubeconfig
+
+
+@virtual
+async def test_claims_of_a_machine_that_was_let_go_by_hand_are_given_back() -> None:
+    async with nutanix_site() as site:
+        await site.have(pool("10.0.0.20-10.0.0.24"))
+        await site.have(*from_pool(manifest.whole(NAME, 1, 0)))
+        (machine,) = await site.running(NAME, 1, 0)
+        name = machine.spec.infrastructure_ref.name
+        assert f"{name}-0" in await given(site)
+        await site.client.patch(NutanixMachine, Key("default", name), MergePatch({"metadata": {"finalizers": None}}))
+        await site.client.delete(NutanixMachine, Key("default", name))
+        await site.gone(IPAddressClaim, f"{name}-0")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from conformance.provider.ground import condition, key
-from conformance.provider.nutanix import ELEMENT, IMAGE
+from conformance.provider.ground import NAME, condition, ground, key
+from conformance.provider.nutanix import ELEMENT, IMAGE, open_nutanix
 from homeport.api.cluster.v1beta2 import Machine
+from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.prism.entity import VolumeDisk, VolumeGroup
 from scenario.nutanix.bench import nutanix
+
+V4 = partial(open_nutanix, version="v4")
 
 
 @pytest.mark.parametrize("version", ["v4", "v3"])
@@ -228,3 +233,33 @@ async def test_two_machines_race_for_the_last_gpu_and_one_of_them_gets_it() -> N
         await n.g.machine_says(waiting, "GPU")
         await n.g.delete(ready[0])
         await n.g.ready(waiting, timeout=900)
+
+
+@virtual
+async def test_a_machine_that_was_never_made_can_be_deleted_though_its_cluster_has_no_infrastructure() -> None:
+    async with ground(V4) as g:
+        await g.cluster(provisioned=False, secret=False)
+        await g.machine("m")
+        await g.machine_says("m", "ClusterInfrastructureNotReady")
+        await g.stop()
+        await g.client.patch(NutanixCluster, key(NAME), MergePatch({"metadata": {"finalizers": None}}))
+        await g.client.delete(NutanixCluster, key(NAME))
+        await g.start()
+        await g.delete("m")
+        await g.deleted("m")
+
+
+@virtual
+async def test_a_machine_that_may_still_run_stays_and_says_what_is_missing() -> None:
+    async with ground(V4) as g:
+        await g.cluster()
+        await g.machine("m")
+        await g.ready("m")
+        await g.stop()
+        await g.client.patch(NutanixCluster, key(NAME), MergePatch({"metadata": {"finalizers": None}}))
+        await g.client.delete(NutanixCluster, key(NAME))
+        await g.start()
+        await g.delete("m")
+        said = await g.machine_says("m", "WaitingForInfrastructureCluster")
+        assert "the NutanixCluster that says where the machine runs is gone: create it again" in said
+        assert [each.name for each in g.vendor.machines()] == ["m"]

@@ -33,7 +33,7 @@ class Deletion:
         self._pools = capi.manager.informers.get(MachinePool).cache
 
     async def without_cluster(self, kcp: KubeadmControlPlane) -> Wait | None:
-        """Its Cluster is gone, by force: nobody can tell what belonged to it, but what is ours must not stay."""
+        """It has no Cluster, or no longer: nobody can tell which workers belong to it, but what is ours must go."""
         left = self._members.controlled(kcp)
         for machine in left:
             meta = machine.metadata

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import structlog
 
@@ -13,7 +14,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER
+from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
 from homeport.capi.ownership import owner_of_kind
 from homeport.capi.paused import is_paused, paused_condition
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
@@ -39,7 +40,7 @@ from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, run_phases, whole
+from homeport.runtime.reconciler import Phase, Scope, run_phases, whole
 
 log = structlog.get_logger(__name__)
 
@@ -100,10 +101,8 @@ class KubeadmControlPlaneReconciler:
             return None
         owner = owner_of_kind(kcp, Cluster.__resource__)
         cluster = self._clusters.get(Key(key.namespace, owner["name"])) if owner is not None else None
-        if cluster is None and owner is not None and kcp.metadata.deletion_timestamp:
-            return await self._deletion.without_cluster(kcp)
         if cluster is None:
-            return Wait("WaitingForCluster", f"waiting for a Cluster to own KubeadmControlPlane {key.name}")
+            return await self._without_cluster(kcp, owner)
         scope = ControlPlaneScope(kcp, cluster, self.clock.now())
         self._note_paused(scope)
         if is_paused(cluster, kcp):
@@ -111,6 +110,26 @@ class KubeadmControlPlaneReconciler:
             return None
         phases = self._deletion.phases if scope.deleting else self._phases
         return await self._reported(scope, run_phases(scope, phases))
+
+    async def _without_cluster(self, kcp: KubeadmControlPlane, owner: Mapping[str, Any] | None) -> Wait | None:
+        """Before a Cluster adopts it, or after its Cluster was removed by force. It can always be deleted."""
+        scope = Scope(kcp)
+        held, now, generation = scope.object, rfc3339(self.clock.now()), kcp.metadata.generation
+        held.status.conditions = paused_condition(held.status.conditions, None, held, now=now, generation=generation)
+        if is_paused(None, kcp):
+            await self._store(scope)
+            return None
+        if not scope.deleting:
+            name = f"Cluster {owner['name']} does not exist" if owner is not None else "no Cluster refers to it"
+            text = f"{name}: name this KubeadmControlPlane in spec.controlPlaneRef of a Cluster"
+            scope.report(Condition.AVAILABLE, "False", "WaitingForCluster", text, now)
+            await self._store(scope)
+            return Wait("WaitingForCluster", text)
+        wait = await self._deletion.without_cluster(kcp)
+        if wait is not None:
+            scope.report(Condition.DELETING, "True", wait.reason, wait.message, now)
+            await self._store(scope)
+        return wait
 
     @property
     def _phases(self) -> list[Phase[ControlPlaneScope]]:
@@ -277,7 +296,7 @@ class KubeadmControlPlaneReconciler:
             generation=scope.kcp.metadata.generation,
         )
 
-    async def _store(self, scope: ControlPlaneScope) -> None:
+    async def _store(self, scope: Scope[KubeadmControlPlane]) -> None:
         patch = scope.status_patch()
         if not patch:
             return

@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.contract import conditions
 from homeport.capi.name import Condition, Reason
-from homeport.capi.ownership import is_owned_by
+from homeport.capi.ownership import controller_of, is_owned_by
 from homeport.core.cluster.observed import Descendants
 from homeport.core.related import Related
 from homeport.machinery.condition import find
@@ -38,19 +38,41 @@ def plan(cluster: Cluster, found: Descendants, control_plane: Related, infrastru
     """`peak`: the most machines that were ever seen to wait for."""
     standing = remaining(cluster, found)
     if standing:
-        direct = [obj for obj in standing if is_owned_by(obj, cluster) and not obj.metadata.deletion_timestamp]
-        return Step(Delete(direct), Wait(Reason.WAITING_FOR_WORKERS_DELETION, progress(cluster, found, peak)))
-    for related, reason in (
-        (control_plane, Reason.WAITING_FOR_CONTROL_PLANE_DELETION),
-        (infrastructure, Reason.WAITING_FOR_INFRASTRUCTURE_DELETION),
-    ):
-        if related.trouble:
-            return Step(Delete(), Wait(reason, f"waiting for {related} to be deleted: {related.trouble}"))
-        if related.object is not None:
-            delete = Delete() if related.deleting else Delete(related=related)
-            machines = found.control_plane if related is control_plane else []
-            return Step(delete, Wait(reason, _waiting_for(related, machines)))
-    return Step(Delete(), None)
+        wait = Wait(Reason.WAITING_FOR_WORKERS_DELETION, progress(cluster, found, peak))
+        return Step(Delete(_direct(cluster, standing)), wait)
+    return (
+        _related(control_plane, Reason.WAITING_FOR_CONTROL_PLANE_DELETION, found.control_plane)
+        or _left_behind(cluster, found.control_plane)
+        or _related(infrastructure, Reason.WAITING_FOR_INFRASTRUCTURE_DELETION)
+        or Step(Delete(), None)
+    )
+
+
+def _direct(cluster: Cluster, found: Sequence[Any]) -> list[Any]:
+    """What no controller of its own deletes: the Cluster's own, and what names the Cluster and has lost its maker."""
+    return [
+        obj
+        for obj in found
+        if (is_owned_by(obj, cluster) or controller_of(obj) is None) and not obj.metadata.deletion_timestamp
+    ]
+
+
+def _related(related: Related, reason: str, machines: Sequence[Machine] = ()) -> Step | None:
+    """Objects of another owner stay, and objects of a kind that is not served here do not exist."""
+    if related.nothing_to_delete:
+        return None
+    if related.object is None:
+        return Step(Delete(), Wait(reason, f"waiting for {related} to be deleted: {related.trouble}"))
+    delete = Delete() if related.deleting else Delete(related=related)
+    return Step(delete, Wait(reason, _waiting_for(related, machines)))
+
+
+def _left_behind(cluster: Cluster, machines: Sequence[Machine]) -> Step | None:
+    """Machines whose control plane object is gone without them: the infrastructure waits for them."""
+    if not machines:
+        return None
+    text = f"waiting for {_machine(min(machines, key=_age))}, which the control plane left behind"
+    return Step(Delete(_direct(cluster, machines)), Wait(Reason.WAITING_FOR_CONTROL_PLANE_DELETION, text))
 
 
 def remaining(cluster: Cluster, found: Descendants) -> list[Any]:

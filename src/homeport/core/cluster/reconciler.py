@@ -73,6 +73,8 @@ class ClusterReconciler(Paced):
     async def _run(self, scope: ClusterScope) -> Wait | None:
         await self._observe(scope)
         await self._hold_related(scope)
+        namespace = scope.key.namespace
+        scope.seen.parts = parts(scope.seen, lambda ref: self.capi.externals.cached(ref, namespace))
         self._take_infrastructure(scope)
         self._take_control_plane(scope)
         await self._hold_cluster(scope)
@@ -94,7 +96,6 @@ class ClusterReconciler(Paced):
             self.capi, cluster.spec.control_plane_ref, key, watcher=self.controller, owner_kind=kind
         )
         seen.descendants = Descendants(self._machines(key), self._sets(key), self._deployments(key), self._pools(key))
-        seen.parts = parts(seen, lambda ref: self.capi.externals.cached(ref, key.namespace))
         ref = cluster.spec.topology.class_ref
         if ref is not None:
             seen.cluster_class = self._classes.get(Key(ref.namespace or key.namespace, ref.name))
@@ -108,11 +109,13 @@ class ClusterReconciler(Paced):
 
     async def _hold_related(self, scope: ClusterScope) -> None:
         cluster = scope.object
-        # Only what a topology made is ours alone; of other objects somebody else may be the controller.
+        # Only what a topology made is ours alone.
         owner = owner_reference(cluster, controller=cluster.spec.topology.class_ref is not None)
         labels = {CLUSTER_NAME_LABEL: cluster.metadata.name}
         for related in (scope.seen.infrastructure, scope.seen.control_plane):
-            await hold_related(self.capi, related, owner, self._write, labels=labels)
+            await hold_related(
+                self.capi, related, owner, scope.key, self._write, watcher=self.controller, labels=labels
+            )
 
     def _take_infrastructure(self, scope: ClusterScope) -> None:
         cluster, related = scope.object, scope.seen.infrastructure

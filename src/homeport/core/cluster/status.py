@@ -116,7 +116,7 @@ def control_plane_initialized(cluster: Cluster, seen: Observed) -> Verdict:
             return Verdict("True", Reason.INITIALIZED)
         return Verdict("False", Reason.NOT_INITIALIZED, "no control plane machine has a Node yet")
     if related.trouble:
-        return Verdict("Unknown", Reason.INTERNAL_ERROR, related.trouble)
+        return _unusable(related)
     if related.object is None:
         return Verdict("Unknown", Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
     if contract.control_plane.initialized(related.object, related.contract):
@@ -129,9 +129,13 @@ def _no_topology_yet(cluster: Cluster, status: condition.Status) -> Verdict:
     return Verdict(status, Reason.OBJECT_DOES_NOT_EXIST, text)
 
 
+def _unusable(related: Related) -> Verdict:
+    return Verdict("False" if related.foreign else "Unknown", related.reason, related.trouble)
+
+
 def _absent(cluster: Cluster, related: Related, *, existed: bool) -> Verdict:
     if related.trouble:
-        return Verdict("Unknown", Reason.INTERNAL_ERROR, related.trouble)
+        return _unusable(related)
     if not existed:
         return Verdict("False", Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
     still = "" if cluster.metadata.deletion_timestamp else " though the Cluster still exists"

@@ -15,8 +15,10 @@ from homeport.capi.name import (
     EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH,
     PRE_DRAIN_HOOK_PREFIX,
     PRE_TERMINATE_HOOK_PREFIX,
+    PRE_TERMINATE_KCP_CLEANUP,
     Reason,
 )
+from homeport.capi.ownership import controller_of
 from homeport.core.machine.observed import Observed
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time, rfc3339
@@ -47,9 +49,9 @@ def hooks(machine: Machine, prefix: str) -> list[str]:
     return sorted(name for name in machine.metadata.annotations if name.startswith(prefix))
 
 
-def await_hooks(machine: Machine, prefix: str, now: float) -> Wait | None:
+def await_hooks(machine: Machine, prefix: str, now: float, cluster: Cluster | None) -> Wait | None:
     """Somebody else has something to do first, and removes the annotation when it is done: that wakes us."""
-    found = hooks(machine, prefix)
+    found = [each for each in hooks(machine, prefix) if not _abandoned(each, machine, cluster)]
     if not found:
         return None
     times = machine.status.deletion
@@ -64,6 +66,13 @@ def await_hooks(machine: Machine, prefix: str, now: float) -> Wait | None:
         since = times.wait_for_pre_terminate_hook_start_time
     owners = ", ".join(_hook(machine.metadata.annotations, name) for name in found)
     return Wait(reason, f"waiting since {since} for the annotation to be removed by its owner: {owners}")
+
+
+def _abandoned(hook: str, machine: Machine, cluster: Cluster | None) -> bool:
+    """A control plane leaves etcd in good order before its machine goes. Of a cluster that goes as a whole, a machine
+    that has lost its control plane has nobody to wait for."""
+    going = cluster is None or bool(cluster.metadata.deletion_timestamp)
+    return hook == PRE_TERMINATE_KCP_CLEANUP and going and controller_of(machine) is None
 
 
 def _hook(annotations: Mapping[str, str], name: str) -> str:

@@ -123,7 +123,16 @@ class MachineReconciler(Paced):
             without.append((ref.api_group, ref.kind))
         labels = {name.CLUSTER_NAME_LABEL: machine.spec.cluster_name}
         for related in (scope.seen.bootstrap, scope.seen.infrastructure):
-            await hold_related(self.capi, related, owner, self._write, labels=labels, without=without)
+            await hold_related(
+                self.capi,
+                related,
+                owner,
+                scope.key,
+                self._write,
+                watcher=self.controller,
+                labels=labels,
+                without=without,
+            )
 
     def _take_bootstrap(self, scope: MachineScope) -> None:
         machine, related = scope.object, scope.seen.bootstrap

@@ -56,7 +56,7 @@ class Removal:
                 return wait
         self.followers.end(scope.key)
         return (
-            deletion.await_hooks(scope.object, PRE_TERMINATE_HOOK_PREFIX, self._clock.now())
+            deletion.await_hooks(scope.object, PRE_TERMINATE_HOOK_PREFIX, self._clock.now(), scope.seen.cluster)
             or await self._release(scope, scope.seen.infrastructure, Reason.WAITING_FOR_INFRASTRUCTURE_DELETION)
             or await self._release(scope, scope.seen.bootstrap, Reason.WAITING_FOR_BOOTSTRAP_DELETION)
             or (None if stays else await self._drop_node(scope))
@@ -86,7 +86,7 @@ class Removal:
     async def _clear_node(self, scope: MachineScope) -> Wait | None:
         """Hooks, Pods, volumes."""
         machine, now = scope.object, self._clock.now()
-        wait = deletion.await_hooks(machine, PRE_DRAIN_HOOK_PREFIX, now)
+        wait = deletion.await_hooks(machine, PRE_DRAIN_HOOK_PREFIX, now, scope.seen.cluster)
         if wait is not None:
             return wait
         if deletion.drains(machine, scope.seen, now):
@@ -186,7 +186,7 @@ class Removal:
 
     async def _release(self, scope: MachineScope, related: Related, reason: str) -> Wait | None:
         """Deletes an object that belongs to the Machine; its absence is observed, never assumed."""
-        if related.ref is None or related.missing:
+        if related.nothing_to_delete:
             return None
         if related.object is None or related.resource is None:
             return Wait(reason, f"waiting for {related} to be deleted: {related.trouble}", after=_UNFOLLOWED_SECONDS)

@@ -64,7 +64,7 @@ def bootstrap_ready(machine: Machine, seen: Observed) -> Verdict:
         said = bootstrap.ready(related.object, related.contract)
         return mirrored(said, related, fallback=created, waiting="has not made the bootstrap data yet")
     if related.trouble:
-        return Verdict("Unknown", Reason.INTERNAL_ERROR, related.trouble)
+        return Verdict("False" if related.foreign else "Unknown", related.reason, related.trouble)
     if machine.metadata.deletion_timestamp and created:
         return Verdict("False", Reason.OBJECT_DELETED, f"{related} has been deleted")
     return Verdict("False", Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
@@ -77,7 +77,7 @@ def infrastructure_ready(machine: Machine, seen: Observed) -> Verdict:
         said = infra_machine.ready(related.object, related.contract)
         return mirrored(said, related, fallback=provisioned, waiting="is not provisioned yet")
     if related.trouble:
-        return Verdict("Unknown", Reason.INTERNAL_ERROR, related.trouble)
+        return Verdict("False" if related.foreign else "Unknown", related.reason, related.trouble)
     if not provisioned:
         return Verdict("False", Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
     if machine.metadata.deletion_timestamp:

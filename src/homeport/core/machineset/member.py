@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
-from homeport.capi.name import GROUP
+from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP
 from homeport.capi.ownership import controller_of
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
@@ -47,6 +47,7 @@ def adoptable(cache: Cache[Machine], machine_set: MachineSet) -> list[Machine]:
         m
         for m in orphans
         if not m.metadata.deletion_timestamp
+        and CONTROL_PLANE_LABEL not in m.metadata.labels  # those wait for their control plane to adopt them
         and m.spec.cluster_name == machine_set.spec.cluster_name
         and selector.matches(m.metadata.labels)
     ]

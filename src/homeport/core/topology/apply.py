@@ -11,10 +11,11 @@ import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.capi.name import CONVERSION_DATA, TOPOLOGY_DRY_RUN
-from homeport.capi.ownership import owners
+from homeport.capi.ownership import owners, rival_of
 from homeport.capi.paused import annotations_of
-from homeport.client.errors import Conflict
+from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, Write
+from homeport.core.topology.blueprint import Trouble
 from homeport.runtime.cache import key_of, labels_of, uid_of
 
 MANAGER = "capi-topology"
@@ -46,12 +47,32 @@ class Applier:
         name = str(intent["metadata"]["name"])
         if current is not None and self.is_settled(resource, intent, current):
             return Held(name)
+        await self._refuse_rival(resource, intent, current)
         made = await self._client.apply(_for(intent, current), self._write, kind=resource, force=True)
         if made.metadata.get("deletionTimestamp") and current is None:
             raise Conflict(f"{resource.kind} {name} is still being deleted: it is made anew when it is gone")
         self._settle(resource, intent, made)
         changed = current is None or state_of(current) != state_of(made)
         return Held(name, new=current is None, changed=changed)
+
+    async def _refuse_rival(self, resource: Resource, intent: Json, current: AnyObject | None) -> None:
+        """Names may come from a naming template, which two Clusters can share."""
+        wanted = next(iter(intent["metadata"].get("ownerReferences") or ()), None)
+        if wanted is None:
+            return
+        key = Key(str(intent["metadata"].get("namespace") or ""), str(intent["metadata"]["name"]))
+        if current is None:
+            try:
+                current = await self._client.get(resource, key)
+            except NotFound:
+                return
+        rival = rival_of(current, wanted)
+        if rival is not None:
+            raise Trouble(
+                f"{resource.kind} {key.name} belongs to {rival['kind']} {rival['name']}, so {wanted['kind']} "
+                f"{wanted['name']} can't use that name: use a naming template in the ClusterClass that contains "
+                "the name of the Cluster"
+            )
 
     async def hold_template(
         self, resource: Resource, intent: Json, current: Unstructured | None, successor: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment, MachineHealthCheck, MachineSet
@@ -15,7 +17,7 @@ from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
 from homeport.core.topology import garbage, name, worker
 from homeport.core.topology.apply import MANAGER, Applier
-from homeport.core.topology.blueprint import Blueprint, Template
+from homeport.core.topology.blueprint import Blueprint, Template, Trouble
 from homeport.core.topology.clone import owned_labels
 from homeport.core.topology.current import Current, CurrentDeployment
 from homeport.core.topology.desired import Desired, DesiredDeployment
@@ -57,15 +59,21 @@ class Convergence:
         """The Cluster refers to its parts before they are made, under names that follow from it: whenever this ends,
         nothing is left that nobody knows of."""
         await self._hold_cluster(scope, plan, desired)
-        await self._hold(scope, blueprint.infrastructure.made, desired.infrastructure, current.infrastructure)
-        await self._hold_control_plane(scope, blueprint, current, plan, desired)
-        refused: list[Invalid] = []
-        for topology, wanted in desired.deployments.items():
-            if topology in plan.withheld:
-                continue
+        infrastructure = (blueprint.infrastructure.made, desired.infrastructure, current.infrastructure)
+        work: list[Callable[[], Awaitable[None]]] = [
+            partial(self._hold, scope, *infrastructure),
+            partial(self._hold_control_plane, scope, blueprint, current, plan, desired),
+            *(
+                partial(self._hold_deployment, scope, topology, wanted, current.deployments.get(topology), plan)
+                for topology, wanted in desired.deployments.items()
+                if topology not in plan.withheld
+            ),
+        ]
+        refused: list[Exception] = []
+        for each in work:
             try:
-                await self._hold_deployment(scope, topology, wanted, current.deployments.get(topology), plan)
-            except Invalid as error:
+                await each()
+            except (Invalid, Trouble) as error:
                 refused.append(error)  # the others have nothing to do with it
         for topology, there in current.deployments.items():
             if topology not in desired.deployments:

@@ -81,11 +81,11 @@ class TopologyReconciler(Reporting):
             current = await self._observer.current(cluster, blueprint)
             plan = _planned(observed(cluster, blueprint, current))
             desired = desire(cluster, blueprint, current, plan, values)
+            status.put_upgrade_plan(cluster, plan)
+            await self._convergence.converge(scope, blueprint, current, plan, desired)
         except Trouble as wrong:
             # The class, the Cluster, a template or a definition has to change, and any of them wakes us.
             return Wait(Reason.RECONCILE_FAILED, str(wrong), warning=True)
-        status.put_upgrade_plan(cluster, plan)
-        await self._convergence.converge(scope, blueprint, current, plan, desired)
         names = {topology: each.object["metadata"]["name"] for topology, each in desired.deployments.items()}
         plane = f"{desired.control_plane['kind']} {desired.control_plane['metadata']['name']}"
         return status.waiting(cluster, plan, plane, names)

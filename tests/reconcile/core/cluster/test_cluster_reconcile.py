@@ -296,3 +296,75 @@ async def _own(w: Any, kind: Any, obj: Any) -> None:
 
 async def _let_go(w: Any, kind: Any, name: str) -> None:
     await w.client.patch(kind, Key("default", name), MergePatch({"metadata": {"finalizers": None}}))
+
+
+# -- objects of another Cluster --------------------------------------------------------------------------------------
+
+C2 = Key("default", "c2")
+
+
+def second(**metadata: Any) -> dict[str, Any]:
+    """Names the parts of c1."""
+    return cluster(metadata={"name": "c2", **metadata})
+
+
+async def test_a_second_cluster_does_not_adopt_the_parts_of_the_first_and_says_so() -> None:
+    async with world(cluster(), second(), infra(), control_plane()) as w:
+        await w.cluster()
+        _, found = await w.cluster(C2)
+        for kind in (INFRA_CLUSTER, CONTROL_PLANE):
+            obj = await w.client.get(kind, C1)
+            assert owners(obj) == [("Cluster", "c1", False)]
+            assert obj.metadata["labels"]["cluster.x-k8s.io/cluster-name"] == "c1"
+        text = "FakeCluster c1 belongs to Cluster c1, so Cluster c2 does not use it: refer to a FakeCluster of its own"
+        assert said(found, "InfrastructureReady") == ("False", "OwnedByAnother", text)
+        assert said(found, "ControlPlaneAvailable")[:2] == ("False", "OwnedByAnother")
+        assert said(found, "Available")[2].split("\n")[0] == text
+        assert not found.spec.control_plane_endpoint.host
+        assert not found.status.initialization.infrastructure_provisioned
+
+
+async def test_deleting_the_second_cluster_leaves_the_parts_of_the_first() -> None:
+    async with world(cluster(), second(), infra(), control_plane()) as w:
+        await w.cluster()
+        await w.p.reconcile(w.clusters, C2)
+        await w.client.delete(Cluster, C2)
+        await w.p.reconcile(w.clusters, C2)
+        with pytest.raises(NotFound):
+            await w.client.get(Cluster, C2)
+        for kind in (INFRA_CLUSTER, CONTROL_PLANE):
+            assert "deletionTimestamp" not in (await w.client.get(kind, C1)).metadata
+
+
+async def test_parts_that_two_clusters_own_belong_to_the_first_of_them() -> None:
+    """Earlier versions let a second Cluster adopt them."""
+    async with world(cluster(), second(), infra(), control_plane()) as w:
+        await w.cluster()
+        for kind in (INFRA_CLUSTER, CONTROL_PLANE):
+            held = await w.client.get(kind, C1)
+            late = await w.client.get(Cluster, C2)
+            api = "cluster.x-k8s.io/v1beta2"
+            also = {"apiVersion": api, "kind": "Cluster", "name": "c2", "uid": late.metadata.uid}
+            both = [*held.metadata["ownerReferences"], also]
+            await w.client.patch(kind, C1, MergePatch({"metadata": {"ownerReferences": both}}))
+        await w.client.delete(Cluster, C2)
+        await w.p.reconcile(w.clusters, C2)
+        for kind in (INFRA_CLUSTER, CONTROL_PLANE):
+            assert "deletionTimestamp" not in (await w.client.get(kind, C1)).metadata
+
+
+async def test_what_another_object_controls_is_not_adopted() -> None:
+    boss = {"apiVersion": "example.com/v1", "kind": "Boss", "name": "b", "uid": "b-1", "controller": True}
+    async with world(cluster(), infra(metadata={"ownerReferences": [boss]}), control_plane()) as w:
+        _, found = await w.cluster()
+        assert said(found, "InfrastructureReady")[:2] == ("False", "OwnedByAnother")
+        assert owners(await w.client.get(INFRA_CLUSTER, C1)) == [("Boss", "b", True)]
+
+
+async def test_a_cluster_with_a_reference_to_a_kind_that_does_not_exist_can_be_deleted() -> None:
+    typo = {"apiGroup": GROUP, "kind": "FakeClustr", "name": "c1"}
+    async with world(cluster(spec={"infrastructureRef": typo, "controlPlaneRef": None})) as w:
+        await w.client.delete(Cluster, C1)
+        await w.p.reconcile(w.clusters, C1)
+        with pytest.raises(NotFound):
+            await w.client.get(Cluster, C1)

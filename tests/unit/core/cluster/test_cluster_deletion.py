@@ -22,6 +22,7 @@ from homeport.core.related import Related
 
 THEN = "2026-01-01T00:00:00Z"
 OWNER = OwnerReference(api_version="cluster.x-k8s.io/v1beta2", kind="Cluster", name="c", uid="u")
+MAKER = OwnerReference(api_version="cluster.x-k8s.io/v1beta2", kind="MachineSet", name="s", uid="s", controller=True)
 CP = ContractRef(api_group="g", kind="ControlPlane", name="cp")
 INFRA = ContractRef(api_group="g", kind="Network", name="net")
 
@@ -35,7 +36,7 @@ def cluster(*, plane: bool = True) -> Cluster:
 
 def obj(kind: Any, name: str, *, owned: bool = True, deleting: bool = False, plane: bool = False) -> Any:
     labels = {"cluster.x-k8s.io/control-plane": ""} if plane else {}
-    owners = [OWNER] if owned else []
+    owners = [OWNER] if owned else [MAKER]
     stamp = THEN if deleting else None
     return kind(metadata=ObjectMeta(name=name, labels=labels, owner_references=owners, deletion_timestamp=stamp))
 
@@ -90,6 +91,35 @@ def test_what_can_not_be_read_is_not_taken_for_gone() -> None:
     assert step.delete == deletion.Delete()
     assert step.wait is not None
     assert "not installed" in step.wait.message
+
+
+def test_what_belongs_to_another_cluster_stays() -> None:
+    theirs = Related(CP, trouble="ControlPlane cp belongs to Cluster other", foreign=True)
+    step = deletion.plan(cluster(), Descendants(), theirs, Related(INFRA, trouble="theirs", foreign=True))
+    assert step == deletion.Step(deletion.Delete(), None)
+
+
+def test_a_kind_that_is_not_served_has_no_objects_to_wait_for() -> None:
+    step = deletion.plan(cluster(), Descendants(), Related(CP, trouble="no CRD", unserved=True), Related())
+    assert step.wait is None
+
+
+def test_machines_that_lost_their_maker_go_with_the_cluster() -> None:
+    lost = obj(Machine, "lost")
+    lost.metadata.owner_references = []
+    step = deletion.plan(cluster(), Descendants(machines=[lost]), related(CP), related(INFRA))
+    assert [each.metadata.name for each in step.delete.objects] == ["lost"]
+
+
+def test_control_plane_machines_that_outlived_their_control_plane_go_before_the_infrastructure() -> None:
+    lost = obj(Machine, "plane", plane=True)
+    lost.metadata.owner_references = []
+    step = deletion.plan(cluster(), Descendants(machines=[lost]), Related(CP), related(INFRA))
+    assert [each.metadata.name for each in step.delete.objects] == ["plane"]
+    assert step.delete.related is None
+    assert step.wait is not None
+    assert step.wait.reason == "WaitingForControlPlaneDeletion"
+    assert "machine plane" in step.wait.message
 
 
 @pytest.mark.parametrize(
