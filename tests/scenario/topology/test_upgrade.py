@@ -9,9 +9,10 @@ import pytest
 
 from capikit import blueprint
 from capikit.blueprint import control_plane, deployments, machines, steady
-from capikit.yard import Yard, yard
-from homeport.api.cluster.v1beta2 import Cluster
+from capikit.yard import NAMESPACE, Yard, yard
+from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.client.errors import Invalid
+from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from scenario.topology.look import Topologies
 from scenario.topology.record import Record
@@ -171,3 +172,56 @@ def _reason(cluster: Cluster) -> str:
 
 def _message(cluster: Cluster) -> str:
     return str(_condition(cluster).get("message", ""))
+
+
+@pytest.mark.parametrize("version", ["v1.31.0", "v1.29.0"])
+def test_workers_whose_version_somebody_changed_get_theirs_back_and_everything_else_goes_on(version: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard() as y, Topologies(y) as t:
+            await t.make(1, {"a": 1})
+            before = {each.metadata.name for each in await y.machines()}
+            (made,) = (await deployments(y, "one")).values()
+            body = {"spec": {"template": {"spec": {"version": version}}}}
+            await y.patch(MachineDeployment, made.metadata.name, body)
+            await y.until(MachineDeployment, made.metadata.name, lambda d: d.spec.template.spec.version == "v1.30.0")
+            await y.until(Cluster, "one", blueprint.reconciled)
+            assert before == {each.metadata.name for each in await y.machines()}
+            await t.topology(_listed(t.worker("a", 2)))
+            await steady(y, "one", 1, {"a": 2}, "v1.30.0")
+            await t.topology({"version": "v1.31.0"})
+            await steady(y, "one", 1, {"a": 2}, "v1.31.0")
+
+    run()
+
+
+@virtual
+async def test_workers_that_wait_for_their_version_are_scaled_and_labelled_all_the_same() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        deferred = {"annotations": {DEFER: ""}, "labels": {"team": "blue"}}
+        await t.topology({"version": "v1.31.0", **_listed(t.worker("a", 1, metadata=deferred))})
+        await y.until(Cluster, "one", lambda c: _reason(c) == "MachineDeploymentsUpgradeDeferred", timeout=3600)
+        (made,) = (await deployments(y, "one")).values()
+        assert made.metadata.labels["team"] == "blue"
+        await t.topology(_listed(t.worker("a", 3, metadata=deferred)))
+        found = await y.until(MachineDeployment, made.metadata.name, lambda d: d.spec.replicas == 3)
+        assert found.spec.template.spec.version == "v1.30.0"
+        assert found.spec.template.spec.infrastructure_ref == made.spec.template.spec.infrastructure_ref
+
+
+@virtual
+async def test_a_control_plane_that_somebody_took_ahead_is_told_and_the_topology_can_follow() -> None:
+    async with yard() as y, Topologies(y) as t:
+        await t.make(1, {"a": 1})
+        plane = await control_plane(y, "one")
+        await y.plane.stop()
+        await y.patch(type(plane), plane.metadata.name, {"spec": {"version": "v1.31.0"}})
+        status = {"versions": [{"version": "v1.31.0", "replicas": 1}], "version": "v1.31.0"}
+        key = Key(NAMESPACE, plane.metadata.name)
+        await y.client.patch(type(plane), key, MergePatch({"status": status}), subresource="status")
+        await y.restart()
+        text = "set spec.topology.version to v1.31.0"
+        await y.until(Cluster, "one", lambda c: text in _message(c))
+        await t.topology({"version": "v1.31.0"})
+        await steady(y, "one", 1, {"a": 1}, "v1.31.0")

@@ -10,6 +10,7 @@ from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment, MachineHeal
 from homeport.api.meta import Resource
 from homeport.capi import setter
 from homeport.capi.capi import Capi
+from homeport.capi.contract import control_plane
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
@@ -92,8 +93,9 @@ class Convergence:
         self, scope: TopologyScope, blueprint: Blueprint, current: Current, plan: Plan, desired: Desired
     ) -> None:
         await self._hold_check(scope, desired.check, current.check)
-        if plan.plane_waits:
-            return  # it would be rolled out now, and once more with the version
+        if plan.plane_waits:  # it would be rolled out now, and once more with the version
+            await self._hold_replicas(scope, blueprint, current, desired)
+            return
         if blueprint.machines is not None and desired.machines is not None:
             await self._hold_template(scope, blueprint.machines, desired.machines, current.machines)
             setter.infrastructure_ref(
@@ -103,6 +105,18 @@ class Convergence:
                 desired.machines["metadata"]["name"],
             )
         await self._hold(scope, blueprint.control_plane.made, desired.control_plane, current.control_plane)
+
+    async def _hold_replicas(
+        self, scope: TopologyScope, blueprint: Blueprint, current: Current, desired: Desired
+    ) -> None:
+        """Their number is independent of the version."""
+        there, wanted = current.control_plane, control_plane.replicas(desired.control_plane)
+        if there is None or wanted is None or control_plane.replicas(there) == wanted:
+            return
+        resource, key = blueprint.control_plane.made, key_of(there)
+        body = {"metadata": {"uid": there.uid}, "spec": {"replicas": wanted}}
+        await self._client.patch(resource, key, MergePatch(body), Write(field_manager=MANAGER))
+        self._tell(scope, "TopologyUpdate", f"updated {resource.kind} {key.name}")
 
     async def _hold_deployment(
         self,
@@ -115,19 +129,25 @@ class Convergence:
         if current is not None and current.going:
             return  # it is made anew when it is gone
         await self._hold_check(scope, wanted.check, current.check if current else None)
-        if topology in plan.waiting:
-            return
+        deployment = current.object if current else None
+        if deployment is not None and topology in plan.waiting:
+            worker.keep(wanted.object, deployment)  # it would be rolled out now, and once more with the version
+        else:
+            await self._hold_templates(scope, topology, wanted, current)
+        if deployment is not None and "replicas" not in wanted.object["spec"]:
+            if not self._applier.is_settled(_DEPLOYMENT, wanted.object, deployment):
+                await self._applier.leave_replicas(_DEPLOYMENT, key_of(deployment))
+        await self._hold(scope, _DEPLOYMENT, wanted.object, deployment)
+
+    async def _hold_templates(
+        self, scope: TopologyScope, topology: str, wanted: DesiredDeployment, current: CurrentDeployment | None
+    ) -> None:
         for template, intent, there in (
             (wanted.blueprint.infrastructure, wanted.infrastructure, current.infrastructure if current else None),
             (wanted.blueprint.bootstrap, wanted.bootstrap, current.bootstrap if current else None),
         ):
             await self._hold_template(scope, template, intent, there, topology)
         worker.refer(wanted.object, wanted.bootstrap, wanted.infrastructure)
-        deployment = current.object if current else None
-        if deployment is not None and "replicas" not in wanted.object["spec"]:
-            if not self._applier.is_settled(_DEPLOYMENT, wanted.object, deployment):
-                await self._applier.leave_replicas(_DEPLOYMENT, key_of(deployment))
-        await self._hold(scope, _DEPLOYMENT, wanted.object, deployment)
 
     # -- single objects ------------------------------------------------------------------------------------------
 

@@ -195,6 +195,7 @@ def observed(cluster: Cluster, blueprint: Blueprint, current: Current) -> upgrad
                 there[each.name].object.spec.template.spec.version or topology.version,
                 upgrading=there[each.name].upgrading,
                 deferred=worker.is_deferred(wanted, each.name),
+                machines=[m.spec.version for m in there[each.name].machines if m.spec.version],
             )
             for each in wanted
             if each.name in there
@@ -215,4 +216,5 @@ def _plane(current: Current, blueprint: Blueprint, goal: str) -> upgrade.Plane |
         control_plane.version(obj) or goal,
         control_plane.is_provisioning(obj, contract),
         control_plane.is_upgrading(obj, contract),
+        [each.version for each in control_plane.status_versions(obj, contract)],
     )

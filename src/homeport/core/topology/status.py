@@ -48,6 +48,11 @@ def _reason(plan: Plan) -> str:
 
 
 def _upgrade(cluster: Cluster, plan: Plan, plane: str, names: Mapping[str, str]) -> str:
+    if plan.ahead:
+        return (
+            f"{plane} has version {plan.ahead}, newer than spec.topology.version {cluster.spec.topology.version}, and "
+            f"some of its Machines run it: set spec.topology.version to {plan.ahead}"
+        )
     lines = [f"the Cluster is on its way to {cluster.spec.topology.version}"]
     if plan.blocked:
         lines.append(f"it begins when nobody objects: remove the annotation {_listed(plan.blocked)} to let it")
@@ -61,7 +66,7 @@ def _upgrade(cluster: Cluster, plan: Plan, plane: str, names: Mapping[str, str])
     waiting = [each for each in plan.waiting if each not in (*plan.deferred, *plan.moving)]
     if waiting:
         cause = "the control plane" if plan.plane_moves or plan.plane_waits else "those before them"
-        lines.append(_group(f"{{}} waiting for {cause}, changes to them wait, too", waiting, names))
+        lines.append(_group(f"{{}} waiting for {cause}, and so are changes that replace Machines", waiting, names))
     if plan.deferred:
         lines.append(
             _group("{} left as they are until their annotation is removed that defers it", plan.deferred, names)

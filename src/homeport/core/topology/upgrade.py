@@ -7,7 +7,7 @@ so many at a time as the Cluster allows. Workers may skip versions as long as th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from homeport.capi import version as versions
@@ -26,6 +26,7 @@ class Plane:
     version: str
     provisioning: bool = False
     upgrading: bool = False
+    running: Sequence[str] = ()  # versions of its Machines
 
     @property
     def moving(self) -> bool:
@@ -40,6 +41,7 @@ class Group:
     version: str
     upgrading: bool = False  # some of its Machines have another version
     deferred: bool = False  # the user says: not yet
+    machines: Sequence[str] = ()  # versions of its Machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Plan:
     moving: Sequence[str] = ()  # groups that are being upgraded, or begin to
     withheld: Sequence[str] = ()  # new groups that are not made while the control plane changes
     blocked: Sequence[str] = ()  # annotations that hold up the beginning
+    ahead: str = ""  # the version of a control plane that is newer than the topology asks for, and stays
     step: str = ""  # the version of the step that is under way; '': there is no upgrade
 
     @property
@@ -85,6 +88,7 @@ def plan(seen: Observed) -> Plan:
 class _Decision:
     seen: Observed
     plane: Plane
+    groups: list[Group] = field(init=False)
     steps: list[str] = field(init=False)
     worker_steps: list[str] = field(init=False)
     moving: list[str] = field(init=False)
@@ -93,15 +97,26 @@ class _Decision:
     starting: bool = False
 
     def __post_init__(self) -> None:
-        self.steps = find_steps(self.plane.version, self.seen.goal, self.seen.known)
+        self.groups = [restored(each, self.plane.version) for each in self.seen.groups]
+        self.steps = [] if self.ahead else find_steps(self.plane.version, self.seen.goal, self.seen.known)
         self.worker_steps = find_worker_steps(
-            [each.version for each in self.seen.groups], self.plane.version, self.seen.goal, self.steps
+            [each.version for each in self.groups], self.plane.version, self.seen.goal, self.steps
         )
-        self.moving = [each.name for each in self.seen.groups if each.upgrading]
+        self.moving = [each.name for each in self.groups if each.upgrading]
 
     @property
     def behind(self) -> bool:
         return not versions.same(self.plane.version, self.seen.goal)
+
+    @property
+    def ahead(self) -> bool:
+        """A topology never goes back: somebody else has given the control plane a newer version."""
+        return is_newer(self.plane.version, self.seen.goal)
+
+    @property
+    def plane_ahead(self) -> bool:
+        """Some of its Machines have the newer version already: a control plane is not taken back from that."""
+        return self.ahead and any(is_newer(each, self.seen.goal) for each in self.plane.running)
 
     @property
     def workers_first(self) -> bool:
@@ -111,9 +126,9 @@ class _Decision:
     def plan(self) -> Plan:
         version, blocked = self._plane()
         settled = not self.plane.moving and not self.starting
-        groups = {each.name: self._group(each, settled) for each in self.seen.groups}
+        groups = {each.name: self._group(each, settled) for each in self.groups}
         coming = self._coming(settled)
-        waits = self.behind and not self.starting
+        waits = self.behind and not self.starting and not (self.ahead and not self.plane_ahead)
         unfinished = self.behind or self.plane.upgrading or bool(self.moving or self.waiting)
         under_way = self.starting or ((self.seen.begun or (self.behind and self.workers_first)) and unfinished)
         return Plan(
@@ -128,11 +143,14 @@ class _Decision:
             moving=self.moving,
             withheld=coming,
             blocked=blocked,
+            ahead=self.plane.version if self.plane_ahead else "",
             step=version if under_way else "",
         )
 
     def _plane(self) -> tuple[str, Sequence[str]]:
         """Its version, and what keeps the upgrade from beginning."""
+        if self.ahead:
+            return (self.plane.version if self.plane_ahead else self.seen.goal), ()
         if not self.behind or self.plane.moving or self.workers_first or self.moving:
             return self.plane.version, ()
         if self.seen.hooks and not self.seen.begun:
@@ -157,6 +175,29 @@ class _Decision:
         plane comes up nothing goes: they wait for it by themselves."""
         fine = (settled or (self.plane.provisioning and not self.plane.upgrading)) and not self.behind
         return [] if fine else list(self.seen.new)
+
+
+def restored(group: Group, plane: str) -> Group:
+    """The group as the topology left it, where somebody else has changed its version.
+
+    The topology gives workers the version of the control plane and nothing else, and it does not go on before their
+    Machines have it: any other version that Machines would have to be changed for is not the topology's.
+    """
+    if not _strayed(group, plane):
+        return group
+    found = [text for text in group.machines if versions.is_valid(text) and not is_newer(text, plane)]
+    version = max(found, key=lambda text: versions.parse(text).build_key, default=plane)
+    return replace(group, version=version, upgrading=any(not versions.same(text, version) for text in group.machines))
+
+
+def _strayed(group: Group, plane: str) -> bool:
+    if not versions.is_valid(group.version):
+        return True
+    return is_newer(group.version, plane) or (group.upgrading and not versions.same(group.version, plane))
+
+
+def is_newer(one: str, other: str) -> bool:
+    return versions.parse(one).build_key > versions.parse(other).build_key
 
 
 def find_steps(current: str, goal: str, known: Sequence[str] = ()) -> list[str]:

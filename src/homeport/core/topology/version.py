@@ -53,7 +53,7 @@ async def _control_plane(client: Client, cluster: Json, version: str) -> str:
     obj, contract = found
     which = f"{ref.get('kind')} {ref.get('name')}"
     wanted = control_plane.version(obj)
-    if wanted and not same(wanted, version):
+    if wanted and parse(wanted) < parse(version):
         return f"{which} is not told to be at {version} yet: it is at {wanted}"
     if control_plane.is_provisioning(obj, contract):
         return f"{which} is being made"
@@ -82,7 +82,7 @@ async def _workers(client: Client, cluster: Json, version: str) -> str:
         query = Query(namespace=namespace, labels=f"{own},{name.TOPOLOGY_OWNED_LABEL}")
         for each in (await client.list(kind, query)).items:
             wanted = each.spec.template.spec.version
-            behind = bool(wanted) and not same(wanted, version)
+            behind = bool(wanted) and parse(wanted) < parse(version)
             if behind or await _has_old_machines(client, namespace, f"{own},{label}={each.metadata.name}", version):
                 waiting.append(f"{kind.__resource__.kind} {each.metadata.name}")
     return f"{', '.join(waiting)} {'is' if len(waiting) == 1 else 'are'} not at {version} yet" if waiting else ""

@@ -138,6 +138,15 @@ def refer(made: Json, bootstrap: Json, infrastructure: Json) -> None:
     machine["infrastructureRef"] = _ref(infrastructure)
 
 
+def keep(made: Json, current: MachineDeployment) -> None:
+    """With what Machines are replaced for as it is: everything else may change before the version does."""
+    machine, held = made["spec"]["template"]["spec"], wire(current.spec.template.spec)
+    for field in ("bootstrap", "infrastructureRef", "failureDomain"):
+        machine.pop(field, None)
+        if held.get(field):
+            machine[field] = held[field]
+
+
 def _ref(template: Json) -> Json:
     group = parse_api_version(template["apiVersion"]).group
     return {"apiGroup": group, "kind": template["kind"], "name": template["metadata"]["name"]}

@@ -185,3 +185,48 @@ def test_workers_that_are_at_the_step_wait_for_the_control_plane():
     seen = Observed("v1.34.0", Plane("v1.31.4"), [one("a", "v1.31.4"), one("b", "v1.28.0")], known=ALL, begun=True)
     made = plan(seen)
     assert (made.plane, made.plane_waits, made.waiting, made.moving) == ("v1.31.4", True, ["a"], ["b"])
+
+
+# -- versions that somebody else has set -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("strayed", "machines"),
+    [
+        ("v1.31.0", ["v1.30.0"]),
+        ("v1.29.0", ["v1.30.0", "v1.30.0"]),
+        ("v1.20.0", ["v1.30.0"]),
+        ("v1.30.9", []),
+        ("v1.31.0", ["v1.30.0", "v1.31.0"]),
+    ],
+)
+def test_a_group_with_another_version_than_the_topology_gave_it_gets_that_one_back(strayed, machines):
+    group = Group("a", strayed, upgrading=bool(machines), machines=machines)
+    made = plan(Observed("v1.30.0", Plane("v1.30.0"), [group]))
+    assert made.groups == {"a": "v1.30.0"}
+    assert made.waiting == []
+
+
+def test_a_group_that_strays_while_the_control_plane_is_upgraded_gets_the_version_of_its_machines_back():
+    group = Group("a", "v1.33.0", upgrading=True, machines=["v1.30.0"])
+    made = plan(Observed("v1.31.0", Plane("v1.31.0", upgrading=True), [group]))
+    assert made.groups == {"a": "v1.30.0"}
+    assert made.waiting == ["a"]
+
+
+def test_a_group_on_its_way_to_the_version_of_the_control_plane_goes_on():
+    group = Group("a", "v1.31.0", upgrading=True, machines=["v1.30.0", "v1.31.0"])
+    made = plan(Observed("v1.31.0", Plane("v1.31.0"), [group]))
+    assert made.groups == {"a": "v1.31.0"}
+    assert made.moving == ["a"]
+
+
+def test_a_control_plane_that_was_given_a_newer_version_gets_its_own_back_before_a_machine_has_it():
+    made = plan(Observed("v1.30.0", Plane("v1.31.0", upgrading=True, running=["v1.30.0"])))
+    assert (made.plane, made.plane_waits, made.ahead) == ("v1.30.0", False, "")
+
+
+def test_a_control_plane_whose_machines_have_a_newer_version_is_not_taken_back():
+    made = plan(Observed("v1.30.0", Plane("v1.31.0", running=["v1.31.0"]), [one("a")]))
+    assert (made.plane, made.plane_waits, made.ahead) == ("v1.31.0", True, "v1.31.0")
+    assert made.groups == {"a": "v1.30.0"}
