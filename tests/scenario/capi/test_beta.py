@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from capikit import generic, manifest
 from capikit.yard import yard
-from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.meta import Resource
+from homeport.client.errors import Invalid
+from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
 from scenario.capi.look import read
 
@@ -129,3 +134,91 @@ def test_changes_made_in_the_older_version_do_what_they_say() -> None:
             assert len(y.infra.created) == 5
 
     run()
+
+
+def _object(kind: str, spec: dict[str, Any], group: str = CORE) -> dict[str, Any]:
+    meta = {"name": "x", "namespace": "default"}
+    return {"apiVersion": f"{group}/v1beta1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+def _check(**more: Any) -> dict[str, Any]:
+    unhealthy = [{"type": "Ready", "status": "Unknown", "timeout": "5m"}]
+    spec = {"clusterName": "one", "selector": {"matchLabels": {"a": "b"}}, "unhealthyConditions": unhealthy, **more}
+    return _object("MachineHealthCheck", spec)
+
+
+def _machine_spec(**more: Any) -> dict[str, Any]:
+    machine = ref(generic.GROUP, "GenericMachineTemplate", "t")
+    return {"clusterName": "one", "bootstrap": {"dataSecretName": "d"}, "infrastructureRef": machine, **more}
+
+
+def _group(kind: str = "MachineDeployment", machine: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": machine or _machine_spec()}
+    spec = {"clusterName": "one", "selector": {"matchLabels": {"a": "b"}}, "template": template, **more}
+    return _object(kind, spec)
+
+
+def _topology(**more: Any) -> dict[str, Any]:
+    return _object("Cluster", {"topology": {"class": "none", "version": "v1.30.0", **more}})
+
+
+def _plane(**machine: Any) -> dict[str, Any]:
+    template = {"infrastructureRef": ref(generic.GROUP, "GenericMachineTemplate", "t"), **machine}
+    spec = {"replicas": 1, "version": "v1.30.0", "machineTemplate": template}
+    spec["kubeadmConfigSpec"] = {"format": "cloud-config"}
+    return _object("KubeadmControlPlane", spec, CONTROL_PLANE)
+
+
+_UNKNOWN = {"type": "Ready", "status": "Unknown"}
+_WORKERS = "spec.topology.workers.machineDeployments[0]"
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (_check(nodeStartupTimeout="-5s"), "spec.nodeStartupTimeout"),
+        (_check(nodeStartupTimeout="-500ms"), "spec.nodeStartupTimeout"),
+        (_check(unhealthyConditions=[{**_UNKNOWN, "timeout": "-5m"}]), "spec.unhealthyConditions[0].timeout"),
+        (_group(minReadySeconds=-3), "spec.minReadySeconds"),
+        (_group("MachineSet", minReadySeconds=-3), "spec.minReadySeconds"),
+        (_group(machine=_machine_spec(nodeDrainTimeout="-1s")), "spec.template.spec.nodeDrainTimeout"),
+        (_group(machine=_machine_spec(nodeVolumeDetachTimeout="-1s")), "spec.template.spec.nodeVolumeDetachTimeout"),
+        (_object("Machine", _machine_spec(nodeDeletionTimeout="-1s")), "spec.nodeDeletionTimeout"),
+        (_plane(nodeDrainTimeout="-1s"), "spec.machineTemplate.nodeDrainTimeout"),
+        (_topology(controlPlane={"nodeDrainTimeout": "-1s"}), "spec.topology.controlPlane.nodeDrainTimeout"),
+        (
+            _topology(controlPlane={"machineHealthCheck": {"nodeStartupTimeout": "-1s"}}),
+            "spec.topology.controlPlane.machineHealthCheck.nodeStartupTimeout",
+        ),
+        (
+            _topology(workers={"machineDeployments": [{"class": "w", "name": "a", "nodeDeletionTimeout": "-1s"}]}),
+            f"{_WORKERS}.nodeDeletionTimeout",
+        ),
+        (
+            _topology(workers={"machineDeployments": [{"class": "w", "name": "a", "minReadySeconds": -1}]}),
+            f"{_WORKERS}.minReadySeconds",
+        ),
+    ],
+)
+def test_what_the_newest_version_refuses_is_refused_in_the_words_of_the_older_one(
+    given: dict[str, Any], field: str
+) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard(start=False) as y:
+            with pytest.raises(Invalid) as refused:
+                await y.plane.have(given)
+            assert field in [cause.field for cause in refused.value.causes]
+            assert field in str(refused.value)
+
+    run()
+
+
+@virtual
+async def test_a_part_of_a_second_is_not_no_limit_at_all() -> None:
+    async with yard(start=False) as y:
+        await y.plane.have(_object("Machine", _machine_spec(nodeDrainTimeout="500ms")))
+        found = await y.client.get(Machine, Key("default", "x"))
+        assert found.spec.deletion.node_drain_timeout_seconds == 1
+        older = Resource(CORE, "v1beta1", "Machine", "machines")
+        assert (await y.client.get(older, Key("default", "x")))["spec"]["nodeDrainTimeout"] == "500ms"

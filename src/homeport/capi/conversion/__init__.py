@@ -62,5 +62,9 @@ def converters(versions: Versions = unknown_versions) -> dict[tuple[str, str], C
 
 def register(hooks: Hooks, versions: Versions = unknown_versions) -> None:
     """`versions` says in which version objects of a group and kind are referred to by v1beta1's references."""
-    for (group, kind), converter in converters(versions).items():
+    made = converters(versions)
+    for (group, kind), converter in made.items():
         hooks.convert(group, kind, converter)
+    for known in KINDS:
+        newest = known.versions[-1]
+        hooks.check_converted(newest, made[newest.__resource__.group, newest.__resource__.kind])

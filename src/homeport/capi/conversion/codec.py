@@ -39,10 +39,13 @@ class Codec(NamedTuple):
 
 
 def parse_seconds(text: Any) -> int:
-    """Whole seconds of a Go duration, as many as an int32 holds. Raises ValueError."""
+    """Whole seconds of a Go duration, as many as an int32 holds. Raises ValueError.
+
+    Parts of a second count as a whole one: 0 often means that there is no limit at all.
+    """
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is no duration: write it as 90s, 5m or 1h30m")
-    seconds = min(_nanoseconds(text) // 1_000_000_000, _MOST_SECONDS)
+    seconds = min(-(-_nanoseconds(text) // 1_000_000_000), _MOST_SECONDS)
     return -seconds if text.startswith("-") else seconds
 
 

@@ -10,6 +10,7 @@ import orjson
 
 from homeport.api.meta import Object
 from homeport.capi.conversion.codec import Context, Versions
+from homeport.capi.conversion.field import older_field
 from homeport.capi.conversion.fit import fit
 from homeport.capi.conversion.loss import (
     Loss,
@@ -20,7 +21,9 @@ from homeport.capi.conversion.loss import (
     take_annotation,
 )
 from homeport.capi.conversion.rule import Rule, apply_down, apply_up
+from homeport.client.errors import Cause
 from homeport.machinery.crd.generate import generate
+from homeport.machinery.schema import SchemaChecker, compile_checker
 
 Json = dict[str, Any]
 
@@ -47,6 +50,25 @@ class Converter:
         if source != self._newest:
             obj = self._to_newest(obj, source)
         return obj if version == self._newest else self._from_newest(obj, version)
+
+    # -- validation --------------------------------------------------------------------------------------------
+
+    def violations(self, new: Json, old: Json | None) -> list[Cause]:
+        """What the schema of the newest version has against objects in that version, which came as another one."""
+        found = self._checker.validate(new, old)
+        return [Cause(*each) for each in found if each.field.startswith("spec")]
+
+    def renamed(self, cause: Cause) -> Cause:
+        """The cause with the field as older versions call it."""
+        field = older_field(self._rules, cause.field)
+        message = cause.message.replace(cause.field, field) if cause.field else cause.message
+        return Cause(cause.reason, message, field)
+
+    @cached_property
+    def _checker(self) -> SchemaChecker:
+        return compile_checker(self._schemas[self._newest])
+
+    # -- conversion --------------------------------------------------------------------------------------------
 
     def _to_newest(self, old: Json, version: str) -> Json:
         annotation = take_annotation(old)

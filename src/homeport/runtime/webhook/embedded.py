@@ -76,7 +76,8 @@ class _InProcess:
         if a.object is None:
             return
         obj, old = await self._shown(a.object, a), await self._shown(a.old, a) if a.old else None
-        causes = await self._guarded(self._kind.find_causes(obj, old))
+        find = self._kind.find_causes if self._speaks(a) else self._kind.find_converted_causes
+        causes = await self._guarded(find(obj, old))
         for text in await self._guarded(self._kind.find_warnings(obj, old)):
             a.ctx.warn(text)
         if causes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from homeport.api.meta import Object, Resource
 from homeport.client.errors import Cause
@@ -28,6 +28,18 @@ Convert = Callable[[Json, str], Json]  # (object, version): the object in that v
 _CONVERTIBLE = ("labels", "annotations")
 
 
+class Converted(Protocol):
+    """What is asked about objects that came in an older version than the hooks are written against.
+
+    An API server holds objects to the schema of the version in which they come. Older versions are more lenient, and
+    what gets by their schema would be stored as something that the newest version refuses.
+    """
+
+    def violations(self, new: Json, old: Json | None) -> list[Cause]: ...
+
+    def renamed(self, cause: Cause) -> Cause: ...
+
+
 class ConversionError(Exception):
     """An object can't be converted; says which and why."""
 
@@ -41,10 +53,11 @@ class KindHooks:
     validators: list[Validate] = field(default_factory=list)
     deletions: list[ValidateDelete] = field(default_factory=list)
     warnings: list[Warn] = field(default_factory=list)
+    converted: Converted | None = None
 
     @property
     def validates(self) -> bool:
-        return bool(self.validators or self.warnings)
+        return bool(self.validators or self.warnings or self.converted)
 
     async def apply_defaults(self, obj: Json, old: Json | None) -> None:
         for fn in self.defaults:
@@ -52,6 +65,14 @@ class KindHooks:
 
     async def find_causes(self, obj: Json, old: Json | None) -> list[Cause]:
         return [cause for fn in self.validators for cause in await settled(fn(obj, old))]
+
+    async def find_converted_causes(self, obj: Json, old: Json | None) -> list[Cause]:
+        """As `find_causes`, of an object that came in an older version: fields are called as they are there."""
+        if self.converted is None:
+            return await self.find_causes(obj, old)
+        wrong = self.converted.violations(obj, old)
+        found = wrong or await self.find_causes(obj, old)  # what has the wrong form can't be judged further
+        return [self.converted.renamed(each) for each in found]
 
     async def find_delete_causes(self, old: Json) -> list[Cause]:
         return [cause for fn in self.deletions for cause in await settled(fn(old))]
@@ -88,6 +109,10 @@ class Hooks:
         if (group, kind) in self._converters:
             raise ValueError(f"{kind}.{group} has a converter already")
         self._converters[group, kind] = fn
+
+    def check_converted(self, kind: type[Object] | Resource, converted: Converted) -> None:
+        """Objects that come in older versions of the kind are held to the schema of this one."""
+        self._of(kind).converted = converted
 
     def _of(self, kind: type[Object] | Resource) -> KindHooks:
         resource = kind if isinstance(kind, Resource) else kind.__resource__

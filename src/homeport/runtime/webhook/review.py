@@ -45,7 +45,9 @@ async def answer_validate(hooks: Hooks, review: Any) -> Json:
         if request.get("operation") == "DELETE":
             causes = await kind.find_delete_causes(old) if isinstance(old, dict) else []
         elif isinstance(obj, dict):
-            causes = await kind.find_causes(obj, old)
+            asked = (request.get("requestKind") or {}).get("version") or kind.resource.version
+            find = kind.find_causes if asked == kind.resource.version else kind.find_converted_causes
+            causes = await find(obj, old)
             warnings = await kind.find_warnings(obj, old)
         else:
             raise ReviewError(f"request.object is missing in a review of operation {request.get('operation')}")

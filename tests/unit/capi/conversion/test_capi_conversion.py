@@ -385,13 +385,13 @@ def test_an_unknown_version_is_named() -> None:
 
 
 DURATIONS = [
-    ("0", 0), ("0s", 0), ("1s", 1), ("1.9s", 1), ("999ms", 0), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1.5h", 5400),
+    ("0", 0), ("0s", 0), ("1s", 1), ("1.9s", 2), ("999ms", 1), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1.5h", 5400),
     ("100h0m1s", 360001), ("-30s", -30), ("1000000h", 2147483647), (".5m", 30), ("1000000us", 1), ("1000000µs", 1), ("+2s", 2),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "seconds"), DURATIONS)
-def test_durations_are_read_as_go_reads_them(text: str, seconds: int) -> None:
+def test_durations_are_read_as_go_reads_them_in_whole_seconds_rounded_up(text: str, seconds: int) -> None:
     assert parse_seconds(text) == seconds
 
 
