@@ -36,10 +36,14 @@ KINDS: dict[str, tuple[str, ...]] = {
     "v1": (
         "Namespace", "Secret", "ConfigMap", "Service", "Endpoints", "ServiceAccount", "Event", "Node", "Pod",
         "PersistentVolumeClaim", "PersistentVolume", "LimitRange", "ResourceQuota", "ReplicationController",
+        "PodTemplate",
     ),
     "discovery.k8s.io/v1": ("EndpointSlice",),
     "events.k8s.io/v1": ("Event",),
     "apps/v1": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"),
+    # Of a kind in several versions the first one here is stored.
+    "autoscaling/v2": ("HorizontalPodAutoscaler",),
+    "autoscaling/v1": ("HorizontalPodAutoscaler",),
     "batch/v1": ("Job", "CronJob"),
     "policy/v1": ("PodDisruptionBudget",),
     "rbac.authorization.k8s.io/v1": ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
@@ -51,8 +55,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         "SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview",
     ),
     "certificates.k8s.io/v1": ("CertificateSigningRequest",),
-    "storage.k8s.io/v1": ("StorageClass", "VolumeAttachment", "CSINode", "CSIDriver", "CSIStorageCapacity"),
+    "storage.k8s.io/v1": (
+        "StorageClass", "VolumeAttachment", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttributesClass",
+    ),
     "networking.k8s.io/v1": ("Ingress", "IngressClass", "NetworkPolicy"),
+    "node.k8s.io/v1": ("RuntimeClass",),
     "scheduling.k8s.io/v1": ("PriorityClass",),
     "apiregistration.k8s.io/v1": ("APIService",),
 }  # fmt: skip
@@ -116,8 +123,7 @@ def reachable(roots: set[str], schemas: Json) -> Json:
 
 def load_schemas(get: Get) -> Json:
     schemas: Json = {}
-    # Subresources answer with kinds of groups that have no kind of their own here: Scale is autoscaling's.
-    for group_version in (*KINDS, "autoscaling/v1"):
+    for group_version in KINDS:
         document = get("/openapi/v3" + api_root(group_version), "application/json")
         for name, schema in document["components"]["schemas"].items():
             # Documents differ in the group-version-kinds of shared types (DeleteOptions): gather them all.
@@ -199,6 +205,16 @@ def load_resources(get: Get, definitions: dict[tuple[str, str, str], str]) -> li
     return found
 
 
+def load_absent(get: Get) -> list[str]:
+    """What the server has and Homeport does not serve; the reference page lists it."""
+    return sorted(
+        f"{group_version}/{resource['responseKind']['kind']}"
+        for group_version, resources in load_discovery(get).items()
+        for resource in resources
+        if resource["responseKind"]["kind"] not in KINDS.get(group_version, ())
+    )
+
+
 def load_columns(get: Get, resources: list[Json]) -> Json:
     found: Json = {}
     for resource in resources:
@@ -228,6 +244,7 @@ def collect(get: Get) -> bytes:
         "definitions": reachable(roots, schemas),
         "resources": resources,
         "printer": load_columns(get, resources),
+        "absent": load_absent(get),
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS) + b"\n"
 

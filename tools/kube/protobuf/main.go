@@ -129,12 +129,12 @@ func main() {
 }
 
 var groups = map[string]bool{
-	"/v1": true, "apps/v1": true, "batch/v1": true, "policy/v1": true, "autoscaling/v1": true,
+	"/v1": true, "apps/v1": true, "batch/v1": true, "policy/v1": true, "autoscaling/v1": true, "autoscaling/v2": true,
 	"rbac.authorization.k8s.io/v1": true, "coordination.k8s.io/v1": true, "events.k8s.io/v1": true,
 	"discovery.k8s.io/v1": true, "apiextensions.k8s.io/v1": true, "admissionregistration.k8s.io/v1": true,
 	"authentication.k8s.io/v1": true, "authorization.k8s.io/v1": true, "certificates.k8s.io/v1": true,
 	"storage.k8s.io/v1": true, "networking.k8s.io/v1": true, "scheduling.k8s.io/v1": true,
-	"apiregistration.k8s.io/v1": true,
+	"apiregistration.k8s.io/v1": true, "node.k8s.io/v1": true,
 }
 
 func wanted(gvk schema.GroupVersionKind) bool {

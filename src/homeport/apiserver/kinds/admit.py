@@ -14,7 +14,8 @@ from homeport.apiserver.admission import CREATE, WRITES, Admission, Attributes
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.kinds.certificate import record_requester
 from homeport.apiserver.kinds.node import taint_new
-from homeport.apiserver.kinds.storage import CLAIM_PROTECTION, VOLUME_PROTECTION
+from homeport.apiserver.kinds.runtimeclass import RuntimeClasses
+from homeport.apiserver.kinds.storage import ATTRIBUTES_PROTECTION, CLAIM_PROTECTION, VOLUME_PROTECTION
 from homeport.apiserver.resource import Json
 from homeport.store import Store
 
@@ -30,9 +31,12 @@ def install(admission: Admission, store: Store) -> None:
     defaults = _Defaults(store)
     admission.on("", "pods", tolerate, WRITES, mutating=True)
     admission.on("", "pods", defaults.prioritise, (CREATE,), mutating=True)
+    admission.on("", "pods", RuntimeClasses(store).admit, (CREATE,), mutating=True)
     admission.on("", "persistentvolumeclaims", defaults.choose_storage, (CREATE,), mutating=True)
     admission.on("", "persistentvolumeclaims", protect(CLAIM_PROTECTION), (CREATE,), mutating=True)
     admission.on("", "persistentvolumes", protect(VOLUME_PROTECTION), (CREATE,), mutating=True)
+    attributes = protect(ATTRIBUTES_PROTECTION)
+    admission.on("storage.k8s.io", "volumeattributesclasses", attributes, (CREATE,), mutating=True)
     admission.on("", "nodes", taint_new, (CREATE,), mutating=True)
     admission.on("", "secrets", warn_about_pair, WRITES)
     admission.on("", "services", warn_about_addresses, WRITES)

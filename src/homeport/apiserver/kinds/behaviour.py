@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import certificate, event, namespace, node, pod, replicas
+from homeport.apiserver.kinds import autoscaling, certificate, event, namespace, node, pod, quota, replicas
 from homeport.apiserver.kinds.allocation import Allocator
 from homeport.apiserver.kinds.apiservice import ApiService
 from homeport.apiserver.kinds.check import dotless_label
-from homeport.apiserver.kinds.config import ConfigMap, LimitRange, ResourceQuota
+from homeport.apiserver.kinds.config import ConfigMap, LimitRange
 from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
 from homeport.apiserver.kinds.job import CronJob, Job
 from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
 from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
 from homeport.apiserver.kinds.rbac import GROUP as RBAC
 from homeport.apiserver.kinds.rbac import Binding, Role
+from homeport.apiserver.kinds.runtimeclass import RuntimeClass
 from homeport.apiserver.kinds.secret import Secret
 from homeport.apiserver.kinds.service import Service
 from homeport.apiserver.kinds.storage import (
@@ -26,6 +27,7 @@ from homeport.apiserver.kinds.storage import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
+    VolumeAttributesClass,
 )
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
@@ -33,6 +35,7 @@ from homeport.apiserver.kinds.workload import (
     ControllerRevision,
     DaemonSet,
     Deployment,
+    PodTemplate,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -78,7 +81,10 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "PersistentVolumeClaim"): Behaviour(PersistentVolumeClaim(), _shape(returns_deleted=True)),
         ("", "PersistentVolume"): Behaviour(PersistentVolume(), _shape(returns_deleted=True)),
         ("", "LimitRange"): Behaviour(LimitRange(), _shape(upsert=True)),
-        ("", "ResourceQuota"): Behaviour(ResourceQuota(), _shape(returns_deleted=True)),
+        ("", "PodTemplate"): Behaviour(PodTemplate(), _shape(generation=True, returns_deleted=True)),
+        ("", "ResourceQuota"): Behaviour(
+            quota.ResourceQuota(), _shape(returns_deleted=True, windows={"status": quota.Status()})
+        ),
         ("", "ReplicationController"): Behaviour(
             ReplicationController(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
         ),
@@ -95,6 +101,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
             ReplicaSet(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
         ),
         ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
+        ("autoscaling", "HorizontalPodAutoscaler"): Behaviour(autoscaling.HorizontalPodAutoscaler(), _autoscalers),
         ("batch", "Job"): Behaviour(Job(), _shape(fields=("status.successful",), generation=True)),
         ("batch", "CronJob"): Behaviour(CronJob(), counted),
         ("policy", "PodDisruptionBudget"): Behaviour(
@@ -118,10 +125,12 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), attached),
         (storage, "CSINode"): Behaviour(CsiNode(), attached),
         (storage, "CSIDriver"): Behaviour(CsiDriver(), attached),
+        (storage, "VolumeAttributesClass"): Behaviour(VolumeAttributesClass(), _shape(returns_deleted=True)),
         (storage, "CSIStorageCapacity"): Behaviour(CsiStorageCapacity(), _shape(needs_version=True)),
         (network, "Ingress"): Behaviour(Ingress(), counted),
         (network, "IngressClass"): Behaviour(IngressClass(), counted),
         (network, "NetworkPolicy"): Behaviour(NetworkPolicy(), counted),
+        ("node.k8s.io", "RuntimeClass"): Behaviour(RuntimeClass(), _shape(upsert=True, needs_version=True)),
         ("scheduling.k8s.io", "PriorityClass"): Behaviour(PriorityClass(), counted),
         ("apiregistration.k8s.io", "APIService"): Behaviour(
             ApiService(), _shape(naming=path_segment, needs_version=True)
@@ -162,6 +171,11 @@ def _pods(served: Served) -> None:
     windows: dict[str, Window] = {"ephemeralcontainers": pod.EphemeralContainers(), "resize": pod.Resize()}
     _shape(fields=pod.FIELDS, generation=True, returns_deleted=True, windows=windows)(served)
     served.graceful = True
+
+
+def _autoscalers(served: Served) -> None:
+    _shape(generation=True, windows={"status": autoscaling.Status()})(served)
+    served.convert = autoscaling.convert
 
 
 def _endpoints(served: Served) -> None:

@@ -100,7 +100,7 @@ def _request(spec: Json) -> Iterator[Cause]:
         if usage in seen:
             yield duplicate(f"spec.usages[{i}]", usage)
         seen.add(usage)
-    yield from _signer(spec.get("signerName", ""))
+    yield from signer_name("spec.signerName", spec.get("signerName", ""))
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < _SHORTEST:
         detail = "may not specify a duration less than 600 seconds (10 minutes)"
@@ -114,8 +114,7 @@ def _pem(request: str) -> Iterator[Cause]:
         yield invalid("spec.request", request or None, str(error))
 
 
-def _signer(name: str) -> Iterator[Cause]:
-    field = "spec.signerName"
+def signer_name(field: str, name: str) -> Iterator[Cause]:
     if not name:
         yield required(field)
         return

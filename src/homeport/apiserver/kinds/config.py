@@ -1,12 +1,11 @@
-"""ConfigMap, LimitRange and ResourceQuota.
+"""ConfigMap and LimitRange.
 
-Not checked: which scopes a ResourceQuota may combine with which resources, nor which names of resources exist.
+Not checked: which names of resources a LimitRange may use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from homeport.apiserver.kinds.check import (
     config_key,
@@ -18,7 +17,7 @@ from homeport.apiserver.kinds.check import (
     required,
     too_long,
 )
-from homeport.apiserver.kinds.strategy import Plain, WithStatus
+from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery.quantity import parse_quantity
@@ -111,17 +110,3 @@ def _limit(field: str, limit: Json) -> Iterator[Cause]:
                 value = {low: small, high: large}[about]
                 detail = f"{low_name} value {small} is greater than {high_name} value {large}"
                 yield invalid(f"{field}.{about}[{key}]", value, detail)
-
-
-class ResourceQuota(WithStatus):
-    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        causes: list[Cause] = []
-        hard: dict[str, Any] = (obj.get("spec") or {}).get("hard") or {}
-        for key, amount in hard.items():
-            field = f"spec.hard[{key}]"
-            causes += named(field, key, label_key)
-            if parse_quantity(amount).amount < 0:
-                causes.append(invalid(field, amount, "must be greater than or equal to 0"))
-        if old is not None and (obj["spec"].get("scopes") or []) != (old["spec"].get("scopes") or []):
-            causes.append(invalid("spec.scopes", obj["spec"].get("scopes"), "field is immutable"))
-        return causes

@@ -1,21 +1,20 @@
-"""What is wrong with a container.
-
-Not checked: security contexts, resize policies, resource claims, and the values of hugepages.
-"""
+"""What is wrong with a container."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
+from homeport.apiserver.kinds.amount import requirements
 from homeport.apiserver.kinds.check import (
     PROTOCOLS,
+    config_key,
     dns_label,
     dns_subdomain,
     duplicate,
     forbidden,
     invalid,
-    label_key,
     missing,
     named,
     not_negative,
@@ -24,60 +23,85 @@ from homeport.apiserver.kinds.check import (
     port_name_errors,
     port_number,
     required,
+    too_many,
     unsupported,
 )
+from homeport.apiserver.kinds.downward import VARIABLES, field_ref, resource_ref
+from homeport.apiserver.kinds.path import descending, no_backsteps
+from homeport.apiserver.kinds.security import container_context
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
-from homeport.machinery.quantity import parse_quantity
 
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_ENV_FIELDS = (
-    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
-)  # fmt: skip
-# Known to the downward API, but not for environment variables.
-_OTHER_FIELDS = frozenset({
-    "metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase",
-})  # fmt: skip
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
+_RESTARTS = ("Always", "Never", "OnFailure")
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
+_HEADER = re.compile(r"[-A-Za-z0-9]+").fullmatch
 _ENV_NAME = re.compile(r"[ -<>-~]+").fullmatch
-_SUBSCRIPT = re.compile(r"(metadata\.(?:labels|annotations))\['(.*)'\]").fullmatch
 
 
-def containers(field: str, found: list[Json], volumes: Mapping[str, Json]) -> Iterator[Cause]:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What of its Pod a container is held to. `volumes` are the usable ones by name."""
+
+    volumes: Mapping[str, Json]
+    claims: Collection[str]
+    restart_policy: str
+    grace_seconds: int | None
+    host_users: bool
+
+    @classmethod
+    def of(cls, spec: Json, volumes: Mapping[str, Json]) -> Around:
+        return cls(
+            volumes=volumes,
+            claims={claim.get("name", "") for claim in spec.get("resourceClaims") or ()},
+            restart_policy=spec.get("restartPolicy", ""),
+            grace_seconds=spec.get("terminationGracePeriodSeconds"),
+            host_users=spec.get("hostUsers") is not False,
+        )
+
+
+def containers(field: str, found: list[Json], around: Around) -> Iterator[Cause]:
     if not found:
         yield required(field)
         return
     names: set[str] = set()
     for i, container in enumerate(found):
         at, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(at, container, volumes)
+        yield from container_alone(at, container, around)
         if name in names:
             yield duplicate(f"{at}.name", name)
         names.add(name)
-        yield from _lifecycle(at, container)
+        yield from _lifecycle(at, container, around)
+        yield from _restarts(at, container)
     yield from _host_ports(field, found)
 
 
-def init_containers(field: str, found: list[Json], volumes: Mapping[str, Json], taken: set[str]) -> Iterator[Cause]:
+def init_containers(field: str, found: list[Json], around: Around, taken: set[str]) -> Iterator[Cause]:
     for i, container in enumerate(found):
         at, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(at, container, volumes)
+        yield from container_alone(at, container, around)
+        yield from _restarts(at, container)
         if name in taken:
             yield duplicate(f"{at}.name", name)
         elif name:
             taken.add(name)
+        yield from _host_ports(field, [container])
         if container.get("restartPolicy") == "Always":
-            yield from _lifecycle(at, container)
+            yield from _lifecycle(at, container, around)
             continue
         for part in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if container.get(part):
                 yield forbidden(f"{at}.{part}", "may not be set for init containers without restartPolicy=Always")
+        for k, policy in enumerate(container.get("resizePolicy") or ()):
+            if policy.get("restartPolicy") == "RestartContainer":
+                detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                yield invalid(f"{at}.resizePolicy[{k}].restartPolicy", "RestartContainer", detail)
 
 
-def container_alone(at: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
+def container_alone(at: str, container: Json, around: Around) -> Iterator[Cause]:
     name = container.get("name", "")
     if name:
         yield from named(f"{at}.name", name, dns_label)
@@ -92,9 +116,50 @@ def container_alone(at: str, container: Json, volumes: Mapping[str, Json]) -> It
         yield from _variable(f"{at}.env[{i}]", variable)
     for i, source in enumerate(container.get("envFrom") or ()):
         yield from _variables(f"{at}.envFrom[{i}]", source)
-    yield from _mounts(f"{at}.volumeMounts", container, volumes)
+    yield from _mounts(f"{at}.volumeMounts", container, around.volumes)
+    yield from _devices(f"{at}.volumeDevices", container, around.volumes)
     yield from one_of(f"{at}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
-    yield from resources(f"{at}.resources", container.get("resources") or {})
+    yield from requirements(f"{at}.resources", container.get("resources") or {}, around.claims)
+    yield from _resizes(f"{at}.resizePolicy", container.get("resizePolicy") or [], around.restart_policy)
+    context = container.get("securityContext")
+    if context is not None:
+        yield from container_context(f"{at}.securityContext", context, host_users=around.host_users)
+
+
+def _resizes(field: str, found: list[Json], restart: str) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for i, policy in enumerate(found):
+        name, action = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            yield duplicate(f"{field}[{i}]", name)
+        seen.add(name)
+        yield from one_of(field, name, ("cpu", "memory"))
+        yield from one_of(field, action, ("NotRequired", "RestartContainer"))
+        if restart == "Never" and action != "NotRequired":
+            yield invalid(field, action, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+
+
+def _restarts(at: str, container: Json) -> Iterator[Cause]:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    if policy is None:
+        if rules:
+            yield required(f"{at}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    elif policy not in _RESTARTS:
+        yield unsupported(f"{at}.restartPolicy", policy, _RESTARTS)
+    if len(rules) > 20:
+        yield too_many(f"{at}.restartPolicyRules", len(rules), 20)
+    for i, rule in enumerate(rules):
+        field, codes = f"{at}.restartPolicyRules[{i}]", rule.get("exitCodes")
+        actions = ("Restart", "RestartAllContainers")
+        if rule.get("action", "") not in actions:
+            yield unsupported(f"{field}.action", rule.get("action", ""), actions)
+        if codes is None:
+            yield required(f"{field}.exitCodes", "must be specified")
+            continue
+        if codes.get("operator", "") not in ("In", "NotIn"):
+            yield unsupported(f"{field}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn"))
+        if len(codes.get("values") or ()) > 255:
+            yield too_many(f"{field}.exitCodes.values", len(codes["values"]), 255)
 
 
 def _ports(field: str, found: list[Json]) -> Iterator[Cause]:
@@ -158,31 +223,24 @@ def _variable(at: str, variable: Json) -> Iterator[Cause]:
 
 def _variable_source(field: str, kind: str, source: Json) -> Iterator[Cause]:
     if kind == "fieldRef":
-        yield from _field_ref(field, source)
+        yield from field_ref(field, source, VARIABLES)
     elif kind == "resourceFieldRef":
-        if not source.get("resource"):
-            yield required(f"{field}.resource")
-    elif kind in ("configMapKeyRef", "secretKeyRef"):
+        yield from resource_ref(field, source)
+    elif kind == "fileKeyRef":
+        for part, rule in (("key", env_name), ("volumeName", dns_label)):
+            if source.get(part):
+                yield from named(f"{field}.{part}", source[part], rule)
+            else:
+                yield required(f"{field}.{part}")
+        if not source.get("path"):
+            yield required(f"{field}.path")
+        yield from no_backsteps(f"{field}.path", source.get("path", ""))
+    else:
         yield from named(f"{field}.name", source.get("name", ""), dns_subdomain)
-        if not source.get("key"):
-            yield required(f"{field}.key")
-
-
-def _field_ref(field: str, source: Json) -> Iterator[Cause]:
-    path = source.get("fieldPath", "")
-    if not path:
-        yield required(f"{field}.fieldPath")
-        return
-    subscript = _SUBSCRIPT(path)
-    if subscript is not None:
-        key = subscript[2].lower() if subscript[1].endswith("annotations") else subscript[2]
-        yield from named(field, key, label_key)
-    elif path not in _ENV_FIELDS:
-        if path in _OTHER_FIELDS:
-            yield unsupported(f"{field}.fieldPath", path, _ENV_FIELDS)
+        if source.get("key"):
+            yield from named(f"{field}.key", source["key"], config_key)
         else:
-            detail = f"error converting fieldPath: field label not supported: {path}"
-            yield invalid(f"{field}.fieldPath", path, detail)
+            yield required(f"{field}.key")
 
 
 def _variables(at: str, source: Json) -> Iterator[Cause]:
@@ -200,6 +258,7 @@ def _variables(at: str, source: Json) -> Iterator[Cause]:
 
 def _mounts(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
     paths: set[str] = set()
+    devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
     for i, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, path = f"{field}[{i}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
@@ -211,80 +270,126 @@ def _mounts(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterato
         if path in paths:
             yield invalid(f"{at}.mountPath", path, "must be unique")
         paths.add(path)
+        if name in devices:
+            yield invalid(f"{at}.name", name, "must not already exist in volumeDevices")
+        if path in devices.values():
+            yield invalid(f"{at}.mountPath", path, "must not already exist as a path in volumeDevices")
+        yield from _subpaths(field, at, mount)
+        privileged = bool((container.get("securityContext") or {}).get("privileged"))
+        yield from _propagation(f"{field}.mountPropagation", mount.get("mountPropagation"), privileged)
+        yield from _read_only(f"{field}.recursiveReadOnly", mount)
+
+
+def _subpaths(field: str, at: str, mount: Json) -> Iterator[Cause]:
+    if mount.get("subPath"):
+        yield from descending(f"{field}.subPath", mount["subPath"])
+    if mount.get("subPathExpr"):
         if mount.get("subPath"):
-            yield from descending(f"{field}.subPath", mount["subPath"])
+            detail = "subPathExpr and subPath are mutually exclusive"
+            yield invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail)
+        yield from descending(f"{field}.subPathExpr", mount["subPathExpr"])
 
 
-def descending(field: str, path: str) -> Iterator[Cause]:
-    """A relative path that stays below where it starts."""
-    if path.startswith("/"):
-        yield invalid(field, path, "must be a relative path")
-    if ".." in path.split("/"):
-        yield invalid(field, path, "must not contain '..'")
+def _propagation(field: str, mode: str | None, privileged: bool) -> Iterator[Cause]:
+    if mode is not None and mode not in _PROPAGATIONS:
+        yield unsupported(field, mode, _PROPAGATIONS)
+    if mode == "Bidirectional" and not privileged:
+        yield forbidden(field, "Bidirectional mount propagation is available only to privileged containers")
 
 
-def resources(field: str, found: Json) -> Iterator[Cause]:
-    limits, requests = found.get("limits") or {}, found.get("requests") or {}
-    for key, amount in limits.items():
-        yield from _amount(f"{field}.limits[{key}]", key, amount)
-    for key, amount in requests.items():
-        yield from _amount(f"{field}.requests[{key}]", key, amount)
-        overcommit = key in _STANDARD or ("/" not in key and not key.startswith("hugepages-"))
-        limit = limits.get(key)
-        if limit is None:
-            if not overcommit:
-                yield required(f"{field}.limits", "Limit must be set for non overcommitable resources")
-        elif not overcommit and parse_quantity(amount) != parse_quantity(limit):
-            yield invalid(f"{field}.requests", amount, f"must be equal to {key} limit of {limit}")
-        elif parse_quantity(limit) < parse_quantity(amount):
-            yield invalid(f"{field}.requests", amount, f"must be less than or equal to {key} limit of {limit}")
+def _read_only(field: str, mount: Json) -> Iterator[Cause]:
+    mode = mount.get("recursiveReadOnly")
+    if mode in ("Enabled", "IfPossible"):
+        if not mount.get("readOnly"):
+            yield forbidden(field, "may only be specified when readOnly is true")
+        if mount.get("mountPropagation") not in (None, "None"):
+            yield forbidden(field, "may only be specified when mountPropagation is None or not specified")
+    elif mode is not None and mode not in _READ_ONLY:
+        yield unsupported(field, mode, _READ_ONLY)
 
 
-def _amount(field: str, key: str, amount: str) -> Iterator[Cause]:
-    yield from named(field, key, label_key)
-    if "/" not in key and key not in _STANDARD and not key.startswith("hugepages-"):
-        yield invalid(field, key, "must be a standard resource type or fully qualified")
-        yield invalid(field, key, "must be a standard resource for containers")
-    value = parse_quantity(amount)
-    if value.amount < 0:
-        yield invalid(field, amount, "must be greater than or equal to 0")
-    elif "/" in key and value.amount != value.value:
-        yield invalid(field, amount, "must be an integer")
+def _devices(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
+    mounts = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
+    names: set[str] = set()
+    paths: set[str] = set()
+    for i, device in enumerate(container.get("volumeDevices") or ()):
+        at, name, path = f"{field}[{i}]", device.get("name", ""), device.get("devicePath", "")
+        source = volumes.get(name)
+        if not name:
+            yield required(f"{at}.name")
+        if name in names:
+            yield invalid(f"{at}.name", name, "must be unique")
+        if source is not None and not source.keys() & {"persistentVolumeClaim", "ephemeral"}:
+            detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(f"{at}.name", name, detail)
+        if source is None:
+            yield missing(f"{at}.name", name)
+        if not path:
+            yield required(f"{at}.devicePath")
+        if path in paths:
+            yield invalid(f"{at}.devicePath", path, "must be unique")
+        if list(no_backsteps(at, path)):
+            yield invalid(f"{at}.devicePath", path, "can not contain backsteps ('..')")
+        else:
+            paths.add(path)
+        if name in mounts:
+            yield invalid(f"{at}.name", name, "must not already exist in volumeMounts")
+        if path in mounts.values():
+            yield invalid(f"{at}.devicePath", path, "must not already exist as a path in volumeMounts")
+        if name:
+            names.add(name)
 
 
-def _lifecycle(at: str, container: Json) -> Iterator[Cause]:
+def _lifecycle(at: str, container: Json, around: Around) -> Iterator[Cause]:
+    lifecycle = container.get("lifecycle") or {}
     for field in ("postStart", "preStop"):
-        handler = (container.get("lifecycle") or {}).get(field)
-        if handler is not None:
-            yield from _handler(f"{at}.lifecycle.{field}", handler)
+        if lifecycle.get(field) is not None:
+            yield from _handler(f"{at}.lifecycle.{field}", lifecycle[field], around)
     for field in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(field)
-        if probe is None:
-            continue
-        yield from _handler(f"{at}.{field}", probe)
-        for number in (
-            "initialDelaySeconds",
-            "timeoutSeconds",
-            "periodSeconds",
-            "successThreshold",
-            "failureThreshold",
-        ):
-            yield from not_negative(f"{at}.{field}.{number}", probe.get(number))
-        if field != "readinessProbe" and probe.get("successThreshold") != 1:
-            yield invalid(f"{at}.{field}.successThreshold", probe.get("successThreshold"), "must be 1")
+        if probe is not None:
+            yield from _probe(f"{at}.{field}", probe, around)
+            if field != "readinessProbe" and probe.get("successThreshold") != 1:
+                yield invalid(f"{at}.{field}.successThreshold", probe.get("successThreshold"), "must be 1")
 
 
-def _handler(field: str, handler: Json) -> Iterator[Cause]:
+def _probe(field: str, probe: Json, around: Around) -> Iterator[Cause]:
+    yield from _handler(field, probe, around)
+    counts = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+    for number in counts:
+        yield from not_negative(f"{field}.{number}", probe.get(number))
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        yield invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+
+
+def _handler(field: str, handler: Json, around: Around) -> Iterator[Cause]:
     given = [kind for kind in _HANDLERS if handler.get(kind) is not None]
     if not given:
         yield required(field, "must specify a handler type")
-    for k, kind in enumerate(given):
-        if k:
-            yield forbidden(f"{field}.{kind}", "may not specify more than 1 handler type")
-        elif kind == "exec":
-            if not handler[kind].get("command"):
-                yield required(f"{field}.exec.command")
-        elif kind in ("httpGet", "tcpSocket", "grpc"):
-            yield from port(f"{field}.{kind}.port", handler[kind].get("port", 0))
-            if kind == "httpGet":
-                yield from one_of(f"{field}.httpGet.scheme", handler[kind].get("scheme", ""), ("HTTP", "HTTPS"))
+    for kind in given[:1]:
+        yield from _one_handler(f"{field}.{kind}", kind, handler[kind], around)
+    for kind in given[1:]:
+        yield forbidden(f"{field}.{kind}", "may not specify more than 1 handler type")
+
+
+def _one_handler(field: str, kind: str, found: Json, around: Around) -> Iterator[Cause]:
+    if kind == "exec":
+        if not found.get("command"):
+            yield required(f"{field}.command")
+    elif kind == "sleep":
+        seconds, grace = found.get("seconds", 0), around.grace_seconds
+        if grace is not None and not 0 <= seconds <= grace:
+            detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            yield invalid(field, seconds, detail)
+    else:
+        yield from port(f"{field}.port", found.get("port", 0))
+    if kind == "httpGet":
+        yield from one_of(f"{field}.scheme", found.get("scheme", ""), ("HTTP", "HTTPS"))
+        for header in found.get("httpHeaders") or ():
+            if not _HEADER(header.get("name", "")):
+                detail = (
+                    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex "
+                    "used for validation is '[-A-Za-z0-9]+')"
+                )
+                yield invalid(f"{field}.httpHeaders", header.get("name", ""), detail)

@@ -1,22 +1,24 @@
-"""Job and CronJob: the generated selector, schedules, and what may not change.
-
-Not checked: the rules of podFailurePolicy and successPolicy.
-"""
+"""Job and CronJob: the generated selector, schedules, and what may not change."""
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 
 from homeport.apiserver.kinds.check import (
+    dns_subdomain,
     immutable,
     invalid,
     label_selector,
+    named,
     not_negative,
     one_of,
     required,
+    too_long,
     unsupported,
 )
+from homeport.apiserver.kinds.jobpolicy import failure_policy, success_policy
 from homeport.apiserver.kinds.podspec import default_template
 from homeport.apiserver.kinds.schedule import schedule_error
 from homeport.apiserver.kinds.strategy import WithStatus
@@ -32,6 +34,9 @@ _COUNTS = (
     "backoffLimitPerIndex", "maxFailedIndexes",
 )  # fmt: skip
 _MODES = ("NonIndexed", "Indexed")
+_MANY, _FEWER = 100_000, 10_000
+_URL_PATH_TEXT = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+"
+_URL_PATH = re.compile(_URL_PATH_TEXT).fullmatch
 
 
 class Job(WithStatus):
@@ -79,7 +84,7 @@ class Job(WithStatus):
         causes: list[Cause] = []
         if old is None:
             causes += self._generated(obj)
-        causes += job_spec("spec", spec)
+        causes += job_spec("spec", spec, None if old is None else old["spec"])
         if spec.get("selector") is None:
             causes.append(required("spec.selector"))
         causes += label_selector("spec.selector", spec.get("selector"))
@@ -113,25 +118,27 @@ class Job(WithStatus):
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
 
-def job_spec(field: str, spec: Json) -> Iterator[Cause]:
+def job_spec(field: str, spec: Json, old: Json | None = None) -> Iterator[Cause]:
     for name in _COUNTS:
         yield from not_negative(f"{field}.{name}", spec.get(name))
     if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(f"{field}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    yield from _manager(f"{field}.managedBy", spec.get("managedBy"))
     mode = spec.get("completionMode")
     if mode is not None and mode not in _MODES:
         yield unsupported(f"{field}.completionMode", mode, _MODES)
     if mode == "Indexed":
-        if spec.get("completions") is None:
-            yield required(f"{field}.completions", "when completion mode is Indexed")
-    else:
+        yield from _indexed(field, spec)
+    elif mode in (None, "NonIndexed"):
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if spec.get(name) is not None:
                 yield invalid(f"{field}.{name}", spec[name], "requires indexed completion mode")
-    replacement = spec.get("podReplacementPolicy")
-    if replacement is not None:
-        yield from one_of(f"{field}.podReplacementPolicy", replacement, ("Failed", "TerminatingOrFailed"))
-    yield from template(f"{field}.template", spec.get("template") or {})
+    if spec.get("podFailurePolicy") is not None:
+        yield from failure_policy(f"{field}.podFailurePolicy", spec)
+    if spec.get("successPolicy") is not None:
+        yield from success_policy(f"{field}.successPolicy", spec)
+    yield from _replacement(f"{field}.podReplacementPolicy", spec)
+    yield from template(f"{field}.template", spec.get("template") or {}, (old or {}).get("template"))
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
     at = f"{field}.template.spec.restartPolicy"
     if policy in ("", "Always"):
@@ -140,6 +147,59 @@ def job_spec(field: str, spec: Json) -> Iterator[Cause]:
         yield unsupported(at, policy, ("OnFailure", "Never"))
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
         yield invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _manager(field: str, name: str | None) -> Iterator[Cause]:
+    """Who looks after the Job, as `example.com/controller`."""
+    if name is None:
+        return
+    domain, slash, path = name.partition("/")
+    if not name:
+        yield required(field)
+    elif not slash or not domain or not path:
+        yield invalid(field, name, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from named(field, domain, dns_subdomain)
+        if not _URL_PATH(path):
+            yield invalid(field, path, f"Invalid path (regex used for validation is '{_URL_PATH_TEXT}')")
+    if len(name) > 63:
+        yield too_long(field, 63)
+
+
+def _replacement(field: str, spec: Json) -> Iterator[Cause]:
+    policy = spec.get("podReplacementPolicy")
+    if policy is None:
+        return
+    if spec.get("podFailurePolicy") is not None:
+        if policy != "Failed":
+            yield unsupported(field, policy, ("Failed",))
+    else:
+        yield from one_of(field, policy, ("Failed", "TerminatingOrFailed"))
+
+
+def _indexed(field: str, spec: Json) -> Iterator[Cause]:
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    failed = spec.get("maxFailedIndexes")
+    if completions is None:
+        yield required(f"{field}.completions", "when completion mode is Indexed")
+    if parallelism is not None and parallelism > _MANY:
+        detail = f"must be less than or equal to {_MANY} when completion mode is Indexed"
+        yield invalid(f"{field}.parallelism", parallelism, detail)
+    if completions is not None and failed is not None and failed > completions:
+        yield invalid(f"{field}.maxFailedIndexes", failed, "must be less than or equal to completions")
+    if failed is not None and failed > _MANY:
+        yield invalid(f"{field}.maxFailedIndexes", failed, f"must be less than or equal to {_MANY}")
+    if completions is None or completions <= _MANY or spec.get("backoffLimitPerIndex") is None:
+        return
+    if failed is None:
+        yield required(f"{field}.maxFailedIndexes", f"must be specified when completions is above {_MANY}")
+    for name in ("parallelism", "maxFailedIndexes"):
+        if spec.get(name) is not None and spec[name] > _FEWER:
+            detail = (
+                f"must be less than or equal to {_FEWER} when completions are above {_MANY} and used with backoff "
+                "limit per index"
+            )
+            yield invalid(f"{field}.{name}", spec[name], detail)
 
 
 class CronJob(WithStatus):
@@ -163,7 +223,8 @@ class CronJob(WithStatus):
         policies = ("Allow", "Forbid", "Replace")
         causes += one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], policies)
         job = spec["jobTemplate"].get("spec") or {}
-        causes += job_spec("spec.jobTemplate.spec", job)
+        before = None if old is None else (old["spec"].get("jobTemplate") or {}).get("spec")
+        causes += job_spec("spec.jobTemplate.spec", job, before)
         if job.get("manualSelector"):
             field = "spec.jobTemplate.spec.manualSelector"
             causes.append(unsupported(field, True, ("nil", "false")))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import orjson
 
@@ -75,40 +74,34 @@ class _WireChecker:
 def builtin_kinds() -> list[Served]:
     """Every built-in kind, ready to serve. Strategies may keep state of one server, so each call makes new ones."""
     known = behaviours()
-    return [_served(facts, known.get((facts["group"], facts["kind"]))) for facts in _facts()["resources"]]
+    kinds: dict[tuple[str, str], list[Json]] = {}
+    for facts in _facts()["resources"]:
+        kinds.setdefault((facts["group"], facts["kind"]), []).append(facts)
+    return [_served(versions, known.get(name)) for name, versions in kinds.items()]
 
 
-def _served(facts: Json, behaviour: Behaviour | None) -> Served:
-    group, version, kind = facts["group"], facts["version"], facts["kind"]
-    subresources: dict[str, Any] = facts["subresources"]
-    definition = facts["definition"]
+def _served(versions: list[Json], behaviour: Behaviour | None) -> Served:
+    """One kind in all its versions; the first is the stored one."""
+    facts = versions[0]
     strategy: Strategy = behaviour.strategy if behaviour else _default_strategy(facts)
     if isinstance(strategy, Plain):
-        strategy.definition = definition
-    at = Version(
-        resource=Resource(group, version, kind, facts["plural"], facts["namespaced"]),
-        schema=_schema(definition),
-        checker=_WireChecker(definition, version),
-        status="status" in subresources,
-        scale=_SCALE if "scale" in subresources else None,
-        raw_schema={"$ref": _REF + definition},
-    )
+        strategy.definitions = {_resource(each).api_version: each["definition"] for each in versions}
     served = Served(
-        group=group,
-        kind=kind,
+        group=facts["group"],
+        kind=facts["kind"],
         plural=facts["plural"],
         singular=facts["singular"],
         namespaced=facts["namespaced"],
-        storage=version,
-        versions={version: at},
+        storage=facts["version"],
+        versions={each["version"]: _version(each) for each in versions},
         strategy=strategy,
-        list_kind=f"{kind}List",
+        list_kind=f"{facts['kind']}List",
         short_names=tuple(facts["shortNames"]),
         categories=tuple(facts["categories"]),
         verbs=tuple(facts["verbs"]),
         subresources={
             name: (sub["group"], sub["version"], sub["kind"])
-            for name, sub in subresources.items()
+            for name, sub in facts["subresources"].items()
             if name not in ("status", "scale")
         },
         etag=kubernetes_version(),
@@ -116,6 +109,22 @@ def _served(facts: Json, behaviour: Behaviour | None) -> Served:
     if behaviour is not None:
         behaviour.shape(served)
     return served
+
+
+def _resource(facts: Json) -> Resource:
+    return Resource(facts["group"], facts["version"], facts["kind"], facts["plural"], facts["namespaced"])
+
+
+def _version(facts: Json) -> Version:
+    definition = facts["definition"]
+    return Version(
+        resource=_resource(facts),
+        schema=_schema(definition),
+        checker=_WireChecker(definition, facts["version"]),
+        status="status" in facts["subresources"],
+        scale=_SCALE if "scale" in facts["subresources"] else None,
+        raw_schema={"$ref": _REF + definition},
+    )
 
 
 def _default_strategy(facts: Json) -> Plain:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.apiserver.kinds.check import MAX_INT32, forbidden, invalid, required, within
-from homeport.apiserver.kinds.podrule import ephemeral_containers, pod_spec
+from homeport.apiserver.kinds.podrule import ephemeral_containers, padded_image, pod_spec
 from homeport.apiserver.kinds.podspec import default_pod_spec, default_requests
+from homeport.apiserver.kinds.security import annotated_seccomp
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
@@ -48,14 +49,15 @@ class Pod(Plain):
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         spec = obj["spec"]
-        causes = list(pod_spec("spec", spec))
-        causes += _images(spec)
+        # What was stored under older rules can still be bound, run and removed.
+        causes = [] if old is not None and old["spec"] == spec else [*pod_spec("spec", spec), *_images(spec)]
         if old is None:
             if spec.get("ephemeralContainers"):
                 causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
             if spec.get("nodeName") and spec.get("schedulingGates"):
                 detail = "cannot be set until all schedulingGates have been cleared"
                 causes.append(forbidden("spec.nodeName", detail))
+            causes += annotated_seccomp("spec", obj["metadata"].get("annotations") or {}, spec)
         else:
             causes += _changed(spec, old["spec"])
         return causes
@@ -170,9 +172,7 @@ def qos_class(spec: Json) -> str:
 def _images(spec: Json) -> Iterator[Cause]:
     for field in ("containers", "initContainers"):
         for i, container in enumerate(spec.get(field) or ()):
-            image = container.get("image", "")
-            if image != image.strip():
-                yield invalid(f"spec.{field}[{i}].image", image, "must not have leading or trailing whitespace")
+            yield from padded_image(f"spec.{field}[{i}]", container)
 
 
 def _changed(spec: Json, old: Json) -> Iterator[Cause]:

@@ -76,9 +76,13 @@ def _default_container(container: Json) -> None:
     for field in _PROBES:
         if container.get(field) is not None:
             _default_probe(container[field])
-    for handler in (container.get("lifecycle") or {}).values():
-        if isinstance(handler, dict):
-            _default_get(handler.get("httpGet"))
+    lifecycle = container.get("lifecycle") or {}
+    for name in ("postStart", "preStop"):
+        if lifecycle.get(name) is not None:
+            _default_get(lifecycle[name].get("httpGet"))
+    # A field of a feature that is off by default: accepted and forgotten.
+    if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
+        del container["lifecycle"]
 
 
 def _default_probe(probe: Json) -> None:

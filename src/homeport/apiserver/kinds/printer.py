@@ -73,6 +73,7 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
         "Name:name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*",
         printer_pod.pod,
     ),
+    ("", "PodTemplate"): ("Name:name|Containers|Images|Pod Labels", printer_workload.pod_template),
     ("", "ReplicationController"): (
         f"Name:name|Desired/integer|Current/integer|Ready/integer|Age|{_WIDE_TEMPLATE}",
         printer_workload.replication_controller,
@@ -106,6 +107,10 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
         printer_workload.replica_set,
     ),
     ("apps", "StatefulSet"): ("Name:name|Ready|Age|Containers*|Images*", printer_workload.stateful_set),
+    ("autoscaling", "HorizontalPodAutoscaler"): (
+        "Name:name|Reference|Targets|MinPods|MaxPods|Replicas|Age",
+        printer_workload.autoscaler,
+    ),
     ("batch", "CronJob"): (
         f"Name:name|Schedule|Timezone|Suspend/boolean|Active/integer|Last Schedule|Age|{_WIDE_TEMPLATE}",
         printer_workload.cron_job,
@@ -124,6 +129,7 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
     ("networking.k8s.io", "Ingress"): ("Name:name|Class|Hosts|Address|Ports|Age", printer_network.ingress),
     ("networking.k8s.io", "IngressClass"): ("Name:name|Controller|Parameters|Age", printer_network.ingress_class),
     ("networking.k8s.io", "NetworkPolicy"): ("Name:name|Pod-Selector|Age", printer_network.network_policy),
+    ("node.k8s.io", "RuntimeClass"): ("Name:name|Handler|Age", printer_cluster.runtime_class),
     ("policy", "PodDisruptionBudget"): (
         "Name:name|Min Available|Max Unavailable|Allowed Disruptions/integer|Age",
         printer_workload.disruption_budget,
@@ -146,6 +152,10 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
     ("storage.k8s.io", "StorageClass"): (
         "Name:name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
         printer_storage.storage_class,
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): (
+        "Name:name|DriverName|Age",
+        printer_storage.volume_attributes_class,
     ),
     ("storage.k8s.io", "VolumeAttachment"): (
         "Name:name|Attacher:name|PV|Node|Attached/boolean|Age",

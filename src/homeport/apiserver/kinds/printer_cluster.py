@@ -182,3 +182,7 @@ def resource_quota(obj: Json, now: datetime) -> list[Any]:
     requests = ", ".join(text for key, text in shown.items() if not key.startswith("limits."))
     limits = ", ".join(text for key, text in shown.items() if key.startswith("limits."))
     return [name_of(obj), requests, limits, age_of(obj, now)]
+
+
+def runtime_class(obj: Json, now: datetime) -> list[Any]:
+    return [name_of(obj), text(obj, "handler"), age_of(obj, now)]

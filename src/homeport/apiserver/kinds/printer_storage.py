@@ -98,3 +98,7 @@ def csi_driver(obj: Json, now: datetime) -> list[Any]:
         ",".join(part(obj, "spec", "volumeLifecycleModes") or ()),
         age_of(obj, now),
     ]
+
+
+def volume_attributes_class(obj: Json, now: datetime) -> list[Any]:
+    return [name_of(obj), text(obj, "driverName"), age_of(obj, now)]

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from homeport.apiserver.kinds.age import age, between, human_duration, parse_time
+from homeport.apiserver.kinds.autoscaling import convert
 from homeport.apiserver.kinds.printer_text import (
     NONE,
     UNSET,
@@ -157,3 +158,49 @@ def disruption_budget(obj: Json, now: datetime) -> list[Any]:
         count(obj, "status", "disruptionsAllowed"),
         age_of(obj, now),
     ]
+
+
+def pod_template(obj: Json, now: datetime) -> list[Any]:
+    return [name_of(obj), *template(obj, "template"), labels(part(obj, "template", "metadata", "labels"))]
+
+
+def autoscaler(obj: Json, now: datetime) -> list[Any]:
+    """In the words of v2: v1 has no room for most metrics."""
+    obj = convert(obj, "v2")
+    least = part(obj, "spec", "minReplicas")
+    current = part(obj, "status", "currentMetrics") or ()
+    metrics = part(obj, "spec", "metrics") or ()
+    shown = [_metric(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
+    return [
+        name_of(obj),
+        f"{text(obj, 'spec', 'scaleTargetRef', 'kind')}/{text(obj, 'spec', 'scaleTargetRef', 'name')}",
+        _few(shown) if shown else NONE,
+        UNSET if least is None else str(least),
+        count(obj, "spec", "maxReplicas"),
+        count(obj, "status", "currentReplicas"),
+        age_of(obj, now),
+    ]
+
+
+def _few(shown: list[str]) -> str:
+    first = ", ".join(shown[:2])
+    return f"{first} + {len(shown) - 2} more..." if len(shown) > 2 else first
+
+
+def _metric(metric: Json, reading: Json) -> str:
+    kind = metric.get("type", "")
+    field = kind[:1].lower() + kind[1:]
+    source = metric.get(field)
+    if source is None:
+        return "<unknown type>"
+    target, current = source.get("target") or {}, (reading.get(field) or {}).get("current") or {}
+    if kind in ("Resource", "ContainerResource"):
+        if target.get("averageValue") is not None:
+            return f"{source.get('name')}: {current.get('averageValue', '<unknown>')}/{target['averageValue']}"
+        used, wanted = current.get("averageUtilization"), target.get("averageUtilization")
+        percent = "<unknown>" if used is None else f"{used}%"
+        return f"{source.get('name')}: {percent}/{'<auto>' if wanted is None else f'{wanted}%'}"
+    if target.get("averageValue") is not None:
+        average = f"{current.get('averageValue', '<unknown>')}/{target['averageValue']}"
+        return average if kind == "Pods" else f"{average} (avg)"
+    return f"{current.get('value', '<unknown>')}/{target.get('value')}"

@@ -31,6 +31,7 @@ from homeport.machinery.quantity import parse_quantity
 
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 VOLUME_PROTECTION = "kubernetes.io/pv-protection"
+ATTRIBUTES_PROTECTION = "kubernetes.io/vac-protection"
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _POSITIVE = "must be greater than zero"
 # Fields of a PersistentVolumeSpec that are not the source of the volume.
@@ -211,6 +212,27 @@ class StorageClass(Plain):
             for field in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
                 if (obj.get(field) or None) != (old.get(field) or None):
                     causes.append(invalid(field, None, IMMUTABLE))
+        return causes
+
+
+class VolumeAttributesClass(Plain):
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        unprotect(obj, ATTRIBUTES_PROTECTION)
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        causes = [
+            forbidden(field, f"updates to {field} are forbidden.")
+            for field in ("driverName", "parameters")
+            if old is not None and (obj.get(field) or None) != (old.get(field) or None)
+        ]
+        driver, parameters = obj.get("driverName", ""), obj.get("parameters") or {}
+        if driver:
+            causes += named("driverName", driver.lower(), label_key)
+        else:
+            causes.append(required("driverName"))
+        if not parameters:
+            causes.append(required("parameters", "must contain at least one key/value pair"))
+        causes += [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
         return causes
 
 

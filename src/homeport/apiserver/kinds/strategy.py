@@ -13,7 +13,7 @@ class Plain:
     """No rules of its own. Kinds with a status keep it out of reach of plain writes (the registry sees to that)."""
 
     has_status = False
-    definition = ""  # of the kind in wire.json; a strategy that is used for another kind has none
+    definitions: Mapping[str, str] = {}  # in wire.json, by apiVersion; a strategy for a kind of no file has none
 
     def default(self, obj: Json) -> None:
         """Nothing to add."""
@@ -21,8 +21,9 @@ class Plain:
     def prepare_create(self, obj: Json) -> None:
         self.begin(obj)
         # What was just set is as incomplete as what a client sends.
-        if self.definition:
-            decode.fill(self.definition, obj)
+        definition = self.definitions.get(obj.get("apiVersion", ""))
+        if definition:
+            decode.fill(definition, obj)
         self.default(obj)
 
     def begin(self, obj: Json) -> None:

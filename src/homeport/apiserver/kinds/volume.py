@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.apiserver.kinds.check import dns_label, duplicate, forbidden, invalid, named, required
-from homeport.apiserver.kinds.container import descending
+from homeport.apiserver.kinds.projection import downward_file, key_file, projections
+from homeport.apiserver.kinds.projection import file_mode as _mode
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 
@@ -74,22 +75,16 @@ def _one(at: str, kind: str, source: Json) -> Iterator[Cause]:
     elif kind == "csi":
         if not source.get("driver"):
             yield required(f"{at}.driver")
+    elif kind == "downwardAPI":
+        yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
+        for item in source.get("items") or ():
+            yield from downward_file(at, item)
     elif kind == "projected":
         yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
+        yield from projections(at, source.get("sources") or [])
 
 
 def _files(at: str, source: Json) -> Iterator[Cause]:
     yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
     for i, item in enumerate(source.get("items") or ()):
-        if not item.get("key"):
-            yield required(f"{at}.items[{i}].key")
-        if not item.get("path"):
-            yield required(f"{at}.items[{i}].path")
-        else:
-            yield from descending(f"{at}.items[{i}].path", item["path"])
-        yield from _mode(f"{at}.items[{i}].mode", item.get("mode"))
-
-
-def _mode(field: str, mode: int | None) -> Iterator[Cause]:
-    if mode is not None and not 0 <= mode <= 0o777:
-        yield invalid(field, mode, "must be a number between 0 and 0777 (octal), both inclusive")
+        yield from key_file(f"{at}.items[{i}]", item)

@@ -1,4 +1,4 @@
-"""Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet and ControllerRevision."""
+"""Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, ControllerRevision and PodTemplate."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from homeport.apiserver.kinds.check import (
 )
 from homeport.apiserver.kinds.podrule import pod_spec
 from homeport.apiserver.kinds.podspec import default_template
+from homeport.apiserver.kinds.security import annotated_seccomp
 from homeport.apiserver.kinds.storage import claim_spec, default_claim
 from homeport.apiserver.kinds.strategy import Plain, WithStatus
 from homeport.apiserver.resource import Json
@@ -33,15 +34,23 @@ from homeport.machinery.selector import SelectorError, from_label_selector
 _GENERATION = "deprecated.daemonset.template.generation"
 
 
-def template(field: str, found: Json) -> Iterator[Cause]:
+def template(field: str, found: Json, old: Json | None) -> Iterator[Cause]:
+    """What is wrong with a template of Pods. One that was stored under older rules stays as it is."""
+    if found == old:
+        return
     meta = found.get("metadata") or {}
     yield from labels(f"{field}.labels", meta.get("labels"))
     for key in meta.get("annotations") or ():
         yield from named(f"{field}.annotations", key.lower(), label_key)
-    yield from pod_spec(f"{field}.spec", found.get("spec") or {})
+    spec = found.get("spec") or {}
+    yield from pod_spec(f"{field}.spec", spec)
+    yield from annotated_seccomp(f"{field}.spec", meta.get("annotations") or {}, spec)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        yield forbidden(f"{field}.spec.ephemeralContainers", detail)
 
 
-def _selected(spec: Json, *, about: str, flaw: str) -> Iterator[Cause]:
+def _selected(spec: Json, old: Json | None, *, about: str, flaw: str) -> Iterator[Cause]:
     """The selector of a workload, and the template whose Pods it has to select. The words for both are the kind's."""
     selector = spec.get("selector")
     if selector is None:
@@ -55,7 +64,7 @@ def _selected(spec: Json, *, about: str, flaw: str) -> Iterator[Cause]:
         return
     if selector is None or not selector_is_empty(selector):
         yield from mismatch(selector, spec["template"])
-    yield from template("spec.template", spec["template"])
+    yield from template("spec.template", spec["template"], None if old is None else old["spec"].get("template"))
 
 
 def parses(selector: Json | None) -> bool:
@@ -116,7 +125,7 @@ class Deployment(_Workload):
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         spec = obj["spec"]
         causes = list(not_negative("spec.replicas", spec["replicas"]))
-        causes += _selected(spec, about="deployment", flaw="invalid label selector")
+        causes += _selected(spec, old, about="deployment", flaw="invalid label selector")
         causes += _always(spec, "ReplicaSet")
         causes += self._strategy(spec["strategy"])
         for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
@@ -161,7 +170,7 @@ class ReplicaSet(_Workload):
         spec = obj["spec"]
         causes = list(not_negative("spec.replicas", spec["replicas"]))
         causes += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        causes += _selected(spec, about="deployment", flaw="invalid label selector")
+        causes += _selected(spec, old, about="deployment", flaw="invalid label selector")
         causes += _always(spec, "ReplicaSet")
         if old is not None:
             causes += immutable("spec.selector", spec.get("selector"), old["spec"].get("selector"))
@@ -194,7 +203,8 @@ class ReplicationController(WithStatus):
             return [*causes, required("spec.template")]
         if spec.get("selector"):
             causes += mismatch({"matchLabels": spec["selector"]}, spec["template"])
-        causes += template("spec.template", spec["template"])
+        before = None if old is None else old["spec"].get("template")
+        causes += template("spec.template", spec["template"], before)
         causes += _always(spec, "ReplicationController")
         return causes
 
@@ -234,7 +244,8 @@ class StatefulSet(_Workload):
             causes += not_negative(f"spec.{field}", spec.get(field))
         if spec.get("serviceName"):
             causes += named("spec.serviceName", spec["serviceName"], dns_label)
-        causes += _selected({**spec, "template": self._with_claims(spec)}, about="statefulset", flaw="")
+        before = None if old is None else {"spec": {"template": self._with_claims(old["spec"])}}
+        causes += _selected({**spec, "template": self._with_claims(spec)}, before, about="statefulset", flaw="")
         causes += _always(spec, "StatefulSet")
         if old is not None:
             for field in ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy"):
@@ -301,7 +312,8 @@ class DaemonSet(_Workload):
         spec = obj["spec"]
         causes = list(immutable("spec.selector", spec.get("selector"), old["spec"].get("selector"))) if old else []
         causes += self._selector(spec)
-        causes += template("spec.template", spec["template"])
+        before = None if old is None else old["spec"].get("template")
+        causes += template("spec.template", spec["template"], before)
         causes += _always(spec, "DaemonSet")
         causes += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         causes += self._strategy(spec["updateStrategy"])
@@ -340,3 +352,11 @@ class ControllerRevision(Plain):
         if old is not None and obj.get("data") != old.get("data"):
             causes.append(invalid("data", obj.get("data"), "field is immutable"))
         return causes
+
+
+class PodTemplate(Plain):
+    def default(self, obj: Json) -> None:
+        default_template(obj.setdefault("template", {}))
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return list(template("template", obj["template"], None if old is None else old.get("template")))

@@ -11,9 +11,9 @@ C: Json = {"name": "c", "image": "i"}
 OWN_WORDS = "the real server gives a 500 without a reason (code, message, causes)"
 
 
-def pod(**spec: object) -> Step:
+def pod(*, differs: str = "", **spec: object) -> Step:
     # The account is named because the plugin that would name it is off in the recorded server.
-    return check(PODS, {"metadata": {"name": "x"}, "spec": {"serviceAccountName": "default", **spec}})
+    return check(PODS, {"metadata": {"name": "x"}, "spec": {"serviceAccountName": "default", **spec}}, differs=differs)
 
 
 def containers() -> Iterator[Step]:
