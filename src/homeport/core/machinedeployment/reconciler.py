@@ -48,7 +48,8 @@ class DeploymentReconciler(Reporting):
         member.add_indexes(self._machines)
         member.add_indexes(self.sets)
         self.of_cluster = by_cluster(self.deployments)
-        self._applied: dict[str, str] = {}  # by uid of the set: what was said to it last
+        # By uid of the set: what was applied last, and the generation that it made. Another one is somebody else's.
+        self._applied: dict[str, tuple[str, int]] = {}
 
     async def reconcile(self, key: Key) -> Wait | None:
         deployment = self.deployments.get(key)
@@ -165,20 +166,20 @@ class DeploymentReconciler(Reporting):
                 else found.metadata.annotations.get(revision.HISTORY, ""),
                 current=current is not None and each == current.metadata.name,
             )
-            await self._apply(found.metadata.uid, body)
+            await self._apply(found, body)
             if scale is not None:
                 self._tell_scaled(scope, found, scale)
 
-    async def _apply(self, uid: str, body: dict[str, Any]) -> None:
-        mark = _mark(body)
-        if self._applied.get(uid) == mark:
+    async def _apply(self, found: MachineSet, body: dict[str, Any]) -> None:
+        mark, uid = _mark(body), found.metadata.uid
+        if self._applied.get(uid) == (mark, found.metadata.generation):
             return
         try:
-            await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
+            made = await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
         except NotFound:
             self._applied.pop(uid, None)
             return
-        self._applied[uid] = mark
+        self._applied[uid] = (mark, made.metadata["generation"])
 
     async def _create(self, scope: DeploymentScope, action: Create) -> None:
         body = intent.new_set(scope.object, action.revision, action.replicas, surge=scope.surge)
@@ -189,7 +190,7 @@ class DeploymentReconciler(Reporting):
             made = await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
         else:
             raise Conflict(f"MachineSet {where} is there already, and not in the cache yet")
-        self._applied[made.uid] = _mark(body)
+        self._applied[made.uid] = (_mark(body), made.metadata["generation"])
         scope.sets[where.name] = msgspec.convert(made, MachineSet)
         scope.machines[where.name] = []
         text = f"created MachineSet {where.name} for revision {action.revision} with {action.replicas} replicas"

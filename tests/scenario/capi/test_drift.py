@@ -1,0 +1,21 @@
+"""What somebody changes on an object that another one stands behind is put back."""
+
+from __future__ import annotations
+
+from capikit.yard import yard
+from homeport.api.cluster.v1beta2 import MachineSet
+from homeport.client.protocol import Query
+from homeport.runtime.testing import virtual
+
+
+@virtual
+async def test_a_machine_deployment_puts_its_machine_set_back() -> None:
+    async with yard() as y:
+        await y.create("one", 1, 2)
+        await y.steady("one", 1, 2, "v1.30.0")
+        (made,) = (await y.client.list(MachineSet, Query(namespace="default"))).items
+        name = made.metadata.name
+        for _ in range(2):
+            await y.patch(MachineSet, name, {"spec": {"replicas": 4}})
+            await y.until(MachineSet, name, lambda m: m.spec.replicas == 2 == m.status.replicas)
+        await y.steady("one", 1, 2, "v1.30.0")
