@@ -23,6 +23,9 @@ STATIC_PODS = Query(namespace=SYSTEM, labels="tier=control-plane")
 LOST_SECONDS = 300.0  # without an answer for so long, what was known is worth nothing
 _FRESH_SECONDS = 1.0  # an answer of trouble is good for so long ...
 _GOOD_SECONDS = 10.0  # ... and one of health
+_KEPT_SECONDS = 100.0
+
+State = tuple[str, Any]
 
 
 class Inspection:
@@ -33,7 +36,8 @@ class Inspection:
         self._clock = capi.clock
         self._views: dict[Key, tuple[float, tuple[str, ...], EtcdView]] = {}
         self._handlers: dict[Key, Callable[[Any, Any], None]] = {}
-        self._kept: dict[Key, tuple[str, Any]] = {}  # for which state the add-ons were looked after
+        # For which state, and when, something in the cluster was looked after.
+        self._kept: dict[Key, dict[str, tuple[State, float]]] = {}
         capi.remotes.follow(self._connection_changed)
         capi.remotes.on_node(self._node_changed)
 
@@ -122,17 +126,19 @@ class Inspection:
         since = self._capi.remotes.silent_since(scope.cluster_key)
         return scope.findings.initialized and since is not None and scope.now - since >= LOST_SECONDS
 
-    # -- add-ons -----------------------------------------------------------------------------------------------
+    # -- what kubeadm put there --------------------------------------------------------------------------------
 
-    def is_kept(self, scope: ControlPlaneScope) -> bool:
-        """The add-ons were looked after for this state of the object, over this connection."""
-        return self._kept.get(scope.cluster_key) == _state(scope)
+    def is_kept(self, scope: ControlPlaneScope, what: str) -> bool:
+        """It was looked after a moment ago, for this state of the object, over this connection. Others change it, too:
+        it is looked at again now and then."""
+        state, at = self._kept.get(scope.cluster_key, {}).get(what, (None, 0.0))
+        return state == _state(scope) and 0 <= scope.now - at < _KEPT_SECONDS
 
-    def keep(self, scope: ControlPlaneScope) -> None:
-        self._kept[scope.cluster_key] = _state(scope)
+    def keep(self, scope: ControlPlaneScope, what: str) -> None:
+        self._kept.setdefault(scope.cluster_key, {})[what] = (_state(scope), scope.now)
 
 
-def _state(scope: ControlPlaneScope) -> tuple[str, Any]:
+def _state(scope: ControlPlaneScope) -> State:
     meta = scope.kcp.metadata
     return meta.uid, (meta.generation, tuple(sorted(meta.annotations.items())))
 

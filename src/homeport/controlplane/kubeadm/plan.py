@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeport.controlplane.kubeadm.action import Action, Create, Delete, Hold, ReleaseHook, RemoveMember
+from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.observed import MachineState, Observed
 from homeport.controlplane.kubeadm.pick import pick_domain, pick_machine
 from homeport.controlplane.kubeadm.preflight import preflight
@@ -68,13 +69,26 @@ def plan_leaving(observed: Observed) -> Action | None:
     problem = components_problem(observed, removed=machine.name)
     if problem:
         return Hold(QUORUM, f"Machine {machine.name} can't be deleted now: {problem}")
-    if not observed.etcd_managed or (not machine.member and observed.members):
+    member = _member_of(observed, machine)
+    if not observed.etcd_managed or (not machine.member and member is None and observed.members):
         return ReleaseHook(machine.name)
-    problem = etcd_problem(observed, removed=machine.member)
+    name = member.name if member is not None else machine.member
+    # One that never started has no name, and no vote that counts.
+    problem = etcd_problem(observed, removed=name) if name or member is None else ""
     if problem:
         return Hold(QUORUM, f"Machine {machine.name} can't be deleted now: {problem}")
-    member = next((each.id for each in observed.members or () if each.name == machine.member), 0)
-    return ReleaseHook(machine.name, member)
+    return ReleaseHook(machine.name, member.id if member is not None else 0)
+
+
+def _member_of(observed: Observed, machine: MachineState) -> Member | None:
+    """Also of a Machine that has no Node yet: then the one member that is nobody else's."""
+    members = observed.members or ()
+    if machine.member:
+        return next((each for each in members if each.name == machine.member), None)
+    known = {each.member for each in observed.machines if each.member}
+    stray = [each for each in members if each.name not in known]
+    alone = all(each.node for each in observed.machines if each.name != machine.name)
+    return stray[0] if alone and len(stray) == 1 else None
 
 
 def _wait_for(machine: MachineState, why: str) -> Hold:
@@ -90,9 +104,28 @@ def plan_update(observed: Observed) -> Action | None:
     outdated = observed.outdated
     if not outdated:
         return None
+    useless = plan_useless(observed)
+    if useless is not None:
+        return useless
     if len(observed.machines) < observed.replicas + observed.max_surge:
         return _create(observed, rollout=True)
     return _delete(observed, rollout=True)
+
+
+def plan_useless(observed: Observed) -> Action | None:
+    """An outdated Machine that has not joined may never do so, and everything else waits for it: it goes first.
+
+    Only where all members of etcd are those of other Machines: one that nobody knows may be its own.
+    """
+    known = {machine.member for machine in observed.machines if machine.member}
+    if not observed.initialized or not known or not observed.certificates:
+        return None
+    if observed.etcd_managed and (not observed.members or any(each.name not in known for each in observed.members)):
+        return None
+    machine = max(
+        (each for each in observed.outdated if not each.node), key=lambda each: (each.created, each.name), default=None
+    )
+    return Delete(machine.name, rollout=True) if machine is not None else None
 
 
 def plan_replicas(observed: Observed) -> Action | None:

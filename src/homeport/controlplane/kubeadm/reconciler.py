@@ -13,6 +13,7 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
+from homeport.capi import version as versions
 from homeport.capi.capi import Capi
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
 from homeport.capi.ownership import owner_of_kind
@@ -27,7 +28,7 @@ from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Inspector
 from homeport.controlplane.kubeadm.expiry import Expiry
 from homeport.controlplane.kubeadm.inspection import Inspection
 from homeport.controlplane.kubeadm.member import Members
-from homeport.controlplane.kubeadm.observe import machine_conditions, observed_of
+from homeport.controlplane.kubeadm.observe import machine_conditions, node_of, observed_of
 from homeport.controlplane.kubeadm.plan import plan
 from homeport.controlplane.kubeadm.rollout import next_moment
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
@@ -178,6 +179,7 @@ class KubeadmControlPlaneReconciler:
 
     async def _step(self, scope: ControlPlaneScope) -> Wait | None:
         """One step towards what is wanted."""
+        await self._hold_configuration(scope)
         observed = observed_of(scope)
         actions = plan(observed)
         # What is about to change something must know how etcd is now, not how it was a moment ago.
@@ -193,16 +195,32 @@ class KubeadmControlPlaneReconciler:
         template: Unstructured | Wait = await self._maker.template(scope)
         return await self._worker.carry_out(scope, observed, actions, template)
 
+    async def _hold_configuration(self, scope: ControlPlaneScope) -> None:
+        """An upgrade may be given up at any moment, and workers join when they like: the configuration follows at once.
+
+        Machines that are about to join with another version read it first.
+        """
+        if scope.remote is None or not scope.findings.initialized or self._inspection.is_kept(scope, "configuration"):
+            return
+        if any(_joins_otherwise(each.machine, scope) for each in scope.owned):
+            return
+        try:
+            await self._worker.prepare(scope)
+        except (UpkeepError, ApiError) as error:
+            log.info("kubeadm's configuration of the cluster could not be kept", error=str(error))
+            return  # before a Machine is added it is tried again, and that fails aloud
+        self._inspection.keep(scope, "configuration")
+
     async def _look_after(self, scope: ControlPlaneScope) -> Wait | None:
         """When no Machine is to change any more: what runs in the cluster follows."""
         if scope.remote is None or not scope.findings.initialized:
             return self._unreached(scope)
-        if self._inspection.is_kept(scope):
+        if self._inspection.is_kept(scope, "add-ons"):
             return None
         client = scope.remote.client
         await hold_kube_proxy(client, scope.kcp)
         await hold_coredns(client, scope.kcp)
-        self._inspection.keep(scope)
+        self._inspection.keep(scope, "add-ons")
         return None
 
     def _unreached(self, scope: ControlPlaneScope) -> Wait:
@@ -305,6 +323,12 @@ class KubeadmControlPlaneReconciler:
             await whole(write)
         except NotFound:
             log.debug("gone before its status was written", object=str(scope.key))
+
+
+def _joins_otherwise(machine: Machine, scope: ControlPlaneScope) -> bool:
+    if machine.metadata.deletion_timestamp or not machine.spec.version or node_of(machine, scope.remote):
+        return False
+    return not versions.same(machine.spec.version, scope.kcp.spec.version)
 
 
 def control_plane_key(cluster: Cluster) -> Key | None:

@@ -61,9 +61,7 @@ class Worker:
         match action:
             case Create():
                 return await self._create(scope, action, template)
-            case Delete(name, rollout):
-                if rollout:
-                    await self._prepare(scope)
+            case Delete(name):
                 await self._hand_over(scope, observed, name, required=True)
                 return await self._delete(scope, name, "the control plane is scaled down or rolled out")
             case Remediate():
@@ -92,8 +90,8 @@ class Worker:
         if isinstance(template, Wait):
             scope.findings.blocked = template.message
             return template
-        if action.rollout:
-            await self._prepare(scope)
+        if not action.first:
+            await self.prepare(scope)
         made = await self._maker.create(scope, template, action)
         scope.owned.append(Owned(made))
         scope.findings.made.add(made.metadata.name)
@@ -102,9 +100,9 @@ class Worker:
         log.info("machine created", machine=made.metadata.name, first=action.first, domain=action.domain)
         return Wait("WaitingForMachine", f"waiting for Machine {made.metadata.name} to come up", after=POLL_SECONDS)
 
-    async def _prepare(self, scope: ControlPlaneScope) -> None:
-        """Machines that join read the cluster's configuration: it comes first."""
-        assert scope.remote is not None  # nothing is rolled out while the cluster can't be reached
+    async def prepare(self, scope: ControlPlaneScope) -> None:
+        """Machines that join read the cluster's configuration: it has the version of the next one."""
+        assert scope.remote is not None  # no Machine is added while the cluster can't be reached
         await hold_rights(scope.remote.client, scope.kcp.spec.version)
         if await hold_cluster_configuration(scope.remote.client, scope.kcp):
             log.info("kubeadm's configuration of the cluster was updated", version=scope.kcp.spec.version)

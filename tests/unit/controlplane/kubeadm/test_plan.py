@@ -393,3 +393,37 @@ def test_no_plan_ever_leaves_fewer_healthy_voters_than_the_quorum(count: int) ->
                         left = [each for each in range(count) if f"cp-{each}" != action.machine]
                         well = [each for each in left if each not in ill]
                         assert len(well) >= len(left) // 2 + 1, (action, ill)
+
+
+# -- Machines that never joined --------------------------------------------------------------------------------------
+
+
+def unjoined(count: int, number: int, *, replicas: int = 3) -> Observed:
+    """`count` Machines of which one is outdated and has neither a Node nor a member."""
+    state = change(observed(count, replicas=replicas), number, node="", member="", outdated=("v",))
+    return replace(state, members=[each for each in state.members or () if each.name != f"n-cp-{number}"])
+
+
+def test_an_outdated_machine_that_never_joined_goes_before_another_one_comes() -> None:
+    assert plan(unjoined(3, 2)) == [Delete("cp-2", rollout=True)]
+    assert plan(change(unjoined(4, 3), 0, 1, 2, outdated=("v",))) == [Delete("cp-3", rollout=True)]
+
+
+def test_two_that_never_joined_do_not_wait_for_each_other() -> None:
+    state = change(unjoined(3, 2), 1, node="", member="", outdated=("v",))
+    assert plan(replace(state, members=[Member(1, "n-cp-0")])) == [Delete("cp-2", rollout=True)]
+
+
+def test_the_machine_that_initialises_the_cluster_stays() -> None:
+    state = change(observed(1, initialized=False, members=None), 0, node="", member="", outdated=("v",))
+    assert "cp-0" in held(plan(state)).message
+
+
+def test_one_whose_member_may_be_there_is_waited_for() -> None:
+    state = unjoined(3, 2)
+    assert "cp-2" in held(plan(replace(state, members=[*(state.members or ()), Member(9, "n-cp-2")]))).message
+
+
+def test_the_member_of_a_machine_without_a_node_goes_before_the_machine() -> None:
+    state = change(leaving(2, 1), 1, node="", member="")
+    assert plan(state) == [ReleaseHook("cp-1", 2)]

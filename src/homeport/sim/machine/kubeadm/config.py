@@ -69,6 +69,17 @@ def _identity(document: Any) -> tuple[str, str, str]:
     return group, version, str(document["kind"])
 
 
+def check_readable(configuration: Json, kubeadm: Version) -> None:
+    """Whether kubeadm of this version can decode what is in the cluster."""
+    _, version, kind = _identity(configuration)
+    first, last = _READ_BY.get(version, (0, -1))
+    if not first <= kubeadm[1] <= last:
+        raise KubeadmError(
+            "error execution phase preflight: unable to fetch the kubeadm-config ConfigMap: failed to decode cluster "
+            f'configuration data: no kind "{kind}" is registered for version "{_GROUP}/{version}"'
+        )
+
+
 def _check_version(version: str, kind: str, kubeadm: Version) -> None:
     first, last = _READ_BY.get(version, (0, -1))
     if first <= kubeadm[1] <= last:

@@ -14,7 +14,13 @@ from homeport.apiserver.auth.source import read
 from homeport.apiserver.request import User
 from homeport.client.protocol import Key, MergePatch
 from homeport.sim.machine import yaml
-from homeport.sim.machine.kubeadm.config import Documents, KubeadmError, read_registering, timeout_of
+from homeport.sim.machine.kubeadm.config import (
+    Documents,
+    KubeadmError,
+    check_readable,
+    read_registering,
+    timeout_of,
+)
 from homeport.sim.machine.kubeadm.discovery import authenticate, discover, read_discovery, require
 from homeport.sim.machine.kubeadm.init import (
     check_kubelet,
@@ -30,6 +36,7 @@ from homeport.sim.machine.kubeadm.preflight import check_control_plane, check_ve
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.etcd import EtcdError
+from homeport.sim.machine.workload.facts import parse_version
 from homeport.sim.machine.workload.kind import NODE, REQUEST, Json
 from homeport.sim.machine.workload.node import CONTROL_PLANE
 from homeport.sim.machine.workload.signer import KUBELET_CLIENT
@@ -56,7 +63,7 @@ async def run_join(machine: Machine, documents: Documents) -> None:
     say('[preflight] Reading configuration from the "kubeadm-config" ConfigMap in namespace "kube-system"...')
     require(cluster, user, "get", "configmaps", "kube-system", "kubeadm-config")
     require(cluster, user, "get", "configmaps", "kube-system", "kubelet-config")
-    check_versions(machine, registering, _cluster_version(cluster))
+    check_versions(machine, registering, _cluster_version(cluster, machine))
     await machine.pace.take(machine.pace.kubeadm if plane is not None else 0.0)
     address, port = ("", 0)
     if plane is not None:
@@ -77,12 +84,13 @@ async def run_join(machine: Machine, documents: Documents) -> None:
     say("This node has joined the cluster:")
 
 
-def _cluster_version(cluster: WorkloadCluster) -> str:
-    """As the cluster itself says it now: upgrades write it there."""
+def _cluster_version(cluster: WorkloadCluster, machine: Machine) -> str:
+    """As the cluster itself says it now: upgrades write it there, in a version that older ones may not read."""
     found = read(cluster.server.store, "configmaps", "kube-system", "kubeadm-config")
     if found is None:
         raise KubeadmError('error execution phase preflight: configmaps "kubeadm-config" not found')
     configuration = yaml.load((found.get("data") or {}).get("ClusterConfiguration") or "") or {}
+    check_readable(configuration, parse_version(machine.installed))
     return str(configuration.get("kubernetesVersion") or cluster.facts.version)
 
 

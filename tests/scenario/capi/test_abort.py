@@ -1,0 +1,126 @@
+"""Upgrades that are given up, reverted or skipped: machines that come afterwards still join."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from capikit.yard import Yard, yard
+from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.client.protocol import Key, MergePatch
+from homeport.machinery import yaml
+from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import REALISTIC
+from homeport.sim.machine.workload.kind import CONFIG_MAP
+
+_VERSIONS = ("v1.29.0", "v1.30.0", "v1.31.0", "v1.32.0")
+_CONFIG = Key("kube-system", "kubeadm-config")
+
+
+async def configured(y: Yard) -> str:
+    """The version that a machine which joins now finds."""
+    (workload,) = y.fleet.clusters()
+    found = await workload.client().get(CONFIG_MAP, _CONFIG)
+    return str(yaml.load(found["data"]["ClusterConfiguration"])["kubernetesVersion"])
+
+
+async def wish(y: Yard, version: str, **more: object) -> None:
+    await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version, **more}})
+
+
+async def joined(y: Yard) -> list[Machine]:
+    """Control planes that can be spared one after the other."""
+    found = [m for m in await y.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
+    whole = [m for m in found if m.status.node_ref is not None and not m.metadata.deletion_timestamp]
+    return whole if len(whole) == len(found) else []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 2.0, 10.0, 40.0, 70.0, 100.0, 150.0])
+def test_an_upgrade_is_reverted_at_any_moment_and_the_control_plane_grows(seconds: float) -> None:
+    @virtual
+    async def run() -> None:
+        async with yard(pace=REALISTIC) as y:
+            await y.create("one", 1, 1, "v1.30.0")
+            await y.steady("one", 1, 1, "v1.30.0")
+            await wish(y, "v1.31.0")
+            await asyncio.sleep(seconds)
+            for machine in await y.machines("one"):
+                if machine.spec.version == "v1.31.0" and machine.status.node_ref is None:
+                    await y.delete(Machine, machine.metadata.name)
+            await wish(y, "v1.30.0", replicas=3)
+            await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+            await y.steady("one", 3, 2, "v1.30.0")
+            assert await configured(y) == "v1.30.0"
+
+    run()
+
+
+@virtual
+async def test_the_configuration_is_put_back_when_somebody_else_changes_it() -> None:
+    async with yard() as y:
+        await y.create("one", 1, 0, "v1.30.0")
+        await y.steady("one", 1, 0, "v1.30.0")
+        (workload,) = y.fleet.clusters()
+        found = await workload.client().get(CONFIG_MAP, _CONFIG)
+        text = found["data"]["ClusterConfiguration"].replace("v1.30.0", "v1.33.0").replace("v1beta3", "v1beta4")
+        await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
+        assert await configured(y) == "v1.33.0"
+        await asyncio.sleep(300)
+        assert await configured(y) == "v1.30.0"
+        await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
+        await wish(y, "v1.30.0", replicas=3)
+        await y.steady("one", 3, 0, "v1.30.0")
+
+
+@virtual
+async def test_a_new_machine_that_can_never_join_does_not_hold_up_what_comes_after_it() -> None:
+    async with yard() as y:
+        await y.create("one", 3, 0, "v1.30.0")
+        await y.steady("one", 3, 0, "v1.30.0")
+        old = [m.metadata.name for m in await y.machines("one")]
+        broken = {"kubeadmConfigSpec": {"preKubeadmCommands": ["exit 1"]}}
+        await y.patch(KubeadmControlPlane, "one-cp", {"spec": broken})
+        await y.until(KubeadmControlPlane, "one-cp", lambda k: k.status.replicas == 4)
+        await y.delete(Machine, old[0])
+        await y.gone(Machine, old[0])
+        mended = {"kubeadmConfigSpec": {"preKubeadmCommands": ["true"]}}
+        await y.patch(KubeadmControlPlane, "one-cp", {"spec": mended})
+        await y.steady("one", 3, 0, "v1.30.0")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_versions_come_and_go_while_machines_are_deleted(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        chance = random.Random(seed)
+        async with yard(pace=REALISTIC) as y:
+            await y.create("one", 3, 1, _VERSIONS[0])
+            await y.steady("one", 3, 1, _VERSIONS[0])
+            at = 0
+            for _ in range(8):
+                await asyncio.sleep(chance.choice((0.0, 0.2, 3.0, 30.0, 90.0, 200.0)))
+                match chance.choice(("version", "version", "control plane", "worker", "scale")):
+                    case "version":
+                        at = min(max(at + chance.choice((-1, 1, 1)), 0), len(_VERSIONS) - 1)
+                        await wish(y, _VERSIONS[at])
+                    case "control plane":
+                        if len(spare := await joined(y)) >= 3:
+                            await y.delete(Machine, chance.choice(spare).metadata.name)
+                    case "worker":
+                        for machine in await y.machines("one"):
+                            if "cluster.x-k8s.io/control-plane" not in machine.metadata.labels:
+                                await y.delete(Machine, machine.metadata.name)
+                    case "scale":
+                        await wish(y, _VERSIONS[at], replicas=chance.choice((3, 5)))
+            await wish(y, _VERSIONS[at], replicas=3)
+            version = {"template": {"spec": {"version": _VERSIONS[at]}}}
+            await y.patch(MachineDeployment, "one-md-0", {"spec": version})
+            await y.steady("one", 3, 1, _VERSIONS[at], timeout=7200)
+            assert await configured(y) == _VERSIONS[at]
+            (workload,) = y.fleet.clusters()
+            assert len(workload.etcd.members) == 3
+
+    run()
