@@ -11,11 +11,12 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.events import AliasEvent, DocumentStartEvent, Event, MappingStartEvent, ScalarEvent, StreamEndEvent
+from yaml.nodes import Node
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -35,7 +36,6 @@ _INFINITE: Final = re.compile(r"[+-]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _DEEPEST: Final = 500
-_DEEP_LINE: Final = re.compile(rf"^[ ?-]{{{_DEEPEST}}}", re.MULTILINE)
 _NUMBER_START: Final = frozenset("0123456789+-.")
 
 
@@ -43,13 +43,14 @@ class YamlError(ValueError):
     """Text that can't be read; the message begins with the place, `cluster.yaml:12: ...`."""
 
 
-class KubeLoader(_LOADER):  # type: ignore[misc]
-    """Composes nodes and leaves it to `_Reader` what plain scalars mean."""
-
-    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
-        if kind is ScalarNode:
-            return _PLAIN if implicit[0] else f"{_TAG}str"
-        return f"{_TAG}{'seq' if kind is SequenceNode else 'map'}"
+def compose(text: str | bytes) -> Node | None:
+    """The nodes of the one document in the text, for whoever wants to know the line of a field."""
+    loader = _LOADER(text)
+    try:
+        node: Node | None = loader.get_single_node()
+        return node
+    finally:
+        loader.dispose()
 
 
 def load(text: str | bytes, source: str = "") -> Any:
@@ -126,35 +127,19 @@ def _documents(text: str | bytes, source: str) -> Iterator[tuple[int, Any]]:
                 f"{_place(source, 0)}the text is not UTF-8: {error.reason} at byte {error.start}"
             ) from error
     try:
-        _check_depth(text, source)
-        loader = KubeLoader(text)
+        loader = _LOADER(text)
     except yaml.YAMLError as error:  # characters that YAML forbids
         raise _worded(error, source) from error
     try:
-        while loader.check_node():
-            node = loader.get_node()
-            yield node.start_mark.line + 1, _Reader(source).read(node)
+        while not isinstance(event := loader.get_event(), StreamEndEvent):
+            if isinstance(event, DocumentStartEvent):
+                yield _Reader(source).read(loader.get_event)
     except yaml.YAMLError as error:
         raise _worded(error, source) from error
     except RecursionError as error:
         raise YamlError(f"{_place(source, 0)}the document is nested too deeply") from error
     finally:
         loader.dispose()
-
-
-def _check_depth(text: str, source: str) -> None:
-    """The compiled composer recurses on the C stack and dies of a deep document: refuse that before it sees it."""
-    if text.count("[") + text.count("{") < _DEEPEST and not _DEEP_LINE.search(text):
-        return
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > 2 * _DEEPEST:
-                line = event.start_mark.line + 1 if event.start_mark else 0
-                raise YamlError(f"{_place(source, line)}the document is nested too deeply")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
 
 
 def _worded(error: yaml.YAMLError, source: str) -> YamlError:
@@ -174,32 +159,96 @@ def _kind(value: Any) -> str:
     return {list: "a list", str: "a string", bool: "a boolean"}.get(type(value), "a number")
 
 
+class _Open:
+    """A list or an object that is being read. `before` counts the nodes that were read before it."""
+
+    __slots__ = ("anchor", "before", "key", "line", "merged", "value")
+
+    def __init__(self, value: dict[str, Any] | list[Any], event: Any, line: int, before: int) -> None:
+        self.value = value
+        self.anchor: str | None = event.anchor
+        self.line = line
+        self.before = before
+        self.key: str | None = None
+        self.merged: dict[str, Any] = {}
+
+    @property
+    def result(self) -> Any:
+        return {**self.merged, **self.value} if self.merged and isinstance(self.value, dict) else self.value
+
+
 class _Reader:
-    """Turns the nodes of one document into JSON values; every alias gets its own copy."""
+    """Turns the events of one document into JSON values; every alias gets its own copy.
+
+    There is no tree of nodes in between: it would take a hundred times the memory of the text.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and number of nodes; None: not read to its end
+        self._written = 0
+        self._unfolded = 0
 
-    def read(self, node: Node) -> Any:
-        sizes: dict[int, int] = {}
-        unfolded = _unfolded(node, sizes, self._source)
-        if unfolded > _LARGEST_UNFOLDED and unfolded > _UNFOLDING * len(sizes):
-            raise YamlError(f"{_place(self._source, node.start_mark.line + 1)}document contains excessive aliasing")
-        return self._value(node)
+    def read(self, next_event: Callable[[], Event]) -> tuple[int, Any]:
+        """The line that the document begins in, and its value."""
+        opened: list[_Open] = []
+        first = 0
+        while True:
+            event: Any = next_event()
+            line = event.start_mark.line + 1
+            first = first or line
+            if isinstance(event, yaml.CollectionStartEvent):
+                self._open(opened, event, line)
+                continue
+            if isinstance(event, yaml.CollectionEndEvent):
+                done = opened.pop()
+                value, anchor, line, before = done.result, done.anchor, done.line, done.before
+            else:
+                before = self._unfolded
+                value, anchor = self._leaf(event, line)
+            if anchor:
+                self._anchors[anchor] = value, self._unfolded - before
+            if not opened:
+                return first, value
+            self._add(opened[-1], value, event, line)
 
-    def _error(self, node: Node, text: object) -> YamlError:
-        return YamlError(f"{_place(self._source, node.start_mark.line + 1)}{text}")
+    def _open(self, opened: list[_Open], event: Any, line: int) -> None:
+        if len(opened) >= _DEEPEST:
+            raise self._error(line, "the document is nested too deeply")
+        if event.anchor:
+            self._anchors[event.anchor] = None
+        opened.append(_Open({} if isinstance(event, MappingStartEvent) else [], event, line, self._unfolded))
+        self._count(1, line)
 
-    def _value(self, node: Node) -> Any:
-        if isinstance(node, ScalarNode):
-            return self._scalar(node)
-        if isinstance(node, SequenceNode):
-            return [self._value(item) for item in node.value]
-        assert isinstance(node, MappingNode)
-        return self._mapping(node)
+    def _leaf(self, event: Any, line: int) -> tuple[Any, str | None]:
+        if isinstance(event, AliasEvent):
+            return self._alias(event, line), None
+        self._count(1, line)
+        return self._scalar(event, line), event.anchor
 
-    def _scalar(self, node: ScalarNode) -> Any:
-        tag, text = node.tag, node.value
+    def _alias(self, event: Any, line: int) -> Any:
+        if event.anchor not in self._anchors:
+            raise self._error(line, f"found undefined alias {event.anchor!r}")
+        found = self._anchors[event.anchor]
+        if found is None:
+            raise self._error(line, "an anchor contains itself")
+        value, size = found
+        self._count(size, line)
+        return _copied(value)
+
+    def _count(self, size: int, line: int) -> None:
+        self._written += 1
+        self._unfolded += size
+        if self._unfolded > _LARGEST_UNFOLDED and self._unfolded > _UNFOLDING * self._written:
+            raise self._error(line, "document contains excessive aliasing")
+
+    def _error(self, line: int, text: object) -> YamlError:
+        return YamlError(f"{_place(self._source, line)}{text}")
+
+    # -- scalars -----------------------------------------------------------------------------------------------
+
+    def _scalar(self, event: Any, line: int) -> Any:
+        tag, text = _tag(event), event.value
         if tag == f"{_TAG}str" or not tag.startswith((_PLAIN, _TAG)):
             return text
         try:
@@ -207,7 +256,7 @@ class _Reader:
                 return plain_value(text)
             return self._tagged(tag.removeprefix(_TAG), text)
         except (ValueError, binascii.Error) as error:
-            raise self._error(node, error) from error
+            raise self._error(line, error) from error
 
     def _tagged(self, tag: str, text: str) -> Any:
         if tag == "binary":
@@ -220,52 +269,51 @@ class _Reader:
             raise ValueError(f"cannot decode {text!r} as a !!{tag}")
         return value
 
-    def _mapping(self, node: MappingNode) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if isinstance(key_node, ScalarNode) and key_node.value == "<<" and key_node.tag in (_PLAIN, _MERGE):
-                for other in self._merges(value_node):
-                    merged = {**other, **merged}
-                continue
-            key = self._key(key_node)
-            if key in own:
-                raise self._error(key_node, f'key "{key}" already set in map')
-            own[key] = self._value(value_node)
-        return {**merged, **own} if merged else own
+    # -- lists and objects -------------------------------------------------------------------------------------
 
-    def _merges(self, node: Node) -> Iterator[dict[str, Any]]:
-        for each in node.value if isinstance(node, SequenceNode) else [node]:
-            if not isinstance(each, MappingNode):
-                raise self._error(each, "map merge requires map or sequence of maps as the value")
-            yield self._mapping(each)
+    def _add(self, to: _Open, value: Any, event: Any, line: int) -> None:
+        if isinstance(to.value, list):
+            to.value.append(value)
+        elif to.key is None:
+            to.key = self._key(value, event, line)
+            if to.key in to.value:
+                raise self._error(line, f'key "{to.key}" already set in map')
+        elif to.key is _MERGE:  # a key of that very text would be another string
+            for other in self._merges(value, line):
+                to.merged = {**other, **to.merged}
+            to.key = None
+        else:
+            to.value[to.key] = value
+            to.key = None
 
-    def _key(self, node: Node) -> str:
-        key = self._scalar(node) if isinstance(node, ScalarNode) else None
+    def _merges(self, value: Any, line: int) -> Iterator[dict[str, Any]]:
+        for each in value if isinstance(value, list) else [value]:
+            if not isinstance(each, dict):
+                raise self._error(line, "map merge requires map or sequence of maps as the value")
+            yield each
+
+    def _key(self, key: Any, event: Any, line: int) -> str:
+        if key == "<<" and isinstance(event, ScalarEvent) and _tag(event) in (_PLAIN, _MERGE):
+            return _MERGE
         if isinstance(key, str):
             return key
         if isinstance(key, bool):
             return "true" if key else "false"
-        if key is None:
-            raise self._error(node, "a key must be a string, a number or a boolean")
+        if key is None or isinstance(key, (dict, list)):
+            raise self._error(line, "a key must be a string, a number or a boolean")
         return str(key)
 
 
-def _unfolded(node: Node, sizes: dict[int, int], source: str) -> int:
-    """How many nodes the document has once its aliases are copies; `sizes` gets one entry per node as written."""
-    known = sizes.get(id(node))
-    if known is not None:
-        if known < 0:
-            raise YamlError(f"{_place(source, node.start_mark.line + 1)}an anchor contains itself")
-        return known
-    sizes[id(node)] = -1
-    total = 1
-    if isinstance(node, SequenceNode):
-        total += sum(_unfolded(item, sizes, source) for item in node.value)
-    elif isinstance(node, MappingNode):
-        total += sum(_unfolded(k, sizes, source) + _unfolded(v, sizes, source) for k, v in node.value)
-    sizes[id(node)] = total
-    return total
+def _tag(event: Any) -> str:
+    if event.tag is None or event.tag == "!":
+        return _PLAIN if event.implicit[0] else f"{_TAG}str"
+    return str(event.tag)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 class _KubeDumper(_DUMPER):  # type: ignore[misc]

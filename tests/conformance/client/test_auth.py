@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from conformance.client.api import (
 )
 from conformance.client.widget import widget
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.config import Impersonation
 from homeport.client.credential import Static, bearer
 from homeport.client.errors import Forbidden, Unauthorized
 from homeport.client.http import HttpClient
@@ -381,3 +383,58 @@ async def test_the_default_roles_are_there(api: Api) -> None:
     admin = await api.client.get(CLUSTER_BINDINGS, Key("", "cluster-admin"))
     assert admin["subjects"] == [{"kind": "Group", "apiGroup": GROUP, "name": "system:masters"}]
     assert admin["roleRef"] == {"apiGroup": GROUP, "kind": "ClusterRole", "name": "cluster-admin"}
+
+
+async def test_impersonation_takes_a_user(api: Api) -> None:
+    config = api.http().config
+    for label, asked in {
+        "group": Impersonation(groups=("devs",)),
+        "uid": Impersonation(uid="7"),
+        "extra": Impersonation(extra=(("scopes", ("view",)),)),
+    }.items():
+        async with HttpClient(replace(config, impersonate=asked)) as client:
+            answer = await client.raw("GET", CONFIGMAPS.path(api.ns))
+            api.same(label, answer.status)
+
+
+async def test_whoever_changes_a_role_needs_what_it_grants(api: Api) -> None:
+    """A label or an aggregation rule is enough to have rules gathered elsewhere."""
+    jane = api.as_user("jane")
+    prefix = f"r-{short()}"
+    grant = [rule(["get", "list"], ["configmaps"]), rule(["*"], ["clusterroles"], [GROUP], resourceNames=[])]
+    grant[1]["verbs"] = ["get", "create", "update", "patch"]
+    await api.client.create({"metadata": {"name": prefix}, "rules": grant}, kind=CLUSTER_ROLES)
+    ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": prefix}
+    subject = {"apiGroup": GROUP, "kind": "User", "name": "jane"}
+    await api.client.create(
+        {"metadata": {"name": prefix}, "roleRef": ref, "subjects": [subject]}, kind=CLUSTER_BINDINGS
+    )
+    await until_allowed(jane, api)
+    gather = {"clusterRoleSelectors": [{"matchLabels": {prefix: "yes"}}]}
+    weak, strong, empty = ([rule(["get"], ["configmaps"])], [rule(["delete"], ["nodes"])], [])
+    for name, spec in {"weak": weak, "strong": strong}.items():
+        await api.client.create({"metadata": {"name": f"{prefix}-{name}"}, "rules": spec}, kind=CLUSTER_ROLES)
+    gathering = {"metadata": {"name": f"{prefix}-gathering"}, "rules": empty, "aggregationRule": gather}
+    await api.client.create(gathering, kind=CLUSTER_ROLES)
+    label = {"metadata": {"labels": {"x": "y"}}}
+    patches: dict[str, tuple[str, dict[str, Any]]] = {
+        "a label on a weak role": ("weak", label),
+        "a label on a strong role": ("strong", label),
+        "an owner of a strong role": ("strong", {"metadata": {"finalizers": ["a.io/b"]}}),
+        "nothing on a strong role": ("strong", {}),
+        "a label on a role that gathers": ("gathering", label),
+        "gathering no more": ("gathering", {"aggregationRule": None}),
+        "gathering from now on": ("weak", {"aggregationRule": gather}),
+        "gathering nothing": ("weak", {"aggregationRule": {"clusterRoleSelectors": []}}),
+    }
+    for what, (name, patch) in patches.items():
+        path = CLUSTER_ROLES.path("", f"{prefix}-{name}")
+        body = json.dumps(patch).encode()
+        answer = await jane.raw("PATCH", path, body, content_type="application/merge-patch+json")
+        told = answer.json().get("message", "").replace(prefix, "ROLE") if answer.status != 200 else ""
+        api.same(what, [answer.status, told])
+    for name in ("weak", "strong", "gathering"):
+        path = CLUSTER_ROLES.path("", f"{prefix}-{name}")
+        await api.http().raw(
+            "PATCH", path, b'{"metadata":{"finalizers":null}}', content_type="application/merge-patch+json"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ def test_many_documents_come_as_a_list_without_the_empty_ones():
         ("a:\n\tb: 1\n", "m.yaml:2: "),
         ("a: *b\n", "m.yaml:1: found undefined alias"),
         ("a: &a [*a]\n", "m.yaml:1: an anchor contains itself"),
+        ("a: {<<: 1}\n", "m.yaml:1: map merge requires map or sequence of maps as the value"),
         ("? [a]\n: b\n", "m.yaml:1: a key must be"),
         ("a: !!int x\n", "m.yaml:1: cannot decode 'x' as a !!int"),
         ("[" * 100_000, "m.yaml:1: the document is nested too deeply"),
@@ -73,6 +75,17 @@ def test_aliases_that_unfold_into_millions_are_refused():
     lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     with pytest.raises(YamlError, match="excessive aliasing"):
         load("\n".join(lines))
+
+
+def test_a_large_document_takes_little_more_than_its_values():
+    text = "a: [" + "b, " * 50_000 + "]"
+    tracemalloc.start()
+    try:
+        assert len(load(text)["a"]) == 50_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8_000_000
 
 
 def test_bytes_that_are_not_text_are_refused():

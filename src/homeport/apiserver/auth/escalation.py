@@ -14,25 +14,31 @@ from homeport.apiserver.auth.source import Json
 from homeport.apiserver.request import User
 from homeport.client.errors import Forbidden, not_found
 
+_COLLECTED = ("finalizers", "ownerReferences", "managedFields", "resourceVersion", "generation")
+_TYPE = ("kind", "apiVersion")
+
 
 def check_role(rbac: Rbac, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
-    """Raises Forbidden when a Role or ClusterRole would hold more than its writer does."""
+    """Raises Forbidden when a Role or ClusterRole would hold more than its writer does.
+
+    Whatever changes takes the role's rules, not only a change of them: a label can have them gathered into another role.
+    """
     name = obj["metadata"].get("name", "")
-    if MASTERS in user.groups or _may(rbac, user, "escalate", plural, namespace, name):
+    # A role that does not exist yet has no name that the verb `escalate` could be limited to.
+    if MASTERS in user.groups or _may(rbac, user, "escalate", plural, namespace, "" if old is None else name):
         return
-    aggregation = obj.get("aggregationRule")
-    if aggregation and (old is None or old.get("aggregationRule") != aggregation):
-        # Whoever chooses what is gathered can gather anything.
-        _confirm(
-            rbac, user, plural, "", name, EVERYTHING, "must have cluster-admin privileges to use the aggregationRule: "
-        )
-    if old is None or old.get("rules") != obj.get("rules"):
-        _confirm(rbac, user, plural, namespace, name, parse_rules(obj))
+    if old is not None and _changes_nothing(obj, old):
+        return
+    _confirm(rbac, user, plural, namespace, name, parse_rules(obj))
+    if _gathers(obj) or (old is not None and _gathers(old)):
+        held, _ = rbac.rules_for(user, "")
+        if missing(held, EVERYTHING):
+            raise refusal(GROUP, plural, name, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def check_binding(rbac: Rbac, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
     """Raises Forbidden when a binding would give somebody more than its writer has; NotFound for a missing role."""
-    if MASTERS in user.groups or (old is not None and _same_binding(old, obj)):
+    if MASTERS in user.groups or (old is not None and _changes_nothing(obj, old)):
         return
     ref = obj.get("roleRef") or {}
     kind, role = ref.get("kind", ""), ref.get("name", "")
@@ -45,26 +51,34 @@ def check_binding(rbac: Rbac, user: User, plural: str, namespace: str, obj: Json
     _confirm(rbac, user, plural, namespace, obj["metadata"].get("name", ""), rules)
 
 
-def _same_binding(old: Json, new: Json) -> bool:
-    return all((old.get(field) or None) == (new.get(field) or None) for field in ("roleRef", "subjects"))
+def _gathers(role: Json) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _changes_nothing(obj: Json, old: Json) -> bool:
+    """But for what garbage collection writes, so that it can delete what it could not have created."""
+    return _compared(obj) == _compared(old)
+
+
+def _compared(obj: Json) -> Json:
+    meta = {field: value for field, value in obj["metadata"].items() if value and field not in _COLLECTED}
+    return {"metadata": meta, **{f: value for f, value in obj.items() if value and f not in ("metadata", *_TYPE)}}
 
 
 def _may(rbac: Rbac, user: User, verb: str, resource: str, namespace: str, name: str) -> bool:
     return rbac.authorize(Attributes(user, verb, GROUP, "v1", resource, "", namespace, name)).allowed
 
 
-def _confirm(
-    rbac: Rbac, user: User, plural: str, namespace: str, name: str, wanted: Iterable[Rule], why: str = ""
-) -> None:
+def _confirm(rbac: Rbac, user: User, plural: str, namespace: str, name: str, wanted: Iterable[Rule]) -> None:
     held, errors = rbac.rules_for(user, namespace)
     lacking = missing(held, wanted)
     if lacking:
-        raise _refused(user, plural, name, lacking, errors, why)
+        raise _refused(user, plural, name, lacking, errors)
 
 
-def _refused(user: User, plural: str, name: str, lacking: list[Rule], errors: list[str], why: str) -> Forbidden:
+def _refused(user: User, plural: str, name: str, lacking: list[Rule], errors: list[str]) -> Forbidden:
     text = (
-        f'{why}user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions '
+        f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions '
         "not currently held:\n" + "\n".join(str(rule) for rule in compact(lacking))
     )
     if errors:

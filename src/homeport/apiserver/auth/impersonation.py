@@ -63,6 +63,8 @@ def _groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     account = split_user_name(name)
     if account is not None and not groups:
         groups = groups_of(account[0])
-    if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+    if UNAUTHENTICATED in groups:
         return groups
-    return (*groups, UNAUTHENTICATED if name == ANONYMOUS.name else AUTHENTICATED)
+    if name == ANONYMOUS.name:
+        return (*groups, UNAUTHENTICATED)
+    return groups if AUTHENTICATED in groups else (*groups, AUTHENTICATED)

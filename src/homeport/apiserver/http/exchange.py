@@ -29,7 +29,7 @@ AUTHORIZATION = istr("Authorization")
 CONTENT_TYPE = istr("Content-Type")
 USER_AGENT = istr("User-Agent")
 _AUDIT = istr("Audit-ID")
-_IMPERSONATE = (istr("Impersonate-User"), istr("Impersonate-Group"), istr("Impersonate-Uid"))
+_IMPERSONATE = "impersonate-"
 _BROWSERS = ("curl", "Wget", "Mozilla/5.0")
 
 
@@ -74,9 +74,8 @@ class Exchange:
 
     @property
     def impersonates(self) -> bool:
-        """Extras alone make nobody else of the user, so they are not looked for."""
-        headers = self._headers
-        return _IMPERSONATE[0] in headers or _IMPERSONATE[1] in headers or _IMPERSONATE[2] in headers
+        """Whether any header speaks of it, also one that makes no sense alone: that is refused, not ignored."""
+        return any(name[:12].lower() == _IMPERSONATE for name in self._headers)
 
     @property
     def pretty(self) -> bool:

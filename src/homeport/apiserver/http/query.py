@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -12,6 +13,7 @@ from homeport.machinery.selector import FieldSelector
 
 MAX_PARAMETERS = 200
 _INT64_DIGITS = 19
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 
 
@@ -60,10 +62,9 @@ class Query(Mapping[str, str]):
         return found is not None and found[0].lower() not in ("false", "0")
 
     def number(self, key: str) -> int | None:
-        text = self.get(key)
-        if not text:
-            return None
-        return _int64(text)
+        """None when it is not there. One without a value is refused: it would be taken for an option that was not given."""
+        found = self._values.get(key)
+        return _int64(found[0]) if found else None
 
 
 EMPTY = Query()
@@ -82,8 +83,15 @@ def _quoted(text: str) -> str:
     return '"' + text[:128].replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def check_timeout(query: Query) -> None:
+    """`timeout` limits a request, which ours are anyway. One that makes no sense is refused."""
+    text = query.get("timeout")
+    if text and not _DURATION.fullmatch(text):
+        raise BadRequest(f"invalid timeout specified in the request URL - time: invalid duration {_quoted(text)}")
+
+
 def list_options(query: Query, name: str = "") -> ListOptions:
-    if query.get("sendInitialEvents"):
+    if "sendInitialEvents" in query:
         raise _invalid(
             "ListOptions", "sendInitialEvents", "Forbidden", "Forbidden: sendInitialEvents is forbidden for list"
         )
@@ -150,11 +158,11 @@ def check_patch(options: WriteOptions, *, apply: bool) -> None:
 
 
 def _dry_run(values: list[str], causes: list[Cause]) -> bool:
-    given = [value for value in values if value]
-    if any(value != "All" for value in given):
-        shown = ", ".join(_quoted(value) for value in given)
+    """An empty value asks for something, too: what it asks for is not known, so nothing is written."""
+    if any(value != "All" for value in values):
+        shown = ",".join(_quoted(value) for value in values)
         causes.append(_unsupported("dryRun", f"[{shown}]", ("All",)))
-    return bool(given)
+    return bool(values)
 
 
 def _unsupported(field: str, shown: str, supported: tuple[str, ...]) -> Cause:
@@ -172,7 +180,7 @@ def delete_options(query: Query, body: Mapping[str, Any] | None) -> tuple[Delete
     causes: list[Cause] = []
     dry_run = _dry_run(raw["dryRun"], causes)
     policy = raw["propagationPolicy"]
-    if policy and policy not in _PROPAGATIONS:
+    if policy is not None and policy not in _PROPAGATIONS:
         causes.append(_unsupported("propagationPolicy", _quoted(policy), (*_PROPAGATIONS, "nil")))
     if policy and raw["orphanDependents"] is not None:
         causes.append(
@@ -187,7 +195,7 @@ def delete_options(query: Query, body: Mapping[str, Any] | None) -> tuple[Delete
     options = DeleteOptions(
         uid=raw["uid"],
         resource_version=raw["resourceVersion"],
-        propagation=policy,
+        propagation=policy or "",
         grace_seconds=raw["gracePeriodSeconds"],
         orphan_dependents=raw["orphanDependents"],
     )
@@ -197,7 +205,7 @@ def delete_options(query: Query, body: Mapping[str, Any] | None) -> tuple[Delete
 def _query_delete(query: Query) -> dict[str, Any]:
     return {
         "dryRun": query.all("dryRun"),
-        "propagationPolicy": query.get("propagationPolicy"),
+        "propagationPolicy": query.get("propagationPolicy", None),
         "orphanDependents": query.flag("orphanDependents") if "orphanDependents" in query else None,
         "gracePeriodSeconds": query.number("gracePeriodSeconds"),
         "uid": "",
@@ -219,7 +227,7 @@ def _body_delete(body: Mapping[str, Any]) -> dict[str, Any]:
     grace = _typed(body, "gracePeriodSeconds", int)
     return {
         "dryRun": dry_run,
-        "propagationPolicy": _typed(body, "propagationPolicy", str) or "",
+        "propagationPolicy": _typed(body, "propagationPolicy", str),
         "orphanDependents": _typed(body, "orphanDependents", bool),
         "gracePeriodSeconds": grace,
         "uid": _typed(pre, "uid", str) or "",

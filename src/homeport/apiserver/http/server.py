@@ -27,6 +27,7 @@ from homeport.apiserver.http.connection import Connection, ConnectionServer
 from homeport.apiserver.http.exchange import AUTHORIZATION, Exchange
 from homeport.apiserver.http.health import Health
 from homeport.apiserver.http.limit import InFlight
+from homeport.apiserver.http.query import check_timeout
 from homeport.apiserver.http.respond import reply_error
 from homeport.apiserver.http.root import Root
 from homeport.apiserver.http.storage import StoreCheck, StoreCollector
@@ -221,6 +222,9 @@ class HttpServer:
             return self._refused(exchange, Internal(text))
 
     def _refused(self, exchange: Exchange, error: ApiError) -> StreamResponse:
+        # Its traceback holds the frames that hold the body, and the exchange holds the error: megabytes would stay until
+        # the garbage collector happens to look at old objects.
+        error.__traceback__ = error.__cause__ = error.__context__ = None
         exchange.error = error
         return reply_error(exchange, error)
 
@@ -228,6 +232,7 @@ class HttpServer:
         exchange.parse()
         await self._authenticate(exchange)
         info = exchange.info
+        check_timeout(exchange.query)
         if info.verb == "watch" or info.subresource in _LONG:
             self._authorize(exchange)
             return await self._verbs.serve(exchange)

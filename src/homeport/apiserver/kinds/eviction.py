@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import orjson
 
@@ -51,7 +52,9 @@ async def _evict(registry: Registry, call: Call) -> Json:
     if (body.get("metadata") or {}).get("name") != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     pod = _pod(registry, call)
-    options = _delete_options(body.get("deleteOptions") or {})
+    given = body.get("deleteOptions") or {}
+    options = _delete_options(given)
+    _take_dry_run(call, given.get("dryRun") or [])
     if not _leaves_freely(pod):
         await _ask_budget(registry, call, pod)
     if not call.ctx.dry_run:
@@ -78,6 +81,15 @@ def _pod(registry: Registry, call: Call) -> Json:
         raise not_found("", "pods", call.name)
     pod: Json = orjson.loads(record.value)
     return pod
+
+
+def _take_dry_run(call: Call, given: Any) -> None:
+    """A dry run may be asked for in the body as well; a wish that is not understood must not end the Pod."""
+    if not given:
+        return
+    if given != ["All"]:
+        raise invalid("policy", "Eviction", call.name, [unsupported("deleteOptions.dryRun", given, ("All",))])
+    call.ctx.dry_run = True
 
 
 def _delete_options(given: Json) -> DeleteOptions:

@@ -33,7 +33,7 @@ class Document:
         except yaml.YamlError as error:
             raise DocumentError(str(error)) from error
         self._lines: dict[Place, int] = {}
-        root = _compose(text)
+        root = yaml.compose(text)
         if root is not None:
             self._index(root, ())
 
@@ -76,15 +76,6 @@ def read_document(path: Path) -> Document:
 def write_document(value: Any) -> str:
     """YAML of any record; reading it back gives the same record."""
     return yaml.dump(msgspec.to_builtins(value))
-
-
-def _compose(text: str | bytes) -> Node | None:
-    loader = yaml.KubeLoader(text)
-    try:
-        node: Node | None = loader.get_single_node()
-        return node
-    finally:
-        loader.dispose()
 
 
 def _parse_error(text: str) -> tuple[Place, str]:

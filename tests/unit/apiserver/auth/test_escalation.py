@@ -66,17 +66,30 @@ async def test_rules_cover_rules(
         check_role(rbac, ANNA, "clusterroles", "", a_role(wanted), None)
 
 
-async def test_unchanged_rules_may_stay(rbac: Rbac) -> None:
+async def test_a_role_that_stays_as_it_is_takes_no_rights(rbac: Rbac) -> None:
     old = a_role(rule("get", "-", "pods"))
-    check_role(rbac, ANNA, "clusterroles", "", {**old, "metadata": {"name": "new", "labels": {"a": "b"}}}, old)
+    owned = {"name": "new", "ownerReferences": [{"name": "x"}], "finalizers": ["a/b"], "managedFields": [{}]}
+    check_role(rbac, ANNA, "clusterroles", "", {**old, "metadata": owned}, old)
     with pytest.raises(Forbidden):
         check_role(rbac, ANNA, "clusterroles", "", a_role(rule("list", "-", "pods")), old)
+
+
+async def test_a_label_that_has_the_rules_gathered_takes_the_rules(store: Store, rbac: Rbac) -> None:
+    old = a_role(rule("*", "*", "*"))
+    label = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+    new = {**old, "metadata": {"name": "new", "labels": label}}
+    with pytest.raises(Forbidden, match="not currently held"):
+        check_role(rbac, ANNA, "clusterroles", "", new, old)
+    await hold(store, rule("*", "*", "*"))
+    check_role(rbac, ANNA, "clusterroles", "", new, old)
 
 
 async def test_escalate_and_masters_pass(store: Store, rbac: Rbac) -> None:
     await hold(store, rule("escalate", GROUP, "clusterroles", names="new"))
     wanted = a_role(rule("*", "*", "*"))
-    check_role(rbac, ANNA, "clusterroles", "", wanted, None)
+    check_role(rbac, ANNA, "clusterroles", "", wanted, a_role())
+    with pytest.raises(Forbidden):
+        check_role(rbac, ANNA, "clusterroles", "", wanted, None)  # what is not there has no name yet
     check_role(rbac, SYSTEM, "clusterroles", "", wanted, None)
     with pytest.raises(Forbidden):
         check_role(rbac, ANNA, "roles", "ns", wanted, None)
@@ -88,6 +101,18 @@ async def test_choosing_what_is_gathered_takes_everything(store: Store, rbac: Rb
         check_role(rbac, ANNA, "clusterroles", "", a_role(**gather), None)
     await hold(store, rule("*", "*", "*"), rule("*", urls="*"))
     check_role(rbac, ANNA, "clusterroles", "", a_role(**gather), None)
+
+
+@pytest.mark.parametrize("plain_first", [True, False])
+async def test_any_change_of_a_role_that_gathers_takes_everything(store: Store, rbac: Rbac, plain_first: bool) -> None:
+    """Also one that takes the gathering away: it would keep the role from being tightened."""
+    await hold(store, rule("get", "-", "pods"))
+    gather = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}
+    one, other = a_role(), a_role(**gather)
+    labelled = {**other, "metadata": {"name": "new", "labels": {"a": "b"}}}
+    for new, old in ((one, other) if plain_first else (other, one), (labelled, other)):
+        with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
+            check_role(rbac, ANNA, "clusterroles", "", new, old)
 
 
 async def test_binding_takes_the_rules_or_the_verb_bind(store: Store, rbac: Rbac) -> None:

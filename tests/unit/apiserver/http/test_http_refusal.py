@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -275,6 +277,36 @@ async def test_impersonation_needs_permission_and_changes_the_user(api: Api) -> 
     assert 'User "nobody" cannot list' in refused.message
     may_not = await api.get(WIDGETS, token=NOBODY, headers={"Impersonate-User": "admin"})
     assert 'User "nobody" cannot impersonate resource "users"' in may_not.message
+
+
+@pytest.mark.parametrize("header", ["Impersonate-Extra-Scopes", "Impersonate-Group", "Impersonate-Uid"])
+async def test_impersonating_nobody_in_particular_is_an_error(api: Api, header: str) -> None:
+    refused = await api.get(WIDGETS, headers={header: "x"})
+    assert (refused.status, refused.json["reason"]) == (400, "BadRequest")
+    assert "without impersonating a user" in refused.message
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+async def test_a_refused_body_is_let_go_at_once(api: Api, form: str) -> None:
+    """Not when the garbage collector happens to come by: a few of them would fill the memory."""
+    text = ",".join(f'"k{number}": "v{number}"' for number in range(20_000))
+    body = f'{{"metadata": {{"name": "BAD"}}, "data": {{{text}}}}}'.encode()
+    if form == "yaml":
+        body = b"\n" + body  # or else it would be taken for JSON
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        await api.post(CONFIG_MAPS, body, content_type=f"application/{form}")
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(4):
+            refused = await api.post(CONFIG_MAPS, body, content_type=f"application/{form}")
+            assert refused.status == 422
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert after - before < len(body)
 
 
 async def test_too_many_requests_at_once_are_told_to_come_back() -> None:

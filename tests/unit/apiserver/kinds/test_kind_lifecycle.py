@@ -66,6 +66,19 @@ async def test_an_unhealthy_pod_may_be_evicted_where_the_budget_says_so(server: 
     assert (await server.ask("POST", f"{NS}/pods/p/eviction", leave))[0] == 201
 
 
+async def test_an_eviction_may_be_a_dry_run_by_its_body(server: Server) -> None:
+    """So `kubectl drain --dry-run=server` asks for it."""
+    await server.ask(
+        "POST", f"{NS}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    )
+    for asked, code in ((["All"], 201), ([""], 422), (["None"], 422)):
+        leave = {"metadata": {"name": "p"}, "deleteOptions": {"dryRun": asked}}
+        assert (await server.ask("POST", f"{NS}/pods/p/eviction", leave))[0] == code
+        assert (await server.ask("GET", f"{NS}/pods/p"))[0] == 200
+    assert (await server.ask("POST", f"{NS}/pods/p/eviction", {"metadata": {"name": "p"}}))[0] == 201
+    assert (await server.ask("GET", f"{NS}/pods/p"))[0] == 404
+
+
 async def test_a_pod_under_two_budgets_can_not_be_evicted(server: Server) -> None:
     pod = {
         "metadata": {"name": "p", "labels": {"a": "b"}},
