@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -11,11 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from alone import LEFT_BEHIND
+from reader import ROOT, Reader
 
 from capikit import clusterctl
 from realkube import find_binaries
 
-ROOT = Path(__file__).resolve().parents[2]
 # Every page that shows commands: none can be forgotten.
 PAGES = sorted(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md") if "```console\n" in page.read_text())
 
@@ -49,35 +49,36 @@ def clusterctl_folder() -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work(page: str, tmp_path: Path) -> None:
-    # Several tests run at once, and each needs the well-known port: on a loopback address of its own.
-    own = f"127.{random.randrange(2, 60)}.{random.randrange(256)}.{random.randrange(1, 255)}"
-    text = commands(ROOT / page).replace("https://127.0.0.1:9440", f"https://{own}:9440")
+    text = commands(ROOT / page)
+    assert text.startswith("source .venv/bin/activate\n"), "the reader needs homeport on the PATH first"
     assert "homeport up" in text
-    data = tmp_path / "data"
-    folders = [str(Path(sys.executable).parent), kubectl_folder(), os.environ["PATH"]]
+    programs = [Path(kubectl_folder()) / "kubectl"]
     if re.search(r"^clusterctl ", text, re.M):
-        folders.insert(0, clusterctl_folder())
-    path = os.pathsep.join(folders)
-    environment = {
-        "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",  # it would ask the network for a newer one
-        "PATH": path,
-        "HOME": str(tmp_path),
-        "HOMEPORT_DATA": str(data),
-        "HOMEPORT_ROOT": str(ROOT),
-        "HOMEPORT_LISTEN": "127.0.0.1:0",
-        "HOMEPORT_SIM_LISTEN": f"{own}:9440",
-    }
-    try:
-        # `!` in front of a command expects it to fail; plain `set -e` would not notice when it does not.
-        script = "set -euo pipefail\n" + re.sub(r"^! (.*)$", r"if \1; then exit 9; fi", text, flags=re.M)
-        done = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    finally:
-        for each in {data, *(found.parent for found in tmp_path.glob("*/kubeconfig"))}:
-            down = [sys.executable, "-m", "homeport", "down", "--data", str(each)]
-            subprocess.run(down, env=environment, capture_output=True, timeout=60)
+        programs.append(Path(clusterctl_folder()) / "clusterctl")
+    reader = Reader.make(tmp_path, programs)
+    # `!` in front of a command expects it to fail; plain `set -e` would not notice when it does not.
+    done = reader.run(re.sub(r"^! (.*)$", r"if \1; then exit 9; fi", text, flags=re.M))
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert reader.simulated_machines() == [], "the page leaves a cluster behind"
+
+
+def test_a_page_that_leaves_a_plane_running_fails(tmp_path: Path) -> None:
+    reader = Reader.make(tmp_path, [])
+    done = reader.run("source .venv/bin/activate\nhomeport up --detach\n")
+    assert done.returncode == LEFT_BEHIND, done.stdout + done.stderr
+    assert "left running: " in done.stderr
+    assert "homeport up" in done.stderr
+
+
+def test_a_page_that_needs_a_variable_of_the_tests_fails(tmp_path: Path) -> None:
+    done = Reader.make(tmp_path, []).run("echo $HOMEPORT_DATA\n")
+    assert done.returncode != 0
+    assert "HOMEPORT_DATA: unbound variable" in done.stderr
+
+
+def test_no_page_names_what_only_tests_export() -> None:
+    for page in PAGES:
+        assert not re.search(r"\$HOMEPORT_\w+", (ROOT / page).read_text()), page
 
 
 def test_every_link_leads_somewhere() -> None:

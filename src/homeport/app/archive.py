@@ -115,9 +115,10 @@ def _unpack(archive: Path, folder: Path) -> None:
     except FileNotFoundError as error:
         raise ArchiveError(f"{archive}: there is no such file") from error
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise ArchiveError(
-            f"{archive}: not a backup made by 'homeport backup', or a truncated one ({error})"
-        ) from error
+        if isinstance(error, OSError) and error.errno:  # no fault of the archive: a full disk, missing permissions
+            raise
+        why = str(error).partition("\n")[0]
+        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup', or a truncated one ({why})") from error
     try:
         manifest = msgspec.json.decode((folder / "homeport.json").read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:

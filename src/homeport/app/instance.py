@@ -95,11 +95,14 @@ def remove_instance(data: Path) -> None:
     (data / "run.json").unlink(missing_ok=True)
 
 
-def stop(data: Path, instance: Instance, *, seconds: float = 30.0) -> bool:
-    """Asks it to end and waits. False if it is still there after `seconds`."""
+def stop(instance: Instance, *, seconds: float = 30.0) -> bool:
+    """Asks it to end and waits until the process has ended. False if it is still there after `seconds`.
+
+    It lets go of the data directory a moment before that, when its ports may still be taken.
+    """
     os.kill(instance.pid, signal.SIGTERM)
     deadline = time.monotonic() + seconds
-    while instance.running(data):
+    while _alive(instance.pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
@@ -113,7 +116,15 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _ended(pid)
+
+
+def _ended(pid: int) -> bool:
+    """Whether it has ended, and its parent has not asked how yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False
 
 
 def _holds(data: Path, pid: int) -> bool:

@@ -115,7 +115,10 @@ class Simulation:
             try:
                 return reachable(host), await self._wire.start(host, port, tls=tls)
             except OSError as error:
-                raise SimulationError(f"--sim-listen {host}:{port}: {error.strerror or error}") from error
+                why = error.strerror or error
+                raise SimulationError(
+                    f"--sim-listen {host}:{port}: {why}; choose another address, or leave the option out"
+                ) from error
         with contextlib.suppress(OSError):
             return "127.0.0.1", await self._wire.start("127.0.0.1", PRISM_PORT, tls=tls)
         return "127.0.0.1", await self._wire.start("127.0.0.1", 0, tls=tls)

@@ -262,7 +262,10 @@ async def copy_closed(settings: Settings) -> Path:
 def _listen_error(settings: Settings, error: OSError) -> StartError:
     address = f"{settings.host}:{settings.port}"
     if error.errno != errno.EADDRINUSE:
-        return StartError(f"can't listen on {address}: {error.strerror or error}")
+        why = error.strerror or error
+        return StartError(
+            f"can't listen on {address}: {why}; choose an address of this machine with --listen HOST:PORT"
+        )
     who = holder(settings.port)
     by = f" by {who}" if who else ""
     return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")

@@ -148,13 +148,18 @@ def stale(content: bytes, *, server: str, ca: bytes, now: float, proxy: str = ""
     if config.ca is None or config.ca.strip() != ca.strip():
         return "the cluster's authority is another"
     left = remaining(config, now)
+    if left is not None and left > 1:
+        return "the certificate is not valid yet: the clock was wrong when it was issued"
     if left is not None and left < 0.5:
         return f"the certificate has {max(0.0, left):.0%} of its time left"
     return ""
 
 
 def remaining(config: Config, now: float) -> float | None:
-    """The share of the client certificate's time that is left; None without one. Below 0: it has expired."""
+    """The share of the client certificate's time that is left; None without one.
+
+    Below 0: it has expired. Above 1: it is not valid yet.
+    """
     pair = config.credential.certificate()
     if pair is None:
         return None

@@ -19,7 +19,7 @@ def command(data: Path) -> None:
     if instance is None:
         click.echo(f"nothing runs on {data}")
         return
-    if not stop(data, instance):
+    if not stop(instance):
         raise click.ClickException(
             f"process {instance.pid} did not end within 30 s. Look at {data / 'homeport.log'}; "
             f"'kill -9 {instance.pid}' is safe: no stored object is lost"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 from typing import Any
 
@@ -31,6 +32,17 @@ class _Lazy(click.Group):
             return None
         command: click.Command = importlib.import_module(f"homeport.cli.{name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What the operating system refuses is a message with a cure, for every verb."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # nobody reads any more; click ends quietly
+                raise
+            from homeport.cli.oserror import explain
+
+            raise click.ClickException(explain(error)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

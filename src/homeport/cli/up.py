@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from homeport import __version__
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli.option import data as data_option
@@ -155,8 +156,11 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
         _loop(standalone.run(settings, show, chosen(plugins, without), streams))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
-    except (AlreadyRunning, standalone.StartError, StoreError, PkiError, OSError) as error:
+    except (AlreadyRunning, standalone.StartError, StoreError, PkiError) as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        error.filename = error.filename or str(settings.data)  # a write that finds no space does not say where
+        raise
 
 
 def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence[str], **more: Any) -> None:
@@ -176,7 +180,7 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
         _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error
-    except (ConfigError, manager.StartError, OSError) as error:
+    except (ConfigError, manager.StartError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -229,12 +233,22 @@ def _detach(
     descriptor = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     start = os.fstat(descriptor).st_size
     try:
+        _note_start(descriptor, settings.log)
         child = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
             arguments, stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True
         )
     finally:
         os.close(descriptor)
     _await_ready(settings, child, start)
+
+
+def _note_start(descriptor: int, log: Path) -> None:
+    """What a process can't write to its log, nobody would ever read: a full disk is noticed here."""
+    try:
+        os.write(descriptor, f"starting Homeport {__version__}\n".encode())
+    except OSError as error:
+        error.filename = str(log)
+        raise
 
 
 def _await_ready(settings: Settings, child: subprocess.Popen[bytes], log_start: int) -> None:

@@ -12,8 +12,9 @@ import apsw
 
 from homeport.store import layout
 from homeport.store.cipher import Cipher
-from homeport.store.error import StoreDamaged, StoreUnavailable
+from homeport.store.error import StoreDamaged, StoreFull, unopened
 from homeport.store.record import Change, Record
+from homeport.store.reserve import Reserve, wins_space
 from homeport.store.row import Codec, LogRow, ObjectRow, object_rows
 
 # Each statement gives the interpreter lock away and must win it back from a busy event loop, so rows are
@@ -55,6 +56,7 @@ class Database:
         if not path.exists():
             layout.create(path)
         self._connection = layout.connect(path, synchronous)
+        self._reserve = Reserve(path)
         # About how much the write-ahead log holds. Estimated: asking SQLite takes a callback in each commit.
         self.wal_bytes = 0
         self._copies: set[Backup] = set()
@@ -72,7 +74,7 @@ class Database:
         try:
             database = cls(path, cipher, sealed, synchronous)
         except OSError as error:
-            raise StoreUnavailable(f"cannot open {path}: {error}") from error
+            raise unopened(path, error) from error
         try:
             loaded(database.load())
         except BaseException:
@@ -81,7 +83,15 @@ class Database:
         return database
 
     def load(self) -> Loaded:
-        """Read and check everything, then mark the file as in use."""
+        """Read and check everything, then mark the file as in use. On a full disk the mark may use the reserve."""
+        try:
+            return self._load()
+        except StoreFull:
+            if not self._reserve.take():
+                raise
+            return self._load()
+
+    def _load(self) -> Loaded:
         with layout.failures(self.path):
             if not layout.setting(self._connection, "clean"):
                 layout.check_pages(self._connection, self.path)
@@ -95,7 +105,15 @@ class Database:
         return Loaded(objects, changes, compacted, max(compacted, newest))
 
     def write(self, changes: list[Change], at: float) -> None:
-        """One durable transaction, or none of it."""
+        """One durable transaction, or none of it. On a full disk what only deletes may use the reserve."""
+        try:
+            self._write(changes, at)
+        except StoreFull:
+            if not wins_space(changes) or not self._reserve.take():
+                raise
+            self._write(changes, at)
+
+    def _write(self, changes: list[Change], at: float) -> None:
         codec, connection, seconds = self._codec, self._connection, int(at)
         with layout.failures(self.path):
             # Encoded before the transaction begins: a failing cipher leaves nothing to roll back.
@@ -144,9 +162,10 @@ class Database:
         with layout.failures(self.path):
             self._connection.wal_checkpoint(mode=mode)
         self.wal_bytes = 0
+        self._reserve.put_aside()
 
     def close(self) -> None:
-        """Leave one clean file behind."""
+        """Leave one clean file behind; on a full disk the file and its log, from which the next start goes on."""
         for copy in list(self._copies):
             self.abandon_copy(copy)
         try:
@@ -154,6 +173,8 @@ class Database:
                 layout.set_setting(self._connection, "clean", 1)
                 self.checkpoint(truncate=True)
                 layout.remove_wal_on_close(self._connection)
+        except StoreFull:
+            pass  # nothing is lost: the log stays beside the file
         finally:
             self._connection.close()
 

@@ -7,7 +7,7 @@ StoreError
   FutureRevision    the asked revision has not been given out yet
   Lagged            a watcher read too slowly and was dropped
   SealBroken        a cipher could not open what it was given
-  StoreUnavailable  writes cannot be made durable now (disk full, I/O error, closed)
+  StoreUnavailable  writes cannot be made durable now (I/O error, closed); StoreFull when the disk has no space left
   StoreBusy         another process has the database open
   StoreTooNew       the file was written by a newer Homeport
   StoreDamaged      the file cannot be trusted; WrongKey when only the key is at fault
@@ -15,6 +15,7 @@ StoreError
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,22 @@ class SealBroken(StoreError):
 
 class StoreUnavailable(StoreError):
     """Nothing can be made durable at the moment. Reads go on; a later write may succeed."""
+
+
+class StoreFull(StoreUnavailable):
+    """The disk has no space left. Deletes may still go through."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"disk full: {path}: free some space there, or delete objects, then try again")
+        self.path = path
+
+
+def unopened(path: Path, error: OSError) -> StoreUnavailable:
+    """The system refuses to open or to create the file."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(path)
+    cure = "choose a directory that you can write to, for example with --data DIR"
+    return StoreUnavailable(f"cannot open {path}: {error.strerror or error}: {cure}")
 
 
 class StoreBusy(StoreError):

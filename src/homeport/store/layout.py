@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from homeport.store.error import StoreBusy, StoreDamaged, StoreTooNew, StoreUnavailable
+from homeport.store.error import StoreBusy, StoreDamaged, StoreFull, StoreTooNew, StoreUnavailable
 
 APPLICATION_ID = 0x486F6D65
 VERSION = 1
@@ -211,7 +211,7 @@ def failures(path: Path) -> Iterator[None]:
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreBusy(path, None) from error
     except apsw.FullError as error:
-        raise StoreUnavailable(f"disk full: {path}: free some space there, then write again") from error
+        raise StoreFull(path) from error
     except apsw.SQLError as error:
         raise StoreDamaged(path, f"a table is not as expected ({error})") from error
     except apsw.Error as error:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Self
 
-from homeport.store.error import StoreBusy, StoreUnavailable
+from homeport.store.error import StoreBusy, unopened
 
 
 class Lock:
@@ -31,7 +31,7 @@ class Lock:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls(path)
         except OSError as error:
-            raise StoreUnavailable(f"cannot open {path}: {error}") from error
+            raise unopened(path, error) from error
 
     def release(self) -> None:
         if self._file >= 0:

@@ -36,9 +36,11 @@ def write_private(path: Path, content: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)  # a write that finds no space does not say where
         raise
     sync_dir(path.parent)
 

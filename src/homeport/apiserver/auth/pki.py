@@ -135,7 +135,9 @@ class PKI:
         if path.exists():
             tighten(path)
             leaf = _load_identity(path)
-            if leaf.not_valid_after_utc - self.now() > RENEW_BEFORE and self._ours(leaf):
+            # Not valid yet: the clock was wrong when it was issued.
+            valid = leaf.not_valid_before_utc <= self.now() < leaf.not_valid_after_utc - RENEW_BEFORE
+            if valid and self._ours(leaf):
                 if hosts is None or frozenset(hosts) == certs.host_names(leaf):
                     return False
         write_private(path, issue().pem)
@@ -251,12 +253,17 @@ class _Root:
         if not certs.same_key(key, certificate):
             raise PkiError(self.ca_key, "does not belong to ca.crt", "put both back from the same backup")
         left = certificate.not_valid_after_utc - self.now()
+        renewal = (
+            "move ca.crt, ca.key, server.pem and admin.pem away but leave sa.key and secrets.key, start again, and "
+            "hand out the new kubeconfig"
+        )
         if left <= datetime.timedelta(0):
-            cure = (
-                "stop the server, move ca.crt, ca.key, server.pem and admin.pem away but leave sa.key and secrets.key, "
-                "start once more and hand out the new kubeconfig"
-            )
-            raise PkiError(self.ca_crt, f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}", cure)
+            raise PkiError(self.ca_crt, f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}", renewal)
+        if certificate.not_valid_before_utc > self.now():
+            # Which of the two clocks was wrong can't be known here: a new authority could be expired tomorrow.
+            since = certificate.not_valid_before_utc
+            what = f"not valid before {since:%Y-%m-%d}, and the clock says {self.now():%Y-%m-%d}"
+            raise PkiError(self.ca_crt, what, f"set the clock; if it is right, {renewal}")
         if left < CA_WARN_BEFORE:
             log.warning("the certificate authority expires soon", path=str(self.ca_crt), days=left.days)
         return Issuer(certificate, key)

@@ -49,13 +49,16 @@ class Lifetime:
     leaf_days: int = 90
 
     def ca_due(self, certificate: x509.Certificate, now: datetime.datetime) -> bool:
-        """A fifth of its life is left."""
-        return certificate.not_valid_after_utc - now < datetime.timedelta(days=self.ca_days) / 5
+        """A fifth of its life is left, or it is not valid yet: the clock was wrong when it was made."""
+        return (
+            certificate.not_valid_before_utc > now
+            or certificate.not_valid_after_utc - now < datetime.timedelta(days=self.ca_days) / 5
+        )
 
     def leaf_due(self, certificate: x509.Certificate, now: datetime.datetime) -> bool:
-        """A third of its life is left."""
+        """A third of its life is left, or it is not valid yet."""
         whole = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-        return certificate.not_valid_after_utc - now < whole / 3
+        return certificate.not_valid_before_utc > now or certificate.not_valid_after_utc - now < whole / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Authority:
     def _may_sign(self, successor: Issuer, now: datetime.datetime, lifetime: Lifetime) -> bool:
         made = successor.certificate.not_valid_before_utc + certs.SKEW
         waited = now - made >= datetime.timedelta(days=lifetime.overlap_days)
-        return waited or self.issuer.certificate.not_valid_after_utc <= now
+        return waited or not _valid(self.issuer.certificate, now)
 
     def as_data(self) -> dict[str, str]:
         """The `data` of the Secret."""
@@ -93,6 +96,10 @@ class Authority:
         if self.successor is not None:
             raw["next.key"] = certs.key_pem(self.successor.key)
         return {name: base64.b64encode(content).decode() for name, content in raw.items()}
+
+
+def _valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def make_authority(now: datetime.datetime, lifetime: Lifetime) -> Authority:
@@ -174,7 +181,7 @@ class SharedAuthority:
         return wanted
 
     def _expired(self, held: Authority) -> bool:
-        return held.issuer.certificate.not_valid_after_utc <= self.now()
+        return not _valid(held.issuer.certificate, self.now())
 
     async def _create(self) -> Authority:
         made = make_authority(self.now(), self.lifetime)

@@ -45,7 +45,7 @@ class Authority:
             except (ValueError, TypeError):
                 pass  # damaged: nothing but this simulator hangs on it, and a new one is made
             else:
-                if certs.same_key(key, found) and found.not_valid_after_utc - now > _RENEW_BEFORE:
+                if certs.same_key(key, found) and _valid(found, now):
                     return cls(directory, found, key)
         key = certs.make_key()
         made = certs.sign_ca(key, now)
@@ -73,7 +73,7 @@ class Authority:
             leaf.verify_directly_issued_by(self.certificate)
         except (OSError, ValueError, TypeError, InvalidSignature):
             return False
-        return leaf.not_valid_after_utc - now > _RENEW_BEFORE and certs.host_names(leaf) == frozenset(hosts)
+        return _valid(leaf, now) and certs.host_names(leaf) == frozenset(hosts)
 
     def _issue(self, name: str, hosts: Sequence[str], now: datetime.datetime) -> bytes:
         key = certs.make_key()
@@ -134,6 +134,11 @@ def _nameable(host: str) -> bool:
     except ValueError:
         return False
     return host.isascii() and 0 < len(host) <= 253 and not any(each.isspace() for each in host)
+
+
+def _valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+    """Valid already and for a while; not so where the clock was wrong when it was issued."""
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEW_BEFORE
 
 
 def _now(clock: Clock) -> datetime.datetime:

@@ -184,6 +184,28 @@ def test_an_expired_authority_names_the_cure_and_the_cure_works(tmp_path: Path) 
     assert (tmp_path / "secrets.key").read_bytes() == secrets
 
 
+def test_certificates_that_are_not_valid_yet_are_issued_again(tmp_path: Path) -> None:
+    """The clock was wrong when they were issued, and is right now."""
+    PKI.ensure(tmp_path)
+    authority = (tmp_path / "ca.crt").read_bytes()
+    for name in ("server.pem", "admin.pem"):
+        (tmp_path / name).unlink()
+    PKI.ensure(tmp_path, now=lambda: utc_now() + datetime.timedelta(days=400))
+    assert PKI.ensure(tmp_path).renew() is False
+    for name in ("server.pem", "admin.pem"):
+        leaf = x509.load_pem_x509_certificate((tmp_path / name).read_bytes())
+        assert leaf.not_valid_before_utc <= utc_now(), name
+    assert (tmp_path / "ca.crt").read_bytes() == authority
+
+
+def test_an_authority_that_is_not_valid_yet_is_refused_with_both_cures(tmp_path: Path) -> None:
+    PKI.ensure(tmp_path, now=lambda: utc_now() + datetime.timedelta(days=400))
+    before = contents(tmp_path)
+    with pytest.raises(PkiError, match=r"ca\.crt: not valid before .*set the clock; if it is right, move ca\.crt"):
+        PKI.ensure(tmp_path)
+    assert contents(tmp_path) == before
+
+
 def test_loose_permissions_are_tightened(tmp_path: Path) -> None:
     PKI.ensure(tmp_path)
     (tmp_path / "ca.key").chmod(0o644)

@@ -123,6 +123,18 @@ async def test_replicas_that_renew_together_agree_on_one_successor(server: Embed
     assert "next.key" not in (await server.client().get(SECRET, KEY))["data"]
 
 
+async def test_an_authority_that_is_not_valid_yet_is_replaced_at_once(server: EmbeddedServer) -> None:
+    """The clock was wrong when it was made."""
+    clock = Hand()
+    shared = SharedAuthority(server.client(), KEY, lifetime=Lifetime(), clock=clock)
+    first = await shared.ensure()
+    clock.pass_days(-30)
+    second = await shared.ensure()
+    assert second.issuer.certificate != first.issuer.certificate
+    assert second.issuer.certificate.not_valid_before_utc < first.issuer.certificate.not_valid_before_utc
+    assert (await shared.ensure()).bundle == second.bundle
+
+
 def _successor(authority: Authority) -> object:
     assert authority.successor is not None
     return authority.successor.certificate
