@@ -91,7 +91,9 @@ class Plane(Site):
 
     def vms(self) -> dict[str, Any]:
         """With all that Prism Central knows of them, such as how often each was changed."""
-        with urllib.request.urlopen(self.told(r"admin +(http://\S+)") + "/world", timeout=30) as answer:
+        name, _, value = Path(self.told(r"-H @(\S+)\)")).read_text().strip().partition(": ")
+        request = urllib.request.Request(self.told(r"admin +(http://\S+)") + "/world", headers={name: value})
+        with urllib.request.urlopen(request, timeout=30) as answer:
             world = yaml.load(answer.read(), yaml.CSafeLoader)
         return {vm["name"]: vm for vm in world.get("vms") or ()}
 

@@ -121,7 +121,10 @@ async def test_whatever_prism_address_is_named_the_simulator_answers(plane: Plan
         answer = await plane.prism("POST", f"{V3}/clusters/list", {"length": 10}, host=host)
         assert "nutanix-cluster-1" in {each["status"]["name"] for each in answer["entities"]}
     admin = await asyncio.to_thread(plane.told, r"admin +(http://\S+)")
-    async with aiohttp.ClientSession() as session, session.get(f"{admin}/journal") as answer:
+    async with aiohttp.ClientSession() as session, session.get(f"{admin}/world") as refused:
+        assert refused.status == 401
+    name, _, value = (plane.data / "sim" / "admin.header").read_text().strip().partition(": ")
+    async with aiohttp.ClientSession(headers={name: value}) as session, session.get(f"{admin}/journal") as answer:
         assert {each["path"] for each in await answer.json()} == {f"{V3}/clusters/list"}
 
 

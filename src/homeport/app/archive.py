@@ -21,7 +21,8 @@ from homeport.app.settings import simulated_before
 from homeport.store import Restored, restore
 
 _FORMAT = 1
-_LEAF_FILES = ("server.pem", "admin.pem")  # issued anew for whichever host it is restored on
+# Issued anew for whichever host it is restored on.
+_LEAF_FILES = ("server.pem", "admin.pem", "admin.header")
 
 
 class ArchiveError(Exception):

@@ -79,6 +79,7 @@ class SimulatorState(msgspec.Struct, frozen=True, rename="camel"):
     user: str
     password: str
     admin: str
+    admin_header: str  # file of the header that requests to `admin` need
     proxy: str
     requests: int
     machines: int

@@ -1,5 +1,6 @@
 """What is simulated, on disk: written now and then and at the end, read at the next start.
 
+DIR/sim/admin.header       the credential of the admin endpoint
 DIR/sim/proxy.port         where the proxy listens: kubeconfigs name it, so it stays
 DIR/sim/prism/world.json   entities, tasks and timers of Prism Central, and the file that the world began with
 """

@@ -21,6 +21,7 @@ from homeport.app.settings import Simulators
 from homeport.client.reach import Reach
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.stream import LogStreams
+from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import Fault, load_faults
 from homeport.sim.engine.journal import Entry
@@ -75,6 +76,7 @@ class Simulation:
         self._proxy = Proxy(self.network)
         self._wire = Wire(self.prism)
         self._authority = Authority.ensure(folder / "prism", clock)
+        self._credential = AdminCredential.ensure(folder)
         self._machines = Snapshot(folder / "machine")
         self._saved: tuple[object, int] = (None, 0)  # the world that is on disk
         self._saving = asyncio.Lock()  # two at once would write the same files
@@ -89,7 +91,7 @@ class Simulation:
         called = self._authority.called("server", NAMES, self._clock)
         host, port = await self._listen(called.context)
         called.admit(host)
-        self._admin = f"http://127.0.0.1:{await self._wire.start_admin()}"
+        self._admin = f"http://127.0.0.1:{await self._wire.start_admin(self._credential)}"
         self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         answering = Loopback(host, port)
 
@@ -199,6 +201,7 @@ class Simulation:
                 user=user,
                 password=password,
                 admin=self._admin,
+                admin_header=str(self._credential.path),
                 proxy=self._proxy.url(),
                 requests=self.prism.journal.total,
                 machines=len(self.fleet.machines),

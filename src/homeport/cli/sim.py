@@ -106,7 +106,7 @@ def prism(
 def _ready(running: Running) -> None:
     click.echo(f"Prism Central is simulated at {running.url}")
     click.echo(f"certificate authority: {running.authority}")
-    click.echo(f"admin (world, faults, journal): {running.admin_url}")
+    click.echo(f"admin (world, faults, journal): curl -H @{running.admin_header} {running.admin_url}")
     click.echo(f"next: {running.next_step}")
 
 

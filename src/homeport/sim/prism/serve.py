@@ -10,6 +10,7 @@ from pathlib import Path
 
 from homeport.apiserver.auth.file import write_private
 from homeport.runtime.clock import SystemClock
+from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.tls import Authority
@@ -46,6 +47,7 @@ class Options:
 class Running:
     url: str
     admin_url: str
+    admin_header: Path  # a file; requests to the admin endpoint need what it holds
     authority: Path
     user: str
     password: str
@@ -79,6 +81,7 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
     """Until it is interrupted. Then the world is saved, where somebody asked for that."""
     prism = make_prism(options)
     clock = SystemClock()
+    credential = AdminCredential.ensure(options.data / "sim")
     authority = Authority.ensure(options.data / "sim" / "prism", clock)
     hosts = NAMES if options.host in (*NAMES, *_OPEN) else (*NAMES, options.host)
     called = authority.called("server", hosts, clock)
@@ -90,13 +93,14 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
     try:
         try:
             port = await wire.start(options.host, options.port, tls=called.context)
-            admin = await wire.start_admin(options.admin_port)
+            admin = await wire.start_admin(credential, options.admin_port)
         except OSError as error:
             raise StartError(f"can't listen: {error}; choose another port with --listen or --admin-port") from error
         host = reachable(options.host)
         host = f"[{host}]" if ":" in host else host
         user, password = credentials(prism)
-        ready(Running(f"https://{host}:{port}", f"http://127.0.0.1:{admin}", authority.path, user, password))
+        url, admin_url = f"https://{host}:{port}", f"http://127.0.0.1:{admin}"
+        ready(Running(url, admin_url, credential.path, authority.path, user, password))
         await stop.wait()
     finally:
         await wire.close()

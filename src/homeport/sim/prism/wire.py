@@ -15,6 +15,7 @@ import structlog
 from aiohttp.web import BaseRequest, Response, Server, ServerRunner, StreamResponse, TCPSite
 
 from homeport.sim.engine.call import Answer, Call, Dropped
+from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import parse_faults
 from homeport.sim.prism.prism import Prism
@@ -45,9 +46,10 @@ class Wire:
             self._ticking = asyncio.create_task(self._tick(), name="prism-clock")
         return await self._serve(self._respond, host, port, tls)
 
-    async def start_admin(self, port: int = 0) -> int:
-        """On loopback alone: whoever reaches it may change everything."""
-        return await self._serve(self._admin, "127.0.0.1", port, None)
+    async def start_admin(self, credential: AdminCredential, port: int = 0) -> int:
+        """On loopback alone, and for those who can read the credential's file: it shows keys of machines and changes
+        everything."""
+        return await self._serve(lambda request: self._admin(request, credential), "127.0.0.1", port, None)
 
     async def _serve(self, handler: Handler, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         runner = ServerRunner(Server(handler, access_log=None), shutdown_timeout=1.0)
@@ -101,9 +103,12 @@ class Wire:
             answer = self.prism.refuse(call, 500)
         return _write(answer)
 
-    async def _admin(self, request: BaseRequest) -> StreamResponse:
+    async def _admin(self, request: BaseRequest, credential: AdminCredential) -> StreamResponse:
         if not _from_here(request):
             return Response(status=403, text="the admin endpoint answers programs on this machine alone\n")
+        if request.path.strip("/") != "healthz" and not credential.admits(request.headers.get("Authorization", "")):
+            text = f"send the header of the file {credential.path}: curl -H @{credential.path} ...\n"
+            return Response(status=401, headers={"WWW-Authenticate": "Bearer"}, text=text)
         try:
             return await _Admin(self.prism).respond(request)
         except (DocumentError, ValueError) as error:

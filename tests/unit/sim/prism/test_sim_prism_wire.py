@@ -15,6 +15,7 @@ import pytest
 from prism_caller import VMS, Caller
 
 from homeport.runtime.clock import SystemClock
+from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.progress import Progress
 from homeport.sim.engine.tls import Authority
 from homeport.sim.prism.pace import Pace
@@ -28,6 +29,7 @@ class Served:
     port: int
     admin: int
     ca: Path
+    credential: AdminCredential
 
     async def ask(
         self, method: str, path: str, body: str = "", *, admin: bool = False, **headers: str
@@ -35,6 +37,8 @@ class Served:
         """One request over a connection of its own, with nobody's HTTP library in between."""
         context = None if admin else ssl.create_default_context(cafile=str(self.ca))
         port = self.admin if admin else self.port
+        if admin:
+            headers.setdefault("Authorization", f"Bearer {self.credential.token}")
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", port, ssl=context, server_hostname=None if admin else "localhost"
         )
@@ -67,8 +71,9 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     authority = Authority.ensure(tmp_path / "pki", clock)
     wire = Wire(prism)
     port = await wire.start(tls=authority.context("server", ["localhost", "127.0.0.1"], clock))
-    admin = await wire.start_admin()
-    yield Served(prism, port, admin, authority.path)
+    credential = AdminCredential.ensure(tmp_path)
+    admin = await wire.start_admin(credential)
+    yield Served(prism, port, admin, authority.path, credential)
     await wire.close()
 
 
@@ -189,3 +194,31 @@ async def test_the_curl_commands_of_the_guides_work_as_written(served: Served, k
     )  # fmt: skip
     out, _ = await process.communicate()
     assert json.loads(out)["metadata"]["total_matches"] >= 6
+
+
+async def test_the_admin_endpoint_shows_nothing_without_its_credential(served: Served) -> None:
+    paths = ("/", "/world", "/journal", "/faults", "/console/x", "/nothing", "//world", "/healthz/../world")
+    for wrong in ("", "Bearer", "Bearer x", basic(), f"Basic {served.credential.token}"):
+        for path in paths:
+            status, _, text = await served.ask("GET", path, admin=True, Authorization=wrong)
+            assert status == 401
+            assert served.credential.token not in text
+            assert "passwords" not in text
+        for method, path in (
+            ("PUT", "/world"),
+            ("PUT", "/faults"),
+            ("DELETE", "/faults"),
+            ("POST", "/sessions/expire"),
+        ):
+            assert (await served.ask(method, path, "{}", admin=True, Authorization=wrong))[0] == 401
+    assert (await served.ask("GET", "/healthz", admin=True, Authorization=""))[0] == 200
+    assert (await served.ask("GET", "/world", admin=True))[0] == 200
+
+
+def test_the_credential_is_private_and_stays(tmp_path: Path) -> None:
+    first = AdminCredential.ensure(tmp_path / "sim")
+    assert first.path.stat().st_mode & 0o077 == 0
+    assert first.token not in repr(first)
+    assert AdminCredential.ensure(tmp_path / "sim") == first
+    first.path.write_text("Authorization: Bearer short")
+    assert AdminCredential.ensure(tmp_path / "sim").token != "short"
