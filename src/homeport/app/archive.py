@@ -1,38 +1,44 @@
 """A backup as one file: the database, the keys without which its Secrets can't be read, and the simulated site.
 
 The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json`
-that says what it is. Whoever has it has the plane, so it is written with mode 0600.
+that says what it is and has the digest of each file. Whoever has the archive has the plane, so it is written with mode
+0600.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 
 import msgspec
 
 from homeport.apiserver.auth.file import write_private
 from homeport.app.settings import simulated_before
-from homeport.store import Restored, restore
+from homeport.store import Restored, StoreDamaged, restore, verify
 
 _FORMAT = 1
 # Issued anew for whichever host it is restored on.
 _LEAF_FILES = ("server.pem", "admin.pem", "admin.header")
+_NEEDED_KEYS = ("ca.crt", "ca.key", "sa.key", "secrets.key")
 
 
 class ArchiveError(Exception):
-    """The file is no backup of ours, or a broken one."""
+    """The file is not a backup of ours, or it is damaged."""
 
 
 class Manifest(msgspec.Struct, rename="camel"):
     format: int
     version: str
     created: float
+    digests: dict[str, str] = {}  # SHA-256 by name; older archives have none
 
 
 def write_archive(database: Path, pki: Path, target: Path, *, version: str, simulated: Path | None = None) -> None:
@@ -43,16 +49,13 @@ def write_archive(database: Path, pki: Path, target: Path, *, version: str, simu
     try:
         with os.fdopen(descriptor, "wb") as file:
             with tarfile.open(fileobj=file, mode="w") as tar:
-                manifest = msgspec.json.encode(Manifest(_FORMAT, version, time.time()))
+                digests = {}
+                for name, path in _members(database, pki, simulated):
+                    digests[name] = _add(tar, name, path)
+                manifest = msgspec.json.encode(Manifest(_FORMAT, version, time.time(), digests))
                 info = tarfile.TarInfo("homeport.json")
                 info.size, info.mode = len(manifest), 0o600
                 tar.addfile(info, io.BytesIO(manifest))
-                tar.add(database, "state.db", filter=_anonymous)
-                for path in sorted(pki.iterdir()):
-                    if path.is_file() and path.name not in _LEAF_FILES:
-                        tar.add(path, f"pki/{path.name}", filter=_anonymous)
-                if simulated is not None:
-                    _add_site(tar, simulated)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -61,10 +64,27 @@ def write_archive(database: Path, pki: Path, target: Path, *, version: str, simu
         raise
 
 
-def _add_site(tar: tarfile.TarFile, simulated: Path) -> None:
-    for path in sorted(simulated.rglob("*")):
+def _members(database: Path, pki: Path, simulated: Path | None) -> Iterator[tuple[str, Path]]:
+    yield "state.db", database
+    for path in sorted(pki.iterdir()):
         if path.is_file() and path.name not in _LEAF_FILES:
-            tar.add(path, f"sim/{path.relative_to(simulated)}", filter=_anonymous)
+            yield f"pki/{path.name}", path
+    for path in sorted(simulated.rglob("*")) if simulated is not None else ():
+        if path.is_file() and path.name not in _LEAF_FILES:
+            yield f"sim/{path.relative_to(simulated)}", path  # type: ignore[arg-type]
+
+
+def _add(tar: tarfile.TarFile, name: str, path: Path) -> str:
+    """Adds a file and gives its digest. One open file for both: simulators replace theirs while they run."""
+    with path.open("rb") as file:
+        digest = _digest(file)
+        file.seek(0)
+        tar.addfile(_anonymous(tar.gettarinfo(arcname=name, fileobj=file)), file)
+    return digest
+
+
+def _digest(file: BufferedReader) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -77,12 +97,13 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
 def restore_archive(archive: Path, database: Path, pki: Path, simulated: Path | None = None) -> Restored:
     """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error.
 
-    A simulated site of the archive goes to the folder `simulated`, unless there is one: a site goes on when its plane
-    is restored, as a real one does.
+    Everything in the archive is checked before the first directory is made for it. A simulated site of the archive goes
+    to the folder `simulated`, unless there is one: a site goes on when its plane is restored, as a real one does.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-restore-") as folder:
         unpacked = Path(folder)
         _unpack(archive, unpacked)
+        _check(archive, unpacked)
         staged = _stage_site(unpacked / "sim", simulated) if simulated is not None else None
         restored = restore(unpacked / "state.db", database)
         _replace_keys(unpacked / "pki", pki)
@@ -111,24 +132,39 @@ def _stage_site(found: Path, simulated: Path) -> Path | None:
 
 def _unpack(archive: Path, folder: Path) -> None:
     try:
-        with tarfile.open(archive) as tar:
+        with tarfile.open(archive, "r:") as tar:
             tar.extractall(folder, filter="data")
     except FileNotFoundError as error:
         raise ArchiveError(f"{archive}: there is no such file") from error
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         if isinstance(error, OSError) and error.errno:  # no fault of the archive: a full disk, missing permissions
             raise
-        why = str(error).partition("\n")[0]
-        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup', or a truncated one ({why})") from error
+        raise _damaged(archive, str(error).partition("\n")[0]) from error
+
+
+def _check(archive: Path, folder: Path) -> None:
     try:
         manifest = msgspec.json.decode((folder / "homeport.json").read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ArchiveError(f"{archive}: not a backup made by 'homeport backup': homeport.json is missing") from error
+    except FileNotFoundError as error:
+        raise _damaged(archive, "homeport.json is missing") from error
+    except msgspec.DecodeError as error:
+        raise _damaged(archive, f"homeport.json: {error}") from error
     if manifest.format > _FORMAT:
         raise ArchiveError(f"{archive}: written by a newer Homeport ({manifest.version}): restore it with that one")
-    for part in ("state.db", "pki"):
-        if not (folder / part).exists():
-            raise ArchiveError(f"{archive}: {part} is missing in it: the backup is incomplete, use another one")
+    for name in sorted({"state.db", *(f"pki/{each}" for each in _NEEDED_KEYS), *manifest.digests}):
+        if not (folder / name).is_file():
+            raise _damaged(archive, f"{name} is missing")
+        with (folder / name).open("rb") as file:
+            if name in manifest.digests and _digest(file) != manifest.digests[name]:
+                raise _damaged(archive, f"{name} has changed since it was written")
+    try:
+        verify(folder / "state.db")
+    except StoreDamaged as error:
+        raise _damaged(archive, f"state.db: {error.problem}") from error
+
+
+def _damaged(archive: Path, what: str) -> ArchiveError:
+    return ArchiveError(f"{archive}: not a backup made by 'homeport backup', or damaged ({what}): use another backup")
 
 
 def _replace_keys(new: Path, pki: Path) -> None:

@@ -7,7 +7,7 @@ reads never wait; history is kept, in bounds, for watches that resume and for sn
 
 from __future__ import annotations
 
-from homeport.store.backup import Restored, restore
+from homeport.store.backup import Restored, restore, verify
 from homeport.store.cipher import AesGcm, Cipher
 from homeport.store.error import (
     Compacted,
@@ -54,4 +54,5 @@ __all__ = [
     "Watch",
     "WrongKey",
     "restore",
+    "verify",
 ]

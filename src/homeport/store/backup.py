@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 import apsw
 
@@ -90,6 +91,22 @@ def restore(backup: Path, path: Path, *, clock: Callable[[], float] = time.time)
         return Restored(objects, revision, replaced)
     finally:
         lock.release()
+
+
+def verify(backup: Path) -> None:
+    """Read a backup in full. StoreDamaged if it can't be trusted. Neither the file nor its directory changes."""
+    layout.check_header(backup)
+    with layout.failures(backup):
+        # Immutable: no locks, no log. A backup is one self-contained file.
+        connection = apsw.Connection(
+            f"file:{quote(str(backup.absolute()))}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
+        try:
+            layout.check_identity(connection, backup)
+            layout.check_pages(connection, backup, "integrity_check")
+            _check_objects(connection, backup)
+        finally:
+            connection.close()
 
 
 def _partial_of(path: Path) -> Path:

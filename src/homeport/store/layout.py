@@ -117,7 +117,7 @@ def connect(
     `named` is the file to speak of in errors, where `path` is a copy of it.
     """
     named = named or path
-    _check_header(path, named)
+    check_header(path, named)
     path.chmod(0o600)
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -128,7 +128,7 @@ def connect(
             # Exclusive: no other program can change rows behind the copy in memory, and no -shm file.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             wal_was_there = wal_of(path).exists()
-            _check_identity(connection, named)
+            check_identity(connection, named)
             if require_wal and not wal_was_there:
                 _check_closed(connection, named)
             connection.execute("PRAGMA journal_mode = WAL")
@@ -142,7 +142,8 @@ def connect(
     return connection
 
 
-def _check_header(path: Path, named: Path) -> None:
+def check_header(path: Path, named: Path | None = None) -> None:
+    named = named or path
     with path.open("rb") as file:
         header = file.read(100)
     if not header:
@@ -153,7 +154,7 @@ def _check_header(path: Path, named: Path) -> None:
         raise StoreDamaged(named, "the file is cut short")
 
 
-def _check_identity(connection: apsw.Connection, path: Path) -> None:
+def check_identity(connection: apsw.Connection, path: Path) -> None:
     if pragma(connection, "application_id") != APPLICATION_ID:
         raise StoreDamaged(path, "the file is a database of another program", "name the right file")
     version = pragma(connection, "user_version")
