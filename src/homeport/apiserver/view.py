@@ -160,6 +160,7 @@ def _remember(record: Record, at: Version, value: bytes) -> bytes:
     if value == record.value:  # most are stored as they are served: one copy is enough
         memo_of(record).normal = at
         return record.value
+    value = bytes(memoryview(value))  # without the unused part of the encoder's buffer
     memo_of(record).views[at.resource.version] = (at, value)
     return value
 

@@ -21,6 +21,11 @@ from homeport.store.row import Codec, LogRow, ObjectRow, object_rows
 # written many to a statement. Sizes are powers of two to keep the number of prepared statements small.
 _ROWS_PER_STATEMENT = 64
 _BACKUP_PAGES = 2048
+# Pages are given back in steps that take milliseconds. Some stay free for the next writes: a file that shrinks after
+# each compaction grows again at once.
+_SHRINK_PAGES = 64
+_KEPT_FREE_PAGES = 128
+_KEPT_FREE_SHARE = 4
 
 
 def _statements(head: str, columns: int) -> dict[int, str]:
@@ -99,6 +104,7 @@ class Database:
             objects = self._load_objects()
             changes = self._load_changes(objects)
             compacted = layout.setting(self._connection, "compacted")
+            layout.allow_shrinking(self._connection)
             layout.set_setting(self._connection, "clean", 0)
             self.checkpoint(truncate=True)
         newest = changes[-1][0].revision if changes else 0
@@ -155,6 +161,25 @@ class Database:
             except BaseException:
                 self._roll_back()
                 raise
+
+    def shrink(self) -> bool:
+        """Give some of the free pages back to the file system; true while there are more to give."""
+        if self._copies:
+            return False  # the pages of a backup stay where they are until it is complete
+        with layout.failures(self.path):
+            free = layout.pragma(self._connection, "freelist_count")
+            used = layout.pragma(self._connection, "page_count") - free
+            spare = free - max(_KEPT_FREE_PAGES, used // _KEPT_FREE_SHARE)
+            if spare <= 0:
+                return False
+            pages = min(spare, _SHRINK_PAGES)
+            for _ in self._connection.execute(f"PRAGMA incremental_vacuum({pages})"):
+                pass
+            self.wal_bytes += pages * layout.PAGE_BYTES
+        if spare > pages:
+            return True
+        self.checkpoint()  # which is what makes the file shorter
+        return False
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Carry the write-ahead log into the file; the next commit starts the log over."""

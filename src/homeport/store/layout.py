@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -24,6 +24,8 @@ APPLICATION_ID = 0x486F6D65
 VERSION = 1
 # Three typical objects to a page instead of one: a third less on disk.
 PAGE_BYTES = 8192
+# Free pages are given back to the file system when the store says so, a few at a time: see `Database.shrink`.
+INCREMENTAL = 2
 _MAGIC = b"SQLite format 3\0"
 
 _SCHEMA = """
@@ -79,6 +81,7 @@ def create(path: Path) -> None:
         connection = apsw.Connection(str(partial))
         try:
             connection.pragma("page_size", PAGE_BYTES)
+            connection.pragma("auto_vacuum", INCREMENTAL)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", VERSION)
             connection.execute(_SCHEMA)
@@ -135,7 +138,8 @@ def connect(
             connection.execute(f"PRAGMA synchronous = {synchronous}")
             # Checkpoints are run by the committer when it has nothing better to do.
             connection.execute("PRAGMA wal_autocheckpoint = 0")
-            connection.execute("PRAGMA journal_size_limit = 67108864")
+            # A log that a burst made large is cut when it starts over.
+            connection.execute("PRAGMA journal_size_limit = 8388608")
     except BaseException:
         connection.close()
         raise
@@ -178,6 +182,16 @@ def check_pages(connection: apsw.Connection, path: Path, pragma_name: str = "qui
     for (line,) in connection.execute(f"PRAGMA {pragma_name}(1)"):
         if line != "ok":
             raise StoreDamaged(path, f"the integrity check found: {' '.join(str(line).split())}")
+
+
+def allow_shrinking(connection: apsw.Connection) -> None:
+    """Files of earlier versions can't give pages back before they are written anew, once."""
+    if pragma(connection, "auto_vacuum") == INCREMENTAL:
+        return
+    connection.pragma("auto_vacuum", INCREMENTAL)
+    # It needs as much space again for a moment. Where that is missing the file works as it is.
+    with suppress(apsw.FullError, apsw.IOError):
+        connection.execute("VACUUM")
 
 
 def pragma(connection: apsw.Connection, name: str) -> int:

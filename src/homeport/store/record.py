@@ -62,9 +62,10 @@ class Change:
 class History:
     """How much past is kept for watches and snapshots; what exceeds any of the three is compacted.
 
-    `bytes` counts what history alone keeps alive: superseded and deleted values, not current objects.
+    `bytes` counts what history alone keeps alive: superseded and deleted values, not current objects. All of it is in
+    memory and in the file. Ten minutes are twice what etcd keeps for kube-apiserver: who was away for longer lists again.
     """
 
     revisions: int = 50_000
-    bytes: int = 64 * 1024 * 1024
-    seconds: float = 3600.0
+    bytes: int = 32 * 1024 * 1024
+    seconds: float = 600.0

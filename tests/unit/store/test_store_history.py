@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 from homeport.store import Compacted, FutureRevision, History, Store
+from homeport.store.database import Database
 from homeport.store.journal import Journal, cost
+from homeport.store.layout import file_bytes, wal_of
 from homeport.store.record import Change, Record
 
 
@@ -153,3 +156,73 @@ def test_history_counts_only_the_bytes_that_it_alone_keeps() -> None:
     empty = cost(Change(1, "pods", "a", first, None))
     assert cost(Change(2, "pods", "a", second, first)) == empty + 1000
     assert cost(Change(3, "pods", "a", None, second, bytes(500))) == empty + 2500
+
+
+async def churn(store: Store, rounds: int) -> None:
+    """Objects are made and deleted, all under names of their own."""
+    for number in range(rounds):
+        name = f"a{number}"
+        made = await store.put("pods", name, lambda revision: bytes(20_000), expect=0)
+        await store.delete("pods", name, lambda revision: bytes(20_000), expect=made.revision)
+
+
+async def test_the_file_is_as_small_after_churn_as_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "homeport.db"
+    store = await Store.open(path)
+    await store.put("pods", "stays", stamped, expect=0)
+    await churn(store, 300)
+    assert file_bytes(path) > 10_000_000
+    await store.compact(store.revision)
+    await store.flush()
+    size = path.stat().st_size
+    await store.close()
+    assert size < 2_000_000
+    store = await Store.open(path)
+    assert [record.name for record in store.range("pods")] == ["stays"]
+    await store.close()
+
+
+async def test_the_file_stays_bounded_under_churn_with_nobody_asking_for_compaction(tmp_path: Path) -> None:
+    path = tmp_path / "homeport.db"
+    store = await Store.open(path, history=History(bytes=1_000_000))
+    await churn(store, 1500)  # 60 MB of values
+    await store.flush()
+    await store.flush()  # the steps of shrinking that the first one set off
+    assert path.stat().st_size < 12_000_000
+    await store.close()
+
+
+async def test_a_file_of_an_earlier_version_gives_space_back_too(tmp_path: Path) -> None:
+    path = tmp_path / "homeport.db"
+    store = await Store.open(path, history=History(bytes=40_000_000))
+    await store.put("pods", "stays", stamped, expect=0)
+    await churn(store, 300)
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("auto_vacuum", 0)
+    connection.execute("VACUUM")
+    connection.close()
+    grown = path.stat().st_size
+    store = await Store.open(path)
+    await store.compact(store.revision)
+    await store.flush()
+    assert path.stat().st_size < grown / 5
+    assert [record.name for record in store.range("pods")] == ["stays"]
+    await store.close()
+
+
+async def test_the_log_of_a_burst_is_cut_when_it_starts_over(tmp_path: Path) -> None:
+    path = tmp_path / "homeport.db"
+    database = Database(path, None, frozenset(), "NORMAL")
+    database.load()
+    changes = []
+    for revision in range(1, 1201):
+        record = Record("pods", f"a{revision}", bytes(20_000), revision, revision)
+        changes.append(Change(revision, "pods", record.name, record, None))
+    database.write(changes, 0.0)
+    assert wal_of(path).stat().st_size > 20_000_000
+    database.checkpoint()
+    record = Record("pods", "last", b"x", 1201, 1201)
+    database.write([Change(1201, "pods", "last", record, None)], 0.0)
+    assert wal_of(path).stat().st_size <= 8 * 1024 * 1024
+    database.close()

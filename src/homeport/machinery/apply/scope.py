@@ -141,5 +141,5 @@ def settled(shape: Shape, fields: Trie) -> Trie:
     if found is fields:
         if len(_in_order) >= _SETTLED_LIMIT:
             _in_order.clear()
-        _in_order[key] = None
+        _in_order[shape, bytes(memoryview(key[1]))] = None  # without the unused part of the encoder's buffer
     return found
