@@ -25,6 +25,7 @@ from homeport.app.deployment import Deployments, create_namespaces
 from homeport.app.describe import describe
 from homeport.app.description import Description
 from homeport.app.hint import on_data, up_command
+from homeport.app.housekeeping import LogFile, keep_house
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
 from homeport.app.inventory import publish_inventory
 from homeport.app.part import Part
@@ -154,6 +155,7 @@ class Plane:
         supervisor = Supervisor(changed=changed)
         supervisor.add("certificates", lambda: _renew_certificates(server, settings))
         supervisor.add("cluster roles", server.aggregator.run)
+        supervisor.add("housekeeping", lambda: keep_house(LogFile(settings.log)))
         supervisor.add_manager("loops", loops)
         if self._platform.components:
             # Apart from the loops: what goes wrong in a controller must not stop garbage collection.

@@ -46,6 +46,7 @@ class Externals:
         self._awaited: dict[tuple[GroupKind, Key], set[Waker]] = {}  # objects that were asked for and not there
         self._contested: dict[tuple[GroupKind, Key], set[Waker]] = {}  # objects that belong to another owner
         self._uninstalled: dict[GroupKind, set[Waker | Controller]] = {}
+        self._askers: dict[Controller, dict[Key, set[tuple[GroupKind, Key]]]] = {}  # who is in `_awaited`, and where
         contracts.informer.on_change(self._definition_changed)
 
     async def get(
@@ -68,8 +69,30 @@ class Externals:
         key = Key(namespace, ref.name)
         obj = await self._read(kind, key)
         if obj is None and asker is not None:
-            self._awaited.setdefault(((ref.api_group, ref.kind), key), set()).add((watcher, asker))
+            self._await((ref.api_group, ref.kind), key, watcher, asker)
         return None if obj is None else (obj, kind.served)
+
+    def _await(self, which: GroupKind, key: Key, watcher: Controller, asker: Key) -> None:
+        if not watcher.knows(asker):
+            return  # deleted meanwhile: nobody is left to be woken
+        self._follow(watcher).setdefault(asker, set()).add((which, key))
+        self._awaited.setdefault((which, key), set()).add((watcher, asker))
+
+    def _follow(self, watcher: Controller) -> dict[Key, set[tuple[GroupKind, Key]]]:
+        """What is kept for askers of this controller goes when they go."""
+        if watcher not in self._askers:
+            self._askers[watcher] = {}
+            watcher.when_gone(lambda asker: self._forget(watcher, asker))
+        return self._askers[watcher]
+
+    def _forget(self, watcher: Controller, asker: Key) -> None:
+        for place in self._askers[watcher].pop(asker, ()):
+            waiting = self._awaited.get(place, set())
+            waiting.discard((watcher, asker))
+            if not waiting:
+                self._awaited.pop(place, None)
+        for others in self._uninstalled.values():
+            others.discard((watcher, asker))
 
     def served(self, ref: Reference) -> Served:
         """Where a kind is written to. Raises NotInstalled."""
@@ -94,6 +117,8 @@ class Externals:
         try:
             served = self._contracts.resolve(ref)
         except NotInstalled:
+            if asker is not None:
+                self._follow(watcher)
             self._uninstalled.setdefault(which, set()).add(watcher if asker is None else (watcher, asker))
             raise
         kind = self._kinds.get(which)
@@ -135,7 +160,9 @@ class Externals:
     def _appeared(self, which: GroupKind, before: Unstructured | None, after: Unstructured | None) -> None:
         if before is not None or after is None or not self._awaited:
             return
-        for controller, key in self._awaited.pop((which, key_of(after)), ()):
+        place = (which, key_of(after))
+        for controller, key in self._awaited.pop(place, ()):
+            self._askers[controller].get(key, set()).discard(place)
             controller.wake(key)
 
     def _released(self, which: GroupKind, before: Unstructured | None, after: Unstructured | None) -> None:

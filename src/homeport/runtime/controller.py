@@ -128,6 +128,14 @@ class Controller:
         for key in self._informers[0].cache.known_keys() if self._informers else ():
             self.wake(key)
 
+    def knows(self, key: Key) -> bool:
+        """Whether there is an object of our kind with this key, as far as the cache shows."""
+        return bool(self._informers) and self._informers[0].cache.get(key) is not None
+
+    def when_gone(self, forget: Callable[[Key], None]) -> None:
+        """`forget` is called with the key of each object of our kind that is deleted. For a running controller."""
+        self._informers[0].on_change(lambda old, new, initial: forget(key_of(old)) if new is None else None)
+
     def connect(self, informers: Informers) -> None:
         """Attaches to the shared informers. Called once, by the manager."""
         self._shared = informers
@@ -204,6 +212,7 @@ class Controller:
                     del self._busy[key]
                     finished.set()
                     self.queue.done(key)
+                    del key, finished  # a worker that waits for a day holds nothing of its last object
 
     async def _attempt(self, key: Key) -> None:
         with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):

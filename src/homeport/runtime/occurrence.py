@@ -104,6 +104,7 @@ class Correlator:
     def note(self, told: Told) -> Occurrence | None:
         """The occurrence that it counts on; None when the object has said too much already."""
         now = self._clock.now()
+        self._forget(now)
         key = self._key(told, now)
         if isinstance(key, Similar):
             told = told._replace(message=(COMBINED + told.message)[:MESSAGE_LIMIT])
@@ -140,6 +141,7 @@ class Correlator:
         if bucket is None:
             bucket = self._buckets[subject] = _Bucket(limits.burst, now)
             _trim(self._buckets, limits.remembered)
+        self._buckets.move_to_end(subject)
         bucket.tokens = min(limits.burst, bucket.tokens + (now - bucket.since) / limits.refill_seconds)
         bucket.since = now
         if bucket.tokens < 1:
@@ -147,6 +149,19 @@ class Correlator:
         bucket.tokens -= 1
         return True
 
+    def _forget(self, now: float) -> None:
+        """What can no longer change an answer. All three are in the order of their age."""
+        window, limits = self._limits.window_seconds, self._limits
+        while self._known and now - next(iter(self._known.values())).last >= window:
+            self._known.popitem(last=False)
+        while self._messages and now - next(iter(self._messages.values())).since > window:
+            self._messages.popitem(last=False)
+        monotonic = self._clock.monotonic()
+        while self._buckets:
+            oldest = next(iter(self._buckets.values()))
+            if oldest.tokens + (monotonic - oldest.since) / limits.refill_seconds < limits.burst:
+                return  # one that said much may hold up others for a while; `remembered` is the bound
+            self._buckets.popitem(last=False)
 
 def _trim(table: OrderedDict[Any, Any], size: int) -> None:
     while len(table) > size:

@@ -44,6 +44,7 @@ class Poller:
 
     def follow(self, task_id: str, who: str, wake: Callable[[], None]) -> None:
         if task_id not in self._followed:
+            self._forget()
             self._followed[task_id] = _Followed(self._clock.monotonic())
             self._news.set()
         self._followed[task_id].wakes[who] = wake

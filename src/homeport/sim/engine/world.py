@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 PAST_KEPT = 2_000
+PAST_SECONDS = 600.0  # stale reads don't go further back
 
 
 class Record(Protocol):
@@ -31,6 +32,8 @@ class Past:
 
     def add(self, table: str, ext_id: str, before: Record | None) -> None:
         self.total += 1
+        while self._changes and self._changes[0][0] < self.now - PAST_SECONDS:
+            self._changes.popleft()
         self._changes.append((self.now, table, ext_id, before))
 
     def since(self, moment: float) -> Iterator[Change]:

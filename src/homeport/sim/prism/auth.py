@@ -37,10 +37,16 @@ class Sessions:
 
     def open(self, user: str) -> str:
         key = f"{self._rng.getrandbits(256):064x}"
+        self._end_old()
         self._sessions[key] = Session(user, self._clock.monotonic() + self.seconds)
         while len(self._sessions) > SESSIONS_KEPT:
             self._sessions.popitem(last=False)
         return key
+
+    def _end_old(self) -> None:
+        now = self._clock.monotonic()
+        while self._sessions and next(iter(self._sessions.values())).expires <= now:
+            self._sessions.popitem(last=False)
 
     def user(self, key: str) -> str:
         found = self._sessions.get(key)

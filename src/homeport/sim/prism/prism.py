@@ -29,7 +29,8 @@ from homeport.sim.prism.task import bare_id
 from homeport.sim.prism.v4.envelope import refused as refused_v4
 from homeport.sim.prism.world import World, WorldFile, default_world
 
-REPLAYS_KEPT: Final = 10_000
+REPLAYS_KEPT: Final = 2_000
+REPLAY_SECONDS: Final = 3600.0
 CONSOLE_KEPT: Final = 1_000  # lines of a machine
 _PRODUCT: Final = {"Server": "envoy", "X-Ntnx-Env": "pc", "X-Ntnx-Product": "pc.2024.3.1"}
 _GROUPS: Final = {
@@ -78,7 +79,7 @@ class Prism:
         self.gate = Gate(self, self.core.faults, self.journal, self.core.clock, seed=seed)
         self.console: dict[str, deque[str]] = {}
         self._site = Site(self.core, self.power, self.machines, self.core.world)
-        self._replays: OrderedDict[tuple[str, str, str], Answer] = OrderedDict()
+        self._replays: OrderedDict[tuple[str, str, str], tuple[float, Answer]] = OrderedDict()
         routes = Routes()
         v4.add_routes(routes)
         v4.add_actions(self.core, self.power)
@@ -190,7 +191,7 @@ class Prism:
         request_id = call.headers.get("ntnx-request-id", "") if call.method == "POST" else ""
         key = (call.path, call.user, request_id)
         if request_id and key in self._replays:
-            return _copy(self._replays[key])
+            return _copy(self._replays[key][1])
         try:
             answer = endpoint.respond(site, call)
         except Refusal as refusal:
@@ -200,8 +201,9 @@ class Prism:
         return answer
 
     def _remember(self, key: tuple[str, str, str], answer: Answer) -> None:
-        self._replays[key] = _copy(answer)
-        while len(self._replays) > REPLAYS_KEPT:
+        now = self.core.clock.monotonic()
+        self._replays[key] = (now, _copy(answer))
+        while len(self._replays) > REPLAYS_KEPT or next(iter(self._replays.values()))[0] < now - REPLAY_SECONDS:
             self._replays.popitem(last=False)
 
     def refuse(self, call: Call, status: int, *, code: str = "", message: str = "", group: str = "") -> Answer:

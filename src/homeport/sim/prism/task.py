@@ -14,7 +14,8 @@ from homeport.sim.prism.entity import Affected, Failure, Task, Timer
 from homeport.sim.prism.error import Refusal, rejected
 
 PREFIX: Final = "ZXJnb24=:"  # base64 of "ergon": how v4 writes the ids of tasks
-KEPT: Final = 20_000
+KEPT: Final = 2_000  # the newest of those that are over, and all that are not
+KEPT_SECONDS: Final = 3600.0
 
 Action = Callable[[Task], dict[str, str] | None]
 TimerAction = Callable[[Timer], None]
@@ -210,12 +211,14 @@ class Tasks:
 
     def _forget_old(self) -> None:
         tasks = self._core.world.tasks
-        if len(tasks) <= KEPT:
-            return
-        for task in tuple(tasks)[: KEPT // 10]:
+        too_many, too_old = len(tasks) - KEPT, self._core.now() - KEPT_SECONDS
+        for task in tasks:
+            if too_many <= 0 and task.started >= too_old:
+                return
+            too_many -= 1
             whole = tasks.get(task.parent) if task.parent else task
             if whole is None or whole.over:
-                tasks.drop(task.ext_id)
+                self._core.drop(tasks, task.ext_id)
 
 
 def bare_id(text: str) -> str:
