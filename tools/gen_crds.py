@@ -1,4 +1,5 @@
 """Writes config/crds/: the CustomResourceDefinitions of our kinds, one file each, made from the types; and all in one.
+The files are for clusters of others, where nothing converts: they serve the stored version alone.
 Beside it what clusterctl is to believe of a cluster that runs our controllers: config/clusterctl/providers.yaml.
 
 With --check nothing is written; the exit code says whether the files are what would be.
@@ -35,6 +36,23 @@ def definitions() -> list[dict[str, Any]]:
     return [dict(each) for component in COMPONENTS for each in component.definitions()]
 
 
+def stored_alone(crd: dict[str, Any]) -> dict[str, Any]:
+    """Without a conversion webhook kube-apiserver serves what it stores under every version's name: a read and a write
+    in another version destroys the object. So there is only one."""
+    spec = crd["spec"]
+    stored = [version for version in spec["versions"] if version["storage"]]
+    served = {version["name"] for version in stored}
+    labels = {name: value for name, value in crd["metadata"].get("labels", {}).items() if _names(name, value, served)}
+    metadata = {**crd["metadata"], **({"labels": labels} if labels else {})}
+    return {**crd, "metadata": metadata, "spec": {**spec, "versions": stored}}
+
+
+def _names(label: str, value: str, served: set[str]) -> bool:
+    """A label such as `cluster.x-k8s.io/v1beta1: v1beta1` says which versions keep to a contract."""
+    is_contract = label.startswith("cluster.x-k8s.io/v1")
+    return not is_contract or bool(served & set(value.split("_")))
+
+
 def pack() -> bytes:
     found = {component.name: list(component.definitions()) for component in COMPONENTS}
     return orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE)
@@ -43,7 +61,7 @@ def pack() -> bytes:
 def render() -> dict[str, str]:
     """File name > content."""
     files = {}
-    for crd in definitions():
+    for crd in map(stored_alone, definitions()):
         name = f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
         files[name] = "---\n" + yaml.dump(crd, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
     return files

@@ -31,6 +31,7 @@ from homeport.client.protocol import (
     StrategicPatch,
     Warnings,
     Write,
+    unreadable,
 )
 
 O = TypeVar("O", bound=Object)
@@ -41,10 +42,15 @@ def _resource(kind: Kind) -> Resource:
     return kind if isinstance(kind, Resource) else kind.__resource__
 
 
-def _decode(kind: Kind, body: bytes) -> Any:
+def _decode(kind: Kind, body: bytes, *, lenient: bool = False) -> Any:
     if isinstance(kind, Resource):
         return Unstructured(orjson.loads(body))
-    return msgspec.json.decode(body, type=kind)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        if not lenient:
+            raise
+        return unreadable(orjson.loads(body), error)
 
 
 def _patch(patch: Patch) -> tuple[str, Any]:
@@ -109,7 +115,7 @@ class LocalClient:
     async def list(self, kind: Kind, query: Query = ALL) -> Page[Any]:
         served, at = self._find(kind)
         listing = await self._registry.list(served, at, query.namespace, _list_options(query))
-        items = [_decode(kind, item) for item in listing.items]
+        items = [_decode(kind, item, lenient=query.lenient) for item in listing.items]
         return Page(items, str(listing.revision), listing.continue_, listing.remaining)
 
     @overload
@@ -140,7 +146,7 @@ class LocalClient:
         )
         stream = self._registry.watch(served, at, query.namespace, options)
         try:
-            yield _events(kind, stream, timeout)
+            yield _events(kind, stream, timeout, lenient=query.lenient)
         finally:
             stream.close()
 
@@ -323,7 +329,9 @@ def _list_options(query: Query) -> ListOptions:
     )
 
 
-async def _events(kind: Kind, stream: Any, timeout: float | None) -> AsyncIterator[Event[Any]]:
+async def _events(
+    kind: Kind, stream: Any, timeout: float | None, *, lenient: bool = False
+) -> AsyncIterator[Event[Any]]:
     initial = stream.initial_end
     batches = aiter(stream)
     deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
@@ -338,7 +346,7 @@ async def _events(kind: Kind, stream: Any, timeout: float | None) -> AsyncIterat
             yield _bookmark(kind, stream)
             return
         for event in batch:
-            yield Event(event.type, _decode(kind, event.object), str(event.revision))
+            yield Event(event.type, _decode(kind, event.object, lenient=lenient), str(event.revision))
         if initial:
             initial = False
             yield _bookmark(kind, stream, initial_end=True)

@@ -29,7 +29,7 @@ def describe(
     controllers = [controller for manager in managers for controller in manager.controllers]
     unfinished = {controller: _unfinished(controller) for controller in controllers}
     clusters = clusters_of(managers, SystemClock().now())
-    blind = {kind: why for manager in managers for kind, why in manager.health().items()}
+    blind = {what: why for each in managers for what, why in (each.health() | each.unreadable()).items()}
     stuck, under_way = progress([item for items in unfinished.values() for item in items], clusters)
     return Description(
         revision,

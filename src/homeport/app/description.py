@@ -93,7 +93,7 @@ class Description(msgspec.Struct, frozen=True, rename="camel"):
     requests: int  # answered since the start; 0 on a cluster of others
     parts: list[PartState]
     controllers: list[ControllerState]
-    blind: dict[str, str]  # kinds that can't be followed, and why
+    blind: dict[str, str]  # kinds that can't be followed, objects that can't be read, and why
     simulators: list[SimulatorState] = []
     clusters: list[ClusterState] = []
     stuck: list[Finding] = []  # what needs a user, causes before consequences

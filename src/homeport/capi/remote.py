@@ -193,6 +193,7 @@ class Remotes:
                     self._queue.retry(key, at_least=PROBE_SECONDS)
                 finally:
                     self._queue.done(key)
+                    del key  # a worker that waits holds nothing of a cluster that may be gone
 
     # -- one look at one cluster -------------------------------------------------------------------------------
 

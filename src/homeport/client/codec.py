@@ -11,7 +11,7 @@ import orjson
 
 from homeport.api.meta import Model, Object, Resource, Unstructured, wire
 from homeport.client.errors import BadRequest, Internal, from_status
-from homeport.client.protocol import Event, EventType, Page
+from homeport.client.protocol import Event, EventType, Page, Unreadable, unreadable
 
 T = TypeVar("T")
 # Decoding a long list makes so many containers that the cycle collector runs for nothing, again and again.
@@ -54,31 +54,52 @@ class Codec(Generic[T]):
         self._page = page
         self._version = version
 
+    def lenient_one(self, body: bytes) -> T | Unreadable:
+        try:
+            return self._one(body)
+        except msgspec.ValidationError as error:
+            return unreadable(orjson.loads(body), error)
+
+    def lenient_page(self, body: bytes) -> Page[Any]:
+        """For a page that `page` refuses: item by item."""
+        found = orjson.loads(body)
+        meta = found.get("metadata") or {}
+        return Page(
+            [self.lenient_one(orjson.dumps(item)) for item in found.get("items") or ()],
+            meta.get("resourceVersion", ""),
+            meta.get("continue", ""),
+            meta.get("remainingItemCount"),
+        )
+
     def one(self, body: bytes) -> T:
         try:
             return self._one(body)
         except (msgspec.MsgspecError, ValueError) as error:
             raise self._unfit(error) from None
 
-    def page(self, body: bytes) -> Page[T]:
+    def page(self, body: bytes, *, lenient: bool = False) -> Page[T]:
         quiet = len(body) > BIG_BYTES and gc.isenabled()
         if quiet:
             gc.disable()
         try:
             return self._page(body)
         except (msgspec.MsgspecError, ValueError) as error:
+            if lenient and isinstance(error, msgspec.ValidationError):
+                return self.lenient_page(body)
             raise self._unfit(error) from None
         finally:
             if quiet:
                 gc.enable()
 
-    def event(self, line: bytes) -> Event[T]:
+    def event(self, line: bytes, *, lenient: bool = False) -> Event[T]:
         """Raises what an ERROR event says."""
         try:
             kind, raw = _split(line)
             if kind == "ERROR":
                 raise from_status(orjson.loads(raw))
-            obj = self._one(raw)
+            obj = self.lenient_one(raw) if lenient else self._one(raw)
+            if isinstance(obj, Unreadable):
+                return Event(cast("EventType", kind), cast("T", obj), obj.resource_version)
             ended = kind == "BOOKMARK" and _marks_end(raw)
             return Event(cast("EventType", kind), obj, self._version(obj), ended)
         except (msgspec.MsgspecError, ValueError) as error:

@@ -81,7 +81,10 @@ DEFAULT_WRITE = Write()
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Options of list and watch. namespace '' means all namespaces."""
+    """Options of list and watch. namespace '' means all namespaces.
+
+    `lenient`: an object that does not fit its type comes as Unreadable, instead of making everything else unreadable.
+    """
 
     namespace: str = ""
     labels: str = ""
@@ -90,6 +93,19 @@ class Query:
     match: Literal["", "Exact", "NotOlderThan"] = ""
     limit: int = 0
     continue_: str = ""
+    lenient: bool = False
+
+
+class Unreadable(Unstructured):
+    """An object as the server has it, which does not fit the type that was asked for."""
+
+    error: str = ""
+
+
+def unreadable(raw: dict[str, Any], error: Exception) -> Unreadable:
+    made = Unreadable(raw)
+    made.error = str(error)
+    return made
 
 
 ALL = Query()

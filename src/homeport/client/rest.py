@@ -157,7 +157,8 @@ class RestClient:
     async def list(self, kind: type[Object] | Resource, query: Query = ALL) -> Page[Any]:
         path = collection_path(resource_of(kind), query.namespace)
         accept = _form(kind, "PartialObjectMetadataList")
-        return codec(kind).page(await self._checked("GET", with_query(path, list_pairs(query)), accept=accept))
+        body = await self._checked("GET", with_query(path, list_pairs(query)), accept=accept)
+        return codec(kind).page(body, lenient=query.lenient)
 
     @asynccontextmanager
     async def watch(
@@ -185,6 +186,7 @@ class RestClient:
             initial_events=initial_events,
             timeout=timeout,
             retry=self._transport.retry,
+            lenient=query.lenient,
         )
         try:
             await watching.begin()

@@ -56,12 +56,21 @@ class Watch(Generic[T]):
     """One watch. `async for` gives events until the timeout has passed, or raises (Expired: list again)."""
 
     def __init__(
-        self, open_: Open, codec: Codec[T], start: str, *, initial_events: bool, timeout: float | None, retry: Retry
+        self,
+        open_: Open,
+        codec: Codec[T],
+        start: str,
+        *,
+        initial_events: bool,
+        timeout: float | None,
+        retry: Retry,
+        lenient: bool = False,
     ) -> None:
         self._open = open_
         self._codec = codec
         self._start = start
         self._initial = initial_events
+        self._lenient = lenient
         self._retry = retry
         self._clock = asyncio.get_running_loop().time
         self._deadline = None if timeout is None else self._clock() + timeout
@@ -86,7 +95,7 @@ class Watch(Generic[T]):
                     self._stream = await self._open(self._resume, False, self._seconds())
                 async for lines in self._stream.lines():
                     for line in lines:
-                        event = self._codec.event(line)
+                        event = self._codec.event(line, lenient=self._lenient)
                         failures = 0
                         self._note(event)
                         yield event

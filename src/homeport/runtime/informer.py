@@ -14,7 +14,7 @@ import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound
-from homeport.client.protocol import Client, Event, Key, Query
+from homeport.client.protocol import Client, Event, Key, Query, Unreadable
 from homeport.runtime.cache import Cache, key_of, uid_of
 from homeport.runtime.metric import informer_metrics
 from homeport.runtime.queue import Backoff
@@ -61,6 +61,7 @@ class Informer(Generic[T]):
         self.settled = asyncio.Event()  # synced, or known to be unable to for now
         self.restarts = 0  # times the past was gone and everything had to be listed anew
         self.error = ""  # why it does not follow at the moment
+        self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
         self._handlers: list[Handler] = []
         self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
@@ -165,25 +166,26 @@ class Informer(Generic[T]):
     async def _stream_list(self) -> None:
         seen: dict[Key, T] = {}
         async with self._client.watch(
-            self.kind, replace(self.query, resource_version=""), initial_events=True
+            self.kind, replace(self.query, resource_version="", lenient=True), initial_events=True
         ) as events:
             async for event in events:
                 if event.initial_events_end:
                     self._replace(seen, event.resource_version)
+                    seen = {}  # the stream may go on for ever, and what there was at first with it
                     await self._consume(events)
                     return
                 if event.type == "DELETED":
                     seen.pop(key_of(event.object), None)
                 elif event.type != "BOOKMARK":
-                    seen[key_of(event.object)] = self._slim(event.object)
+                    seen[key_of(event.object)] = event.object
 
     async def _page_list(self) -> None:
         seen: dict[Key, T] = {}
-        query = replace(self.query, resource_version="", limit=_PAGE)
+        query = replace(self.query, resource_version="", limit=_PAGE, lenient=True)
         while True:
             page = await self._client.list(self.kind, query)
             for obj in page.items:
-                seen[key_of(obj)] = self._slim(obj)
+                seen[key_of(obj)] = obj
             if not page.continue_:
                 break
             query = replace(query, continue_=page.continue_)
@@ -192,7 +194,7 @@ class Informer(Generic[T]):
     def _replace(self, seen: dict[Key, T], revision: str) -> None:
         """The list is the truth: what it lacks was deleted while we did not look."""
         initial = not self.synced.is_set()
-        changes = self.cache.replace(seen, int(revision or 0))
+        changes = self.cache.replace(self._readable(seen), int(revision or 0))
         self._advance(revision)
         # Handlers are told when the whole list is in, so that none of them sees half of it.
         for old, new in changes:
@@ -200,10 +202,39 @@ class Informer(Generic[T]):
         self.synced.set()
         self.settled.set()
 
+    # -- what does not fit -------------------------------------------------------------------------------------
+
+    def _readable(self, seen: dict[Key, T]) -> dict[Key, T]:
+        """What fits, and the last fitting state of what does not: a missing object would look like a deleted one."""
+        found: dict[Key, T] = {}
+        before, self.unreadable = self.unreadable, {}
+        for key, obj in seen.items():
+            if not isinstance(obj, Unreadable):
+                found[key] = self._slim(obj)
+                continue
+            self._note_unreadable(obj, known=before.get(key, ""))
+            old = self.cache.get(key)
+            if old is not None and uid_of(old) == obj.uid:
+                found[key] = old
+        return found
+
+    def _note_unreadable(self, obj: Unreadable, known: str = "") -> None:
+        key = key_of(obj)
+        text = f"{obj.error}; mend it, or delete it (apiVersion {obj.get('apiVersion', '?')})"
+        if text != known:
+            what = "an object does not fit its type and is not acted on"
+            log.error(what, kind=self.resource.qualified, object=str(key), error=text)
+        self.unreadable[key] = text
+        self._count_unreadable()
+
+    def _count_unreadable(self) -> None:
+        if self._metrics is not None:
+            self._metrics.cannot_read(len(self.unreadable))
+
     # -- what changes ------------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
-        query = replace(self.query, resource_version=self._revision)
+        query = replace(self.query, resource_version=self._revision, lenient=True)
         async with self._client.watch(self.kind, query) as events:
             await self._consume(events)
 
@@ -223,12 +254,23 @@ class Informer(Generic[T]):
         if event.type == "BOOKMARK":
             self.cache.reach(int(event.resource_version or 0))
             return
-        obj = self._slim(event.object)
-        key = key_of(obj)
+        key = key_of(event.object)
+        known = self.unreadable.pop(key, "")
         if event.type == "DELETED":
-            if self.cache.drop(key, int(event.resource_version or 0)) is not None:
-                self._tell(obj, None, False)
+            self._count_unreadable()
+            old = self.cache.drop(key, int(event.resource_version or 0))
+            if old is not None:
+                fits = not isinstance(event.object, Unreadable)
+                self._tell(self._slim(event.object) if fits else old, None, False)
             return
+        if isinstance(event.object, Unreadable):
+            self._note_unreadable(event.object, known)
+            self.cache.reach(int(event.resource_version or 0))
+            return
+        if known:
+            self._count_unreadable()
+            log.info("an object fits its type again", kind=self.resource.qualified, object=str(key))
+        obj = self._slim(event.object)
         old = self.cache.get(key)
         if not self.cache.put(obj):
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,15 +127,19 @@ class Lease:
         left = self.left
         return left > 0 and await self._attempt(min(left, self.timing.renew_deadline / 2))
 
-    async def release(self) -> None:
-        """Gives it up at once, so that the next one need not wait. We write nothing from here on."""
+    async def release(self, unless: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Gives it up at once, so that the next one need not wait. We write nothing from here on.
+
+        `unless` is asked whether somebody else goes on under the same identity: then the record stays as it is. Whoever
+        renews it between the question and our write makes that write fail.
+        """
         left, self._renewed = self.left, None
         if left <= 0:
             return
         try:
             async with asyncio.timeout(left), self._one:
                 lease = await self._client.get(LEASE, self.key)
-                if lease["spec"].get("holderIdentity") == self.identity:
+                if lease["spec"].get("holderIdentity") == self.identity and not (unless and await unless()):
                     lease["spec"].update(holderIdentity="", leaseDurationSeconds=1, renewTime=self._now())
                     await self._client.replace(lease, _WRITE, kind=LEASE)
         except (ApiError, TimeoutError) as error:

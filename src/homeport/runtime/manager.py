@@ -104,7 +104,7 @@ class Manager:
 
         The seconds for which this process may surely go on; None: there is no other.
         """
-        return None if self._tenure is None else self._tenure.lease.fence()
+        return None if self._tenure is None else self._tenure.fence()
 
     @property
     def lease(self) -> Lease | None:
@@ -117,6 +117,14 @@ class Manager:
     def health(self) -> dict[str, str]:
         """What is wrong, by part; empty when all is well."""
         return {i.resource.qualified: i.error for i in self.informers if i.error}
+
+    def unreadable(self) -> dict[str, str]:
+        """Objects that don't fit their types, and why. Everything else is worked on: this process is well."""
+        return {
+            f"{informer.resource.qualified} {key}": why
+            for informer in self.informers
+            for key, why in informer.unreadable.items()
+        }
 
     async def run(self) -> None:
         """Works until cancelled. Raises LeaseLost (in an ExceptionGroup) when the lease is lost."""
@@ -201,6 +209,7 @@ class _Election:
 
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
+        self.fence = lease.fence
         self.join = lease.hold
         self.run = lease.keep
         self.leave = lease.release

@@ -76,6 +76,7 @@ def _adds(controller: Any) -> float:
 class _Informer:
     def __init__(self) -> None:
         self.objects = 0.0
+        self.unreadable = 0.0
         self.restarts = 0
 
 
@@ -130,10 +131,15 @@ class RuntimeMetrics(Collector):
         restarts = CounterMetricFamily(
             "homeport_informer_restarts", "Times that everything was listed anew: the past was gone.", labels=["kind"]
         )
+        unreadable = GaugeMetricFamily(
+            "homeport_unreadable_objects", "Objects that don't fit their type and are not acted on.", labels=["kind"]
+        )
         for kind, each in self.informers.items():
             objects.add_metric([kind], each.objects)
+            unreadable.add_metric([kind], each.unreadable)
             restarts.add_metric([kind], each.restarts)
         yield objects
+        yield unreadable
         yield restarts
 
     def _histogram(self, name: str, text: str, read: Callable[[_Controller], Durations]) -> Metric:
@@ -188,6 +194,9 @@ class InformerMetrics:
 
     def holds(self, objects: float) -> None:
         self._numbers.objects = objects
+
+    def cannot_read(self, objects: float) -> None:
+        self._numbers.unreadable = objects
 
     def restarted(self) -> None:
         self._numbers.restarts += 1

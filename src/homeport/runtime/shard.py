@@ -29,6 +29,10 @@ VIEW_ANNOTATION = "runtime.homeport.dev/shard-view"
 
 Members = tuple[str, ...]
 
+# The holder of the Lease that replicas without shards compete for, while replicas with shards work: all of these renew
+# it together, under this one name. So there is never one that works on everything beside some that share.
+TOGETHER = "shards"
+
 
 def owner(key: str, members: Sequence[str]) -> str:
     """The member a key belongs to: adding or removing one moves only its own share."""
@@ -69,6 +73,7 @@ class Shards:
             clock=clock,
             labels={GROUP_LABEL: group},
         )
+        self._mode = Lease(client, Key(namespace, group), TOGETHER, timing=timing, clock=clock)
         timing = self.lease.timing
         self._death = timing.renew_deadline + (timing.duration - timing.renew_deadline) / 4
 
@@ -82,26 +87,40 @@ class Shards:
         return bool(self._next) and self._active == self._next
 
     def mine(self, key: str) -> bool:
-        if not self._next or not self.lease.held or owner(key, self._next) != self._identity:
+        if not self._next or not self.lease.held or not self._mode.held or owner(key, self._next) != self._identity:
             return False
         return self._active == self._next or (bool(self._active) and owner(key, self._active) == self._identity)
 
+    def fence(self) -> float:
+        """As that of a Lease: seconds for which this replica may surely write. Raises LeaseLost."""
+        return min(self._mode.fence(), self.lease.fence())
+
     async def join(self) -> None:
-        """Becomes a member; keys come once all have agreed."""
+        """Becomes a member; keys come once all have agreed. Waits while a replica without shards works."""
         self._next = self._active = ()
         self._seen.clear()
-        await self.lease.hold()
+        while True:
+            await self._mode.hold()
+            await self.lease.hold()
+            # Once more, now that others can see us: whoever leaves gives it up only if nobody else is there.
+            if await self._mode.renew():
+                return
 
     async def run(self) -> None:
         """Takes part until cancelled; raises LeaseLost when our own lease could not be kept."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lease.keep(), name="shard lease")
+            group.create_task(self._mode.keep(), name="mode lease")
             group.create_task(self._follow(), name="shard membership")
 
     async def leave(self) -> None:
         """The others need not wait for our lease to run out. To be called when nothing is in work any more."""
         self._next = self._active = ()
         await self.lease.release()
+        await self._mode.release(unless=self._others)
+
+    async def _others(self) -> bool:
+        return any(lease["spec"]["holderIdentity"] != self._identity for lease in await self._live())
 
     async def _follow(self) -> None:
         period = self.lease.timing.retry_period

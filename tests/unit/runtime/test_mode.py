@@ -1,0 +1,141 @@
+"""Replicas that share and replicas of which one works: never both at a time, whoever comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from runtime_sample import WIDGET, WIDGETS, widget
+
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.clock import run_virtual
+from homeport.runtime.controller import Controller
+from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming
+from homeport.runtime.manager import Elected, Manager, Mode, Sharded
+from homeport.runtime.outcome import Wait
+from homeport.runtime.shard import TOGETHER
+from homeport.runtime.testing import Plane, establish, plane, virtual
+
+TIMING = LeaseTiming(15.0, 10.0, 2.0)
+ELECTED = Elected("kube-system", "widgets", TIMING)
+SHARDED = Sharded("kube-system", "widgets", TIMING)
+
+
+class Scene:
+    """Who works, and in which mode."""
+
+    def __init__(self, p: Plane) -> None:
+        self.p = p
+        self.working: dict[str, Mode] = {}
+        self.worked: list[str] = []
+        self.replicas: dict[str, asyncio.Task[None]] = {}
+        self.managers: dict[str, Manager] = {}
+
+    def join(self, who: str, mode: Mode) -> Manager:
+        scene = self
+
+        class Worker:
+            async def reconcile(self, key: Key) -> Wait | None:
+                others = [name for name, other in scene.working.items() if type(other) is not type(mode)]
+                assert not others, f"{who} works while {others} do"
+                scene.working[who] = mode
+                try:
+                    await asyncio.sleep(0.3)
+                finally:
+                    scene.working.pop(who, None)
+                scene.worked.append(who)
+                return Wait("Again", after=1.0, quiet=True)
+
+        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who)
+        manager.add(Controller("share", WIDGET, Worker(), workers=2, clock=self.p.clock))
+        self.managers[who] = manager
+        self.replicas[who] = asyncio.create_task(manager.run(), name=who)
+        return manager
+
+    async def leave(self, who: str) -> None:
+        task = self.replicas.pop(who)
+        task.cancel()
+        ended = await asyncio.gather(task, return_exceptions=True)
+        assert not isinstance(ended[0], AssertionError), ended
+
+    def who_worked(self) -> set[str]:
+        found, self.worked = set(self.worked), []
+        return found
+
+
+async def scene_of(p: Plane) -> Scene:
+    await establish(p.client, WIDGETS)
+    await p.have(*(widget(f"w{number}") for number in range(12)))
+    return Scene(p)
+
+
+@virtual
+async def test_a_replica_with_shards_waits_for_one_without_and_takes_over_when_it_goes() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("alone", ELECTED)
+        await asyncio.sleep(10)
+        scene.join("s1", SHARDED)
+        scene.join("s2", SHARDED)
+        await asyncio.sleep(60)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+        await asyncio.sleep(30)
+        assert scene.who_worked() >= {"s1", "s2"}
+        for who in ("s1", "s2"):
+            await scene.leave(who)
+
+
+@virtual
+async def test_a_replica_without_shards_waits_for_the_last_one_that_shares() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("s1", SHARDED)
+        scene.join("s2", SHARDED)
+        await asyncio.sleep(30)
+        scene.join("alone", ELECTED)
+        await asyncio.sleep(30)
+        assert scene.who_worked() == {"s1", "s2"}
+        await scene.leave("s1")
+        await asyncio.sleep(60)
+        assert scene.who_worked() >= {"s2"}
+        assert (await p.client.get(LEASE, Key("kube-system", "widgets")))["spec"]["holderIdentity"] == TOGETHER
+        await scene.leave("s2")
+        scene.who_worked()
+        await asyncio.sleep(5)  # it was given back, so that nobody has to wait until it expires
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+@virtual
+async def test_a_replica_with_shards_stops_when_the_mode_is_no_longer_surely_theirs() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        manager = scene.join("s1", SHARDED)
+        await asyncio.sleep(10)
+        assert manager.fence()
+        await p.client.patch(LEASE, Key("kube-system", "widgets"), MergePatch({"spec": {"holderIdentity": "somebody"}}))
+        await asyncio.sleep(3)
+        with pytest.raises(LeaseLost):
+            manager.fence()
+        await scene.leave("s1")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whoever_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
+    async def scenario() -> None:
+        chance = random.Random(seed)
+        async with plane() as p:
+            scene = await scene_of(p)
+            for number in range(12):
+                scene.join(f"r{number}", chance.choice([ELECTED, SHARDED]))
+                await asyncio.sleep(chance.uniform(0, 20))
+                if len(scene.replicas) > 2 or chance.random() < 0.4:
+                    await scene.leave(chance.choice(sorted(scene.replicas)))
+            await asyncio.sleep(40)
+            assert scene.worked
+            for who in list(scene.replicas):
+                await scene.leave(who)
+
+    run_virtual(scenario())
