@@ -35,7 +35,7 @@ test: check ## lint, types, layers, then every test that this machine can run
 	@tools/cloudinit/install > /dev/null || test $$? -eq 3
 	@tools/prism/build || test $$? -eq 3
 	@tools/clusterctl/build || test $$? -eq 3
-	@tools/upstream/build manifests || test $$? -eq 3
+	@tools/upstream/build manifests templates || test $$? -eq 3
 	@$(BIN)/python -m pytest -n 2
 
 campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +33,10 @@ class Clusterctl:
     kubeconfig: Path
     home: Path
 
-    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *args: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """`variables` are those of a template."""
         environment = {
+            **(variables or {}),
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home),
@@ -49,7 +52,7 @@ class Clusterctl:
             check=False,
         )
 
-    def ok(self, *args: str) -> str:
-        done = self.run(*args)
+    def ok(self, *args: str, variables: Mapping[str, str] | None = None) -> str:
+        done = self.run(*args, variables=variables)
         assert done.returncode == 0, f"clusterctl {' '.join(args)}: {done.stdout}\n{done.stderr}"
         return done.stdout

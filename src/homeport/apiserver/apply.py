@@ -104,6 +104,8 @@ def _check(target: Target, applied: Json) -> Json:
     name = meta.get("name")
     if name and name != target.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    if not target.served.namespaced:
+        meta.pop("namespace", None)
     namespace = meta.get("namespace")
     if namespace and namespace != target.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")

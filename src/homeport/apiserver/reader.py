@@ -63,8 +63,8 @@ class Reader:
                         "the namespace of the provided object does not match the namespace sent on the request"
                     )
                 meta["namespace"] = target.namespace
-        elif meta.pop("namespace", ""):
-            raise BadRequest("namespace must not be set on an object that is not namespaced")
+        else:
+            meta.pop("namespace", None)  # charts and templates often set one; kube-apiserver clears it, too
         if target.name:
             if meta.setdefault("name", target.name) != target.name:
                 raise BadRequest(

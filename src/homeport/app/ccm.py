@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # planes that simulate nothing don't load simulators
 
 # Nodes wait for us only when they are new: a slower change of leaders than usual spares the API most of the renewals.
 TIMING = LeaseTiming(duration=45.0, renew_deadline=30.0, retry_period=10.0)
-_IMAGE = "/homeport:"
+# The vendor's own manager, which ClusterResourceSets of upstream's templates bring, is known by the file that it reads.
+_VENDOR_CONFIG = "--cloud-config"
+_VENDOR_LEASE = "cloud-controller-manager"
 
 CLOUDS = {each.cloud.name: each.cloud for each in COMPONENTS if each.cloud is not None}
 
@@ -38,19 +40,35 @@ def programs(reach: Callable[[str], Reach]) -> Programs:
     """What containers of simulated workload clusters do. `reach` says how hypervisors are dialled from a machine."""
 
     def find(container: Mapping[str, Any]) -> Run | None:
-        if _IMAGE in str(container.get("image", "")) and (container.get("args") or [""])[0] == "ccm":
-            return lambda program: _run(program, reach(program.host))
+        args = [*(container.get("command") or ()), *(container.get("args") or ())]
+        if _is_ours(args):
+            return lambda program: _run(program, reach(program.host), manifest.LEASE_NAME)
+        if _vendor(args):
+            return lambda program: _run(program, reach(program.host), _VENDOR_LEASE)
         return None
 
     return find
 
 
-async def _run(program: Program, reach: Reach) -> None:
-    """As `homeport ccm` does it. Raises what it ends of."""
+def _is_ours(args: Sequence[str]) -> bool:
+    """Known by its arguments: the image is a setting."""
+    return "ccm" in args[:2] and _option(args, "--cloud") != ""
+
+
+def _vendor(args: Sequence[str]) -> str:
+    """The cloud of a vendor's own manager, by the name of the file that it reads; '' for everything else."""
+    name = _option(args, _VENDOR_CONFIG).rpartition("/")[2]
+    return next((each.name for each in CLOUDS.values() if name and each.file == name), "")
+
+
+async def _run(program: Program, reach: Reach, lease: str) -> None:
+    """As `homeport ccm` does it; the vendor's own does the same to Nodes. Raises the error that ends it."""
     args, namespace = program.args, str(program.pod["metadata"]["namespace"])
-    text = program.files[_option(args, "--config")].decode()
-    file = parse_cloud(_option(args, "--cloud"), text, namespace)
-    mode = Elected(namespace, manifest.LEASE_NAME, TIMING)
+    path = _option(args, "--config") or _option(args, _VENDOR_CONFIG)
+    if path not in program.files:
+        raise Misconfigured(f"no such file: {path!r}; mount the ConfigMap with the configuration there")
+    file = parse_cloud(_option(args, "--cloud") or _vendor(args), program.files[path].decode(), namespace)
+    mode = Elected(namespace, lease, TIMING)
     who = str(program.pod["metadata"]["name"])
     manager = Manager(program.client, mode=mode, name="homeport-ccm", clock=program.clock, who=who)
     install(manager, file.open(program.client, program.clock, reach), parse_pools(file.pools))
@@ -58,6 +76,10 @@ async def _run(program: Program, reach: Reach) -> None:
 
 
 def _option(args: Sequence[str], name: str) -> str:
-    if name not in args[:-1]:
-        raise Misconfigured(f"{name}: is required")
-    return args[args.index(name) + 1]
+    """The value of `--name value` or `--name=value`; '' if it is not given."""
+    for place, each in enumerate(args):
+        if each.startswith(f"{name}="):
+            return each.partition("=")[2]
+        if each == name and place + 1 < len(args):
+            return args[place + 1]
+    return ""

@@ -89,6 +89,7 @@ class CloudSupport:
     """A component's part of the cloud controller manager."""
 
     name: str  # the value of --cloud
+    file: str  # the vendor's own name for the configuration file
     kind: type[Object]  # the InfraCluster
     parse: Callable[[str, str], CloudFile]  # (text, namespace). Raises Misconfigured, naming the field.
     configurator: Callable[[Client, Clock], CloudConfigurator]

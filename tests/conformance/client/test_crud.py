@@ -10,7 +10,9 @@ from conformance.client.api import CONFIGMAPS, LEASES, NAMESPACES, SECRETS, Api,
 from conformance.client.widget import widget
 from homeport.api.meta import Resource
 from homeport.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
-from homeport.client.protocol import Key, Write
+from homeport.client.protocol import Key, MergePatch, Write
+
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 
 
 async def test_a_created_object_carries_what_the_server_adds(api: Api, widgets: Resource) -> None:
@@ -253,3 +255,25 @@ async def test_a_name_that_would_change_the_path_is_refused(api: Api) -> None:
     for name in ("a/b", "..", "a%2fb"):
         with pytest.raises((BadRequest, NotFound)):
             await api.client.get(CONFIGMAPS, Key(api.ns, name))
+
+
+async def test_a_namespace_on_an_object_of_the_whole_cluster_is_cleared(api: Api) -> None:
+    name = f"everywhere-{api.ns}"
+    body = {"metadata": {"name": name, "namespace": "kube-system"}, "rules": []}
+    try:
+        made = await api.client.create(dict(body), kind=CLUSTER_ROLES)
+        assert "namespace" not in made.metadata
+        labelled = {**body, "metadata": {**body["metadata"], "labels": {"a": "b"}}}
+        put = await api.client.replace({**made, "metadata": {**made.metadata, "namespace": "x"}}, kind=CLUSTER_ROLES)
+        assert "namespace" not in put.metadata
+        patched = await api.client.patch(CLUSTER_ROLES, Key("", name), MergePatch({"metadata": {"namespace": "x"}}))
+        assert "namespace" not in patched.metadata
+        applied = await api.client.apply(labelled, Write(field_manager="one"), kind=CLUSTER_ROLES, force=True)
+        assert "namespace" not in applied.metadata
+        assert applied.metadata["labels"] == {"a": "b"}
+    finally:
+        await api.client.delete(CLUSTER_ROLES, Key("", name))
+    new = {"metadata": {"name": name, "namespace": "kube-system"}, "rules": []}
+    applied = await api.client.apply(new, Write(field_manager="one"), kind=CLUSTER_ROLES)
+    assert "namespace" not in applied.metadata
+    await api.client.delete(CLUSTER_ROLES, Key("", name))

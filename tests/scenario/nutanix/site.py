@@ -40,7 +40,7 @@ from homeport.runtime.testing import Plane, plane
 from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.sim.engine.fault import Effect, Fault, Match
 from homeport.sim.engine.tls import Authority
-from homeport.sim.machine.fleet import Fleet
+from homeport.sim.machine.fleet import Describe, Fleet, describe
 from homeport.sim.machine.pace import QUICK
 from homeport.sim.machine.pace import Pace as MachinePace
 from homeport.sim.network import Loopback, Network, Proxy
@@ -200,6 +200,11 @@ def _condition(obj: Any, type_: str) -> dict[str, Any]:
     return next((dict(each) for each in obj.status.conditions if each["type"] == type_), {})
 
 
+def with_network(brought: bool) -> Describe:
+    """What is on images, whether or not a network for Pods is among it."""
+    return describe if brought else lambda machine: replace(describe(machine), cni=False)
+
+
 @asynccontextmanager
 async def nutanix_site(
     *,
@@ -224,7 +229,13 @@ async def nutanix_site(
         def reach_from(host: str) -> Reach:
             return Reach(proxy.url(host), trust)
 
-        fleet = Fleet(network, p.clock, pace=replace(machine_pace, poll=2.0), cni=cni, programs=programs(reach_from))
+        fleet = Fleet(
+            network,
+            p.clock,
+            pace=replace(machine_pace, poll=2.0),
+            images=with_network(cni),
+            programs=programs(reach_from),
+        )
         prism = Prism(
             world or default_world(),
             clock=p.clock,

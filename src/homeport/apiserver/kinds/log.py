@@ -24,6 +24,8 @@ from homeport.client.errors import invalid as invalid_object
 
 _TRUE = frozenset({"true", "1", ""})
 _CHUNK_LINES = 512
+# Two reasons that a kubelet puts into words.
+_PULLING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
 
 
 class LogLine(NamedTuple):
@@ -128,11 +130,28 @@ class LogSources:
         source = self.find(call.namespace, call.name, container, previous=options.previous)
         if source is None:
             if options.previous:
-                text = f'previous terminated container "{container}" in pod "{call.name}" not found'
-            else:
-                text = f'container "{container}" in pod "{call.name}" is waiting to start: ContainerCreating'
-            raise BadRequest(text)
+                raise BadRequest(f'previous terminated container "{container}" in pod "{call.name}" not found')
+            if (reason := waiting_reason(pod, container)) is not None:
+                raise BadRequest(f'container "{container}" in pod "{call.name}" is waiting to start: {reason}')
+            source = _silent()  # it runs, or did, and has written nothing
         return Raw(_read(source, options), "text/plain")
+
+
+def _silent() -> LogSource:
+    buffer = LogBuffer()
+    buffer.close()
+    return buffer
+
+
+def waiting_reason(pod: Json, container: str) -> str | None:
+    """Why the container has not started, as the Pod's status says; None if it has."""
+    status = pod.get("status") or {}
+    listed = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    state = next((each.get("state") or {} for each in listed if each.get("name") == container), {})
+    if "running" in state or "terminated" in state:
+        return None
+    reason = str((state.get("waiting") or {}).get("reason") or "ContainerCreating")
+    return _PULLING.get(reason, reason)
 
 
 def choose_container(pod: Json, wanted: str) -> str:

@@ -54,4 +54,4 @@ def _is_address(text: str) -> bool:
     return True
 
 
-CLOUD = CloudSupport("nutanix", NutanixCluster, parse, Configurator)
+CLOUD = CloudSupport("nutanix", cloudconfig.FILE, NutanixCluster, parse, Configurator)

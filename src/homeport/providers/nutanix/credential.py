@@ -152,15 +152,24 @@ def _parse_list(text: str, origin: str) -> Credentials:
     raise Misconfigured(f"{origin}, key credentials: type must be basic_auth or api_key, not {kind!r}")
 
 
-def parse_bundle(config_map: Mapping[str, Any], key: Key) -> bytes:
+def parse_bundle(config_map: Mapping[str, Any], key: Key) -> bytes | None:
+    """None where the key is there and empty: templates write it so for clusters that need no bundle."""
+    data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     for name in _BUNDLE_KEYS:
-        text = (config_map.get("data") or {}).get(name)
-        if text:
-            return str(text).encode()
-        data = (config_map.get("binaryData") or {}).get(name)
-        if data:
-            return base64.b64decode(data)
+        if str(data.get(name) or "").strip():
+            return str(data[name]).encode()
+        if binary.get(name):
+            return _decoded_bundle(binary[name], key, name)
+    if any(name in data or name in binary for name in _BUNDLE_KEYS):
+        return None
     raise Misconfigured(f"ConfigMap {key} has no trust bundle: it needs the key {' or '.join(_BUNDLE_KEYS)}")
+
+
+def _decoded_bundle(text: str, key: Key, name: str) -> bytes | None:
+    try:
+        return base64.b64decode(text).strip() or None
+    except binascii.Error as error:
+        raise Misconfigured(f"ConfigMap {key}: binaryData[{name}] is not valid base64: {error}") from None
 
 
 def _decoded(secret: Mapping[str, Any]) -> dict[str, str]:

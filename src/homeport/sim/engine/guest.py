@@ -16,6 +16,7 @@ class Machine(msgspec.Struct, frozen=True):
     image: str = ""  # name of the image that its boot disk was made from
     image_type: str = ""  # DISK_IMAGE or ISO_IMAGE
     image_os: str = ""  # family of the operating system, where the world says so
+    image_network: str = "bridge"  # what Pods get from the image: a default bridge, or none
     uefi: bool = False
     secure_boot: bool = False
     vcpus: int = 1

@@ -28,15 +28,19 @@ Describe = Callable[[guest.Machine], Image]
 def describe(machine: guest.Machine) -> Image:
     if not machine.image:
         return Image("the disk", bootable=False)
-    return describe_image(machine.image, image_type=machine.image_type, family=machine.image_os)
+    return describe_image(
+        machine.image,
+        image_type=machine.image_type,
+        family=machine.image_os,
+        cni=machine.image_network != "none",
+    )
 
 
 class Fleet:
     """The `Guests` of any number of hypervisors.
 
-    `images` says what is on an image; by default its name does. `consoles` gets every line that a machine says.
-    `cni` False: as with kubeadm on bare images, nodes stay NotReady until somebody installs a network for Pods (see
-    workload/cni.py). By default the network comes with the image.
+    `images` says what is on an image; by default its name and its entry in the world do. `consoles` gets every line
+    that a machine writes.
     `programs` brings containers of workload clusters to life; without it, Pods only seem to run.
     """
 
@@ -48,7 +52,6 @@ class Fleet:
         pace: Pace = QUICK,
         images: Describe = describe,
         platform: str = "nutanix",
-        cni: bool = True,
         consoles: Callable[[str, str], None] | None = None,
         programs: Programs | None = None,
     ) -> None:
@@ -60,7 +63,6 @@ class Fleet:
         self.heart = Heart(clock)
         self._images = images
         self._platform = platform
-        self._cni = cni
         self._consoles = consoles
         self.programs = programs
         self._bootstraps: dict[str, asyncio.Event] = {}
@@ -165,7 +167,6 @@ class Fleet:
             clock=self.clock,
             pace=self.pace,
             platform=self._platform,
-            cni=self._cni,
             sink=None if self._consoles is None else partial(self._consoles, ext_id),
         )
         self.machines[ext_id] = self._by_host[name] = built

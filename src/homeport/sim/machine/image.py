@@ -27,6 +27,9 @@ class Image:
     k0s: str = ""
     uefi: bool = True
     bios: bool = True
+    cni: bool = (
+        True  # a default bridge network for Pods comes with the container runtime, as CRI-O's packages bring one
+    )
 
 
 # Talos releases and the Kubernetes that they bring along by default.
@@ -40,7 +43,9 @@ _TALOS_KUBERNETES = {
 }
 
 
-def describe_image(name: str, *, image_type: str = "DISK_IMAGE", family: str = "", kubernetes: str = "") -> Image:
+def describe_image(
+    name: str, *, image_type: str = "DISK_IMAGE", family: str = "", kubernetes: str = "", cni: bool = True
+) -> Image:
     """What an image's name tells, as people name them: ubuntu-22.04-kube-v1.28.0, talos-1.9, rocky-9-cloud."""
     low = name.lower()
     family = family.lower() if family.lower() not in ("", "linux", "other") else _family(low)
@@ -59,6 +64,7 @@ def describe_image(name: str, *, image_type: str = "DISK_IMAGE", family: str = "
         iso=iso,
         kubernetes=kubernetes.removeprefix("v") or (kube.group(1) if kube else ""),
         k0s=(k0s.group(1) or "preinstalled") if k0s else "",
+        cni=cni,
     )
 
 

@@ -38,7 +38,6 @@ class Machine:
     memory_bytes: int = 4 * GIB
     uefi: bool = False
     platform: str = "nutanix"
-    cni: bool = True
     state: State = "off"
     hostname: str = ""
     provisioned: bool = False  # its user data was carried out: that happens once in its life
@@ -66,6 +65,10 @@ class Machine:
     @property
     def address(self) -> str:
         return self.host.addresses[0] if self.host.addresses else ""
+
+    @property
+    def cni(self) -> bool:
+        return self.image.cni
 
     @property
     def os_image(self) -> str:

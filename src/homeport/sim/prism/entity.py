@@ -106,6 +106,7 @@ class Image(Entity, frozen=True, kw_only=True):
     size_bytes: int = 10 * GIB
     source: str = ""
     os: str = ""  # family of the system on it: talos, ubuntu, rocky, ...
+    network: Literal["bridge", "none"] = "bridge"  # none: kubeadm Nodes stay NotReady until a CNI plugin is installed
     clusters: tuple[str, ...] = ()  # none: everywhere
     categories: tuple[str, ...] = ()
     checksum: str = ""  # sha256:...

@@ -187,6 +187,7 @@ def machine_of(core: Core, vm: Vm) -> Machine:
         image=image.name if image else "",
         image_type=image.type if image else "",
         image_os=image.os if image else "",
+        image_network=image.network if image else "bridge",
         uefi=vm.boot != "LEGACY",
         secure_boot=vm.boot == "SECURE_BOOT",
         vcpus=vm.vcpus,

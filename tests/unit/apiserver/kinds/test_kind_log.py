@@ -132,6 +132,28 @@ async def test_a_pod_on_no_node_has_an_empty_log_and_one_without_a_source_waits(
     assert (code, answer["message"]) == (400, 'previous terminated container "c" in pod "p" not found')
 
 
+async def test_a_container_that_runs_or_ran_has_an_empty_log_and_one_that_waits_says_why(server: Server) -> None:
+    await pod(server, "c")
+    answers = {
+        "Running": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+        "Failed": {"terminated": {"exitCode": 1, "reason": "Error"}},
+        "Pending": {"waiting": {"reason": "CreateContainerConfigError"}},
+    }
+    for phase, state in answers.items():
+        listed = [{"name": "c", "state": state, "image": "x", "imageID": "", "ready": False, "restartCount": 0}]
+        _, current = await server.ask("GET", f"{PODS}/p")
+        body = {**current, "status": {"phase": phase, "containerStatuses": listed}}
+        code, answer = await server.ask("PUT", f"{PODS}/p/status", body)
+        assert code == 200, answer
+        if phase != "Pending":
+            assert await read(server) == b""
+    code, answer = await server.ask("GET", f"{PODS}/p/log")
+    assert (code, answer["message"]) == (
+        400,
+        'container "c" in pod "p" is waiting to start: CreateContainerConfigError',
+    )
+
+
 async def test_the_log_of_a_missing_pod_is_not_found(server: Server) -> None:
     code, answer = await server.ask("GET", f"{PODS}/nosuch/log")
     assert (code, answer["message"]) == (404, 'pods "nosuch" not found')

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import ssl
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
 import pytest
+import yaml
 from sim_kit import Sim, join_data, simulation
 
 from homeport.client.errors import Forbidden, NotFound
@@ -215,3 +220,31 @@ async def test_other_containers_only_seem_to_run() -> None:
         )
         await asyncio.sleep(60)
         assert len(works.started) == 1
+
+
+async def log_of(cluster: WorkloadCluster, labels: str) -> str:
+    """As `kubectl logs` reads it."""
+    (pod,) = (await cluster.client().list(POD, Query(namespace="kube-system", labels=labels))).items
+    assert pod["status"]["phase"] == "Running"
+    url = f"{cluster.server.url}/api/v1/namespaces/kube-system/pods/{pod.name}/log"
+    tls = ssl.create_default_context(cadata=cluster.pki.ca_pem.decode())
+    admin = cluster.pki.client_kubeconfig(cluster.server.url, "admin", ("system:masters",))
+    user = yaml.safe_load(admin)["users"][0]["user"]
+    with tempfile.NamedTemporaryFile() as pem:
+        pem.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+        pem.flush()
+        tls.load_cert_chain(pem.name)
+    async with aiohttp.ClientSession() as session, session.get(url, ssl=tls) as answer:
+        text = await answer.text()
+        assert answer.status == 200, text
+        return text
+
+
+async def test_what_runs_has_a_log_whether_or_not_a_program_is_behind_it() -> None:
+    works = Works()
+    async with simulation(programs=works.find) as sim:
+        works.crash = True
+        await started(sim, works)
+        said = await log_of(sim.cluster, "app=worker")
+        assert said.splitlines() == ["started on node cp-0", "ended: out of order; it is started again in 10 s"]
+        assert await log_of(sim.cluster, "k8s-app=kube-proxy") == ""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from homeport.client.errors import TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.clock import parse_time
 from homeport.runtime.testing import virtual
+from homeport.sim.machine.fleet import describe
 from homeport.sim.machine.workload.etcd import EtcdError
 from homeport.sim.machine.workload.kind import (
     ATTACHMENT,
@@ -412,7 +414,7 @@ def cni() -> dict[str, Any]:
 
 @virtual
 async def test_without_a_network_for_pods_nodes_are_not_ready_until_there_is_one() -> None:
-    async with simulation(cni=False) as sim:
+    async with simulation(images=lambda machine: replace(describe(machine), cni=False)) as sim:
         cluster = await sim.cluster_up()
         await sim.boot("md-0", join_data(sim.secrets))
 

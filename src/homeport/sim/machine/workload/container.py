@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import structlog
 
+from homeport.apiserver.kinds.log import LogBuffer
 from homeport.client.config import Config
 from homeport.client.credential import Certificate
 from homeport.client.errors import ApiError
@@ -33,6 +34,7 @@ log = structlog.get_logger(__name__)
 _FIRST_PAUSE = 10.0  # before a program that ended is started again; doubled each time
 _LONGEST_PAUSE = 300.0
 _TOKEN_SECONDS = 3600
+_LOG_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,18 @@ class _Started:
 class _Restart:
     at: float
     pause: float = _FIRST_PAUSE
+
+
+@dataclass(slots=True)
+class _Log:
+    """What `kubectl logs` shows of a container: kept while its Pod is there, over restarts of its program."""
+
+    buffer: LogBuffer
+    remove: Callable[[], None]
+
+    def close(self) -> None:
+        self.remove()
+        self.buffer.close()
 
 
 @dataclass(slots=True)
@@ -115,6 +129,7 @@ class Containers:
         self._cluster = cluster
         self._running: dict[tuple[str, str], _Started] = {}  # by the Pod's uid and the container's name
         self._restarts: dict[tuple[str, str], _Restart] = {}
+        self._logs: dict[tuple[str, str], _Log] = {}
 
     def settle(self, view: View) -> None:
         """Starts what should run and does not, and ends what should not run any more."""
@@ -138,6 +153,8 @@ class Containers:
                 started.ending = True
                 started.task.cancel()
         self._restarts = {key: each for key, each in self._restarts.items() if key in wanted}
+        for key in self._logs.keys() - wanted - self._running.keys():
+            self._logs.pop(key).close()
 
     def busy(self, pod: Json) -> bool:
         """Whether something of the Pod still runs: its object stays as long as that needs it."""
@@ -156,9 +173,19 @@ class Containers:
         client = HttpClient(Config(cluster.server.url, AccountToken(cluster, pod), cluster.pki.ca_pem))
         program = Program(pod, container, files, client, kubelet.guest.host.name, cluster.clock)
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {container['name']}"
+        self._log(key, pod, container).write(f"started on node {pod['spec']['nodeName']}")
         task = asyncio.get_running_loop().create_task(self._run(key, run, program, name), name=name)
         self._running[key] = _Started(task)
         task.add_done_callback(lambda _: self._ended(key))
+
+    def _log(self, key: tuple[str, str], pod: Json, container: Json) -> LogBuffer:
+        found = self._logs.get(key)
+        if found is None:
+            buffer = LogBuffer(limit=_LOG_LINES, clock=self._cluster.clock.now)
+            sources, meta = self._cluster.server.builtin.logs, pod["metadata"]
+            remove = sources.register(meta["namespace"], meta["name"], container["name"], buffer)
+            found = self._logs[key] = _Log(buffer, remove)
+        return found.buffer
 
     async def _run(self, key: tuple[str, str], run: Run, program: Program, name: str) -> None:
         why = "it ended"
@@ -176,22 +203,27 @@ class Containers:
         kubelet = self._cluster.kubelets.get(program.pod["spec"]["nodeName"])
         if kubelet is not None:
             kubelet.guest.console.say(f"kubelet: container {name} ended: {why}")
-        self._pause(key)
+        pause = self._pause(key)
+        if (found := self._logs.get(key)) is not None:
+            found.buffer.write(f"ended: {why}; it is started again in {pause:g} s")
 
     def _ended(self, key: tuple[str, str]) -> None:
         self._running.pop(key, None)
         self._cluster.controllers.wake()
 
-    def _pause(self, key: tuple[str, str]) -> None:
+    def _pause(self, key: tuple[str, str]) -> float:
         before = self._restarts.get(key)
         pause = _FIRST_PAUSE if before is None else min(before.pause * 2, _LONGEST_PAUSE)
         self._restarts[key] = _Restart(self._cluster.clock.now() + pause, pause)
+        return pause
 
     async def close(self) -> None:
         tasks = [started.task for started in self._running.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        while self._logs:
+            self._logs.popitem()[1].close()
 
     # -- files -------------------------------------------------------------------------------------------------
 

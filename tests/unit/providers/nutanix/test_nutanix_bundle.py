@@ -1,0 +1,53 @@
+"""Trust bundles as templates and users write them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from homeport.client.protocol import Key
+from homeport.infra.error import Misconfigured
+from homeport.providers.nutanix.credential import parse_bundle
+
+KEY = Key("default", "trust")
+PEM = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"binaryData": {"ca.crt": ""}},
+        {"data": {"ca.crt": ""}},
+        {"data": {"ca.crt": " \n"}},
+        {"binaryData": {"ca-bundle.crt": ""}},
+        {"binaryData": {"ca.crt": base64.b64encode(b"\n").decode()}},
+        {"data": {"ca.crt": None}},
+    ],
+)
+def test_an_empty_bundle_is_none(content: dict[str, Any]) -> None:
+    assert parse_bundle(content, KEY) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"data": {"ca.crt": PEM}},
+        {"binaryData": {"ca.crt": base64.b64encode(PEM.encode()).decode()}},
+        {"data": {"ca.crt": "", "ca-bundle.crt": PEM}},
+        {"binaryData": {"ca.crt": ""}, "data": {"ca.crt": PEM}},
+    ],
+)
+def test_a_bundle_is_found_under_either_key_as_text_or_bytes(content: dict[str, Any]) -> None:
+    assert parse_bundle(content, KEY) == PEM.encode()
+
+
+def test_a_config_map_without_either_key_is_refused_by_name() -> None:
+    with pytest.raises(Misconfigured, match=r"ConfigMap default/trust .* ca\.crt or ca-bundle\.crt"):
+        parse_bundle({"data": {"other": PEM}}, KEY)
+
+
+def test_bytes_that_are_not_base64_name_their_key() -> None:
+    with pytest.raises(Misconfigured, match=r"ConfigMap default/trust: binaryData\[ca\.crt\] is not valid base64"):
+        parse_bundle({"binaryData": {"ca.crt": "a"}}, KEY)
