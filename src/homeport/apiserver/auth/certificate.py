@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -16,6 +17,9 @@ CA_DAYS = 3650
 LEAF_DAYS = 365
 # Certificates are valid from a little before they were made, for clients whose clocks are behind.
 SKEW = datetime.timedelta(hours=1)
+
+# Said of every name longer than 64 characters that is read or written, and nobody could do anything about it.
+warnings.filterwarnings("ignore", message="Attribute's length must be", category=UserWarning)
 
 EcKey = ec.EllipticCurvePrivateKey
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -69,6 +73,12 @@ def same_key(key: PrivateKey, certificate: x509.Certificate) -> bool:
     return key.public_key() == certificate.public_key()
 
 
+def subject_name(name: str, organizations: Sequence[str] = ()) -> x509.Name:
+    """A user and its groups. Names may be longer than the 64 characters of X.520: those of Nodes often are."""
+    named = [(NameOID.ORGANIZATION_NAME, each) for each in organizations] + [(NameOID.COMMON_NAME, name)]
+    return x509.Name([x509.NameAttribute(oid, text, _validate=False) for oid, text in named])
+
+
 def sign_ca(
     key: PrivateKey, now: datetime.datetime, *, days: int = CA_DAYS, common_name: str = "homeport-ca"
 ) -> x509.Certificate:
@@ -118,8 +128,7 @@ class Issuer:
         alternative: x509.SubjectAlternativeName | None,
     ) -> Identity:
         key = make_key()
-        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, org) for org in organizations]
-        subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        subject = subject_name(name, organizations)
         builder = (
             _builder(subject, self.certificate.subject, key.public_key(), now, days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

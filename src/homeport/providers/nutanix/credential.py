@@ -25,6 +25,8 @@ GLOBAL_ENDPOINT = Key(GLOBAL_NAMESPACE, "nutanix-endpoint")
 _ENDPOINT_KEY = "prismCentral"
 _BUNDLE_KEYS = ("ca.crt", "ca-bundle.crt")
 DEFAULT_PORT = 9440
+# What a ClusterClass renders for the name of a bundle if the Cluster sets no such variable. No object is called so.
+_UNSET = "<no value>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,14 @@ def target_of(central: PrismCentral, namespace: str) -> Target:
         central.port or DEFAULT_PORT,
         central.insecure,
         secret,
-        Key(bundle.namespace or namespace, bundle.name) if bundle and bundle.kind == "ConfigMap" else None,
+        _bundle_key(bundle, namespace) if bundle else None,
         bundle.data if bundle and bundle.kind == "String" else "",
     )
+
+
+def _bundle_key(bundle: TrustBundle, namespace: str) -> Key | None:
+    named = bundle.kind == "ConfigMap" and bundle.name != _UNSET
+    return Key(bundle.namespace or namespace, bundle.name) if named else None
 
 
 def _secret_key(ref: CredentialRef | None, namespace: str) -> Key:

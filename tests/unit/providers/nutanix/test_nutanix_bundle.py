@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from homeport.api.nutanix.v1beta1 import PrismCentral, TrustBundle
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
-from homeport.providers.nutanix.credential import parse_bundle
+from homeport.providers.nutanix.credential import parse_bundle, target_of
 
 KEY = Key("default", "trust")
 PEM = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"
@@ -41,6 +42,15 @@ def test_an_empty_bundle_is_none(content: dict[str, Any]) -> None:
 )
 def test_a_bundle_is_found_under_either_key_as_text_or_bytes(content: dict[str, Any]) -> None:
     assert parse_bundle(content, KEY) == PEM.encode()
+
+
+def test_a_name_that_a_class_rendered_from_an_unset_variable_is_none() -> None:
+    def key(name: str) -> Key | None:
+        bundle = TrustBundle(kind="ConfigMap", name=name)
+        return target_of(PrismCentral(address="pc", additional_trust_bundle=bundle), "fleet").bundle
+
+    assert key("<no value>") is None
+    assert key("trust") == Key("fleet", "trust")
 
 
 def test_a_config_map_without_either_key_is_refused_by_name() -> None:

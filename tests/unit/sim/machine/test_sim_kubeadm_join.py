@@ -33,6 +33,16 @@ async def test_a_worker_joins_with_labels_taints_and_provider_id() -> None:
 
 
 @virtual
+async def test_a_node_may_have_a_name_of_the_full_length() -> None:
+    name = "a-" * 31 + "z"
+    assert len(name) == 63
+    async with simulation() as sim:
+        await sim.cluster_up()
+        await sim.boot(name, join_data(sim.secrets))
+        assert (await sim.node(name))["metadata"]["name"] == name
+
+
+@virtual
 async def test_three_control_planes_are_three_etcd_members_with_one_virtual_address() -> None:
     async with simulation() as sim:
         cluster = await sim.cluster_up()

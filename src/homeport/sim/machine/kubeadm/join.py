@@ -7,7 +7,6 @@ import base64
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.source import read
@@ -104,11 +103,8 @@ def write_kubelet_conf(machine: Machine, cluster: WorkloadCluster) -> None:
 async def request_certificate(cluster: WorkloadCluster, user: User, node: str) -> None:
     """The kubelet's request for its client certificate, made with the bootstrap token's user."""
     key = certs.make_key()
-    attributes = [
-        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
-        x509.NameAttribute(NameOID.COMMON_NAME, f"system:node:{node}"),
-    ]
-    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(attributes)).sign(key, hashes.SHA256())
+    subject = certs.subject_name(f"system:node:{node}", ["system:nodes"])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     spec = {
         "request": base64.b64encode(request.public_bytes(Encoding.PEM)).decode(),
         "signerName": KUBELET_CLIENT,
