@@ -36,26 +36,29 @@ Truth = Annotated[str, Enum(("True", "False", "Unknown"))]
 Requirement = Annotated[
     dict[str, Any],
     Shape(
+        "Requirement",
         (
             ("key", Required[str]),
             ("operator", Required[str]),
             ("values", Annotated[list[str], ListType("atomic")]),
-        )
+        ),
     ),
 ]
 LabelSelector = Annotated[
     dict[str, Any],
     Shape(
+        "LabelSelector",
         (
             ("matchExpressions", Annotated[list[Requirement], ListType("atomic")]),
             ("matchLabels", dict[str, str]),
-        )
+        ),
     ),
     Atomic(),
 ]
 Condition = Annotated[
     dict[str, Any],
     Shape(
+        "Condition",
         (
             ("lastTransitionTime", Required[Time]),
             ("message", Required[Annotated[str, Size(None, 32768)]]),
@@ -66,7 +69,7 @@ Condition = Annotated[
                 "type",
                 Required[Annotated[str, Size(None, 316), Pattern(rf"^({_LABEL}(\.{_LABEL})*/)?({_WORD})$")]],
             ),
-        )
+        ),
     ),
 ]
 Conditions = Annotated[list[Condition], ListType("map", ("type",)), Size(None, 32)]
@@ -74,6 +77,7 @@ Conditions = Annotated[list[Condition], ListType("map", ("type",)), Size(None, 3
 OldCondition = Annotated[
     dict[str, Any],
     Shape(
+        "Condition",
         (
             ("lastTransitionTime", Required[Time]),
             ("message", Annotated[str, Size(1, 10240)]),
@@ -81,6 +85,6 @@ OldCondition = Annotated[
             ("severity", Annotated[str, Size(None, 32)]),
             ("status", Required[str]),
             ("type", Required[Annotated[str, Size(1, 256)]]),
-        )
+        ),
     ),
 ]

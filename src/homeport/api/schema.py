@@ -81,8 +81,9 @@ class Rule(Mark, frozen=True):
 
 
 class Shape(Mark, frozen=True):
-    """The properties of what we read as a plain dict."""
+    """The properties of what we read as a plain dict. Descriptions of fields know it by its name."""
 
+    name: str
     properties: tuple[tuple[str, Any], ...]  # name > type
 
 

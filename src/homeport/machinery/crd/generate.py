@@ -63,7 +63,7 @@ def _struct(cls: type[msgspec.Struct], *, skip: frozenset[str] = frozenset()) ->
     fields = {f.encode_name: hints[f.name] for f in msgspec.structs.fields(cls) if f.name not in skip}
     schema = _object(fields)
     for name, part in schema["properties"].items():
-        if "description" not in part and (said := describe(cls.__name__, name)):
+        if said := describe(cls.__module__, cls.__name__, name, part.get("description", "")):
             part["description"] = said
     if text := cls.__dict__.get("__doc__"):
         schema["description"] = " ".join(text.split())
@@ -97,10 +97,18 @@ def _annotated(inner: Any, marks: tuple[Any, ...]) -> Schema:
     if Loose() in marks:
         return {"x-kubernetes-preserve-unknown-fields": True}
     shape = next((mark for mark in marks if isinstance(mark, Shape)), None)
-    schema = _object(dict(shape.properties)) if shape else _of(inner)
+    schema = _shaped(shape) if shape else _of(inner)
     for mark in marks:
         if isinstance(mark, Mark):
             _apply(schema, mark)
+    return schema
+
+
+def _shaped(shape: Shape) -> Schema:
+    schema = _object(dict(shape.properties))
+    for name, part in schema["properties"].items():
+        if said := describe("", shape.name, name):
+            part["description"] = said
     return schema
 
 

@@ -1,0 +1,29 @@
+"""What `kubectl explain` says of each field: what to write there, in which form, and what happens if it is left out.
+
+Each API group has a table. Its keys are `Type.field` or, where the field means the same everywhere in the group, `field`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from homeport.api.description import addons, bootstrap, cluster, controlplane, extension, ipam, nutanix, shared
+
+# By the package that a type stands in.
+_GROUPS: Mapping[str, Mapping[str, str]] = {
+    "addons": addons.FIELDS,
+    "bootstrap": bootstrap.FIELDS,
+    "cluster": cluster.FIELDS,
+    "clusterctl": extension.FIELDS,
+    "controlplane": controlplane.FIELDS,
+    "ipam": ipam.FIELDS,
+    "nutanix": nutanix.FIELDS,
+    "runtime": extension.FIELDS,
+}
+
+
+def describe(module: str, type_: str, field: str, inner: str = "") -> str:
+    """Of a field of the type `type_` in `module`. `inner` describes the field's own type, if that has a description."""
+    group = _GROUPS.get(module.removeprefix("homeport.api.").partition(".")[0], {})
+    said = group.get(f"{type_}.{field}") or shared.FIELDS.get(f"{type_}.{field}") or group.get(field)
+    return said or inner or shared.FIELDS.get(field, "")
