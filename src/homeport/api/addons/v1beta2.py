@@ -37,7 +37,7 @@ class ClusterResourceSetBindingSpec(Model):
 
 @resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSetBinding", "clusterresourcesetbindings")
 class ClusterResourceSetBinding(Object):
-    """Which resources went to one Cluster."""
+    """A ClusterResourceSetBinding records which manifests were applied to one Cluster."""
 
     spec: Required[ClusterResourceSetBindingSpec] = msgspec.field(default_factory=ClusterResourceSetBindingSpec)
 
@@ -83,7 +83,7 @@ class ClusterResourceSetStatus(Model):
 
 @resource("addons.cluster.x-k8s.io", "v1beta2", "ClusterResourceSet", "clusterresourcesets")
 class ClusterResourceSet(Object):
-    """Manifests that are applied to each Cluster that its selector matches."""
+    """A ClusterResourceSet applies manifests to each Cluster that its selector matches."""
 
     spec: Required[ClusterResourceSetSpec] = msgspec.field(default_factory=ClusterResourceSetSpec)
     status: ClusterResourceSetStatus = msgspec.field(default_factory=ClusterResourceSetStatus)

@@ -7,7 +7,7 @@ from homeport.api.meta import Object, resource
 
 @resource("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider", "providers")
 class Provider(Object):
-    """A provider that this management cluster runs, and its version: clusterctl's inventory."""
+    """A Provider is an entry of clusterctl's inventory: a provider of this management cluster, and its version."""
 
     provider_name: str = ""
     type: str = ""

@@ -26,4 +26,4 @@ def describe(module: str, type_: str, field: str, inner: str = "") -> str:
     """Of a field of the type `type_` in `module`. `inner` describes the field's own type, if that has a description."""
     group = _GROUPS.get(module.removeprefix("homeport.api.").partition(".")[0], {})
     said = group.get(f"{type_}.{field}") or shared.FIELDS.get(f"{type_}.{field}") or group.get(field)
-    return said or inner or shared.FIELDS.get(field, "")
+    return said or shared.FIELDS.get(field) or inner

@@ -27,7 +27,7 @@ class IPAddressClaimStatus(Model):
 
 @resource("ipam.cluster.x-k8s.io", "v1alpha1", "IPAddressClaim", "ipaddressclaims")
 class IPAddressClaim(Object):
-    """A wish for an address of a pool."""
+    """An IPAddressClaim requests an IP address from a pool."""
 
     spec: IPAddressClaimSpec = msgspec.field(default_factory=IPAddressClaimSpec)
     status: IPAddressClaimStatus = msgspec.field(default_factory=IPAddressClaimStatus)
@@ -45,6 +45,6 @@ class IPAddressSpec(Model):
 
 @resource("ipam.cluster.x-k8s.io", "v1alpha1", "IPAddress", "ipaddresses")
 class IPAddress(Object):
-    """An address that was given to a claim."""
+    """An IPAddress is an address that a pool gave to a claim."""
 
     spec: IPAddressSpec = msgspec.field(default_factory=IPAddressSpec)

@@ -42,7 +42,7 @@ class PoolStatus(Model):
 
 @resource(GROUP, "v1alpha2", "InClusterIPPool", "inclusterippools")
 class InClusterIPPool(Object):
-    """Addresses for claims of the same namespace."""
+    """An InClusterIPPool gives IP addresses to claims of the same namespace."""
 
     spec: PoolSpec = msgspec.field(default_factory=PoolSpec)
     status: PoolStatus = msgspec.field(default_factory=PoolStatus)
@@ -50,7 +50,7 @@ class InClusterIPPool(Object):
 
 @resource(GROUP, "v1alpha2", "GlobalInClusterIPPool", "globalinclusterippools", namespaced=False)
 class GlobalInClusterIPPool(Object):
-    """Addresses for claims of any namespace."""
+    """A GlobalInClusterIPPool gives IP addresses to claims of any namespace."""
 
     spec: PoolSpec = msgspec.field(default_factory=PoolSpec)
     status: PoolStatus = msgspec.field(default_factory=PoolStatus)

@@ -31,7 +31,7 @@ class ConditionStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixMetro", "nutanixmetros")
 class NutanixMetro(Object):
-    """Two failure domains between which machines may be moved."""
+    """A NutanixMetro is a pair of failure domains that hold the same data."""
 
     spec: MetroSpec = msgspec.field(default_factory=MetroSpec)
     status: ConditionStatus = msgspec.field(default_factory=ConditionStatus)
@@ -45,7 +45,7 @@ class MetroSiteSpec(Model):
 
 @resource(GROUP, "v1beta1", "NutanixMetroSite", "nutanixmetrosites")
 class NutanixMetroSite(Object):
-    """One of the two domains of a NutanixMetro, where some machines are at home."""
+    """A NutanixMetroSite is one of the two sides of a NutanixMetro, which some machines prefer."""
 
     spec: MetroSiteSpec = msgspec.field(default_factory=MetroSiteSpec)
     status: ConditionStatus = msgspec.field(default_factory=ConditionStatus)
@@ -75,7 +75,7 @@ class VirtualHADomainStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixVirtualHADomain", "nutanixvirtualhadomains")
 class NutanixVirtualHADomain(Object):
-    """Which machines move together when one domain of a NutanixMetro fails, and by which recovery plans."""
+    """A NutanixVirtualHADomain lists machines that move together when one side of a NutanixMetro fails."""
 
     spec: VirtualHADomainSpec = msgspec.field(default_factory=VirtualHADomainSpec)
     status: VirtualHADomainStatus = msgspec.field(default_factory=VirtualHADomainStatus)

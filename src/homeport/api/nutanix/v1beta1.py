@@ -138,7 +138,7 @@ class MachineStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixMachine", "nutanixmachines")
 class NutanixMachine(Object):
-    """A virtual machine on Nutanix AHV that is a Kubernetes node."""
+    """A NutanixMachine is a virtual machine on Nutanix AHV that becomes a Kubernetes Node."""
 
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
@@ -165,7 +165,7 @@ class MachineTemplateStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixMachineTemplate", "nutanixmachinetemplates")
 class NutanixMachineTemplate(Object):
-    """What machines of a MachineDeployment or of a control plane are made from."""
+    """A NutanixMachineTemplate is the template of the VMs of a control plane or MachineDeployment."""
 
     spec: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
     status: MachineTemplateStatus = msgspec.field(default_factory=MachineTemplateStatus)
@@ -229,7 +229,7 @@ class ClusterStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixCluster", "nutanixclusters")
 class NutanixCluster(Object):
-    """Where the machines of a cluster run: Prism Central, credentials, failure domains, control plane address."""
+    """A NutanixCluster describes where a cluster runs: Prism Central, credentials, failure domains and endpoint."""
 
     spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
@@ -246,7 +246,7 @@ class ClusterTemplateSpec(Model):
 
 @resource(GROUP, "v1beta1", "NutanixClusterTemplate", "nutanixclustertemplates")
 class NutanixClusterTemplate(Object):
-    """What a NutanixCluster of a ClusterClass is made from."""
+    """A NutanixClusterTemplate is the template of the NutanixClusters of a ClusterClass."""
 
     spec: ClusterTemplateSpec = msgspec.field(default_factory=ClusterTemplateSpec)
 
@@ -263,7 +263,7 @@ class FailureDomainStatus(Model):
 
 @resource(GROUP, "v1beta1", "NutanixFailureDomain", "nutanixfailuredomains")
 class NutanixFailureDomain(Object):
-    """A Prism Element and subnets on it: machines of one domain may fail together."""
+    """A NutanixFailureDomain is a Prism Element cluster with subnets. Machines in it may fail together."""
 
     spec: FailureDomainSpec = msgspec.field(default_factory=FailureDomainSpec)
     status: FailureDomainStatus = msgspec.field(default_factory=FailureDomainStatus)

@@ -68,7 +68,7 @@ class ExtensionConfigStatus(Model):
 
 @resource("runtime.cluster.x-k8s.io", "v1alpha1", "ExtensionConfig", "extensionconfigs", namespaced=False)
 class ExtensionConfig(Object):
-    """A runtime extension, and which of its handlers are called."""
+    """An ExtensionConfig registers a runtime extension, a server that Cluster API calls at defined points."""
 
     spec: ExtensionConfigSpec = msgspec.field(default_factory=ExtensionConfigSpec)
     status: ExtensionConfigStatus = msgspec.field(default_factory=ExtensionConfigStatus)

@@ -80,7 +80,7 @@ class ExtensionConfigStatus(Model):
 
 @resource("runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig", "extensionconfigs", namespaced=False)
 class ExtensionConfig(Object):
-    """A runtime extension, and which of its handlers are called."""
+    """An ExtensionConfig registers a runtime extension, a server that Cluster API calls at defined points."""
 
     spec: Required[ExtensionConfigSpec] = msgspec.field(default_factory=ExtensionConfigSpec)
     status: ExtensionConfigStatus = msgspec.field(default_factory=ExtensionConfigStatus)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import pytest
 
+from homeport.api.description import shared
 from homeport.api.field import Conditions, Count, IntOrString, LabelSelector, Long, Raw, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import (
@@ -46,7 +47,7 @@ class Spec(Model):
     raw: Raw = None
     free: Annotated[dict[str, Any], Preserve()] = {}
     tags: dict[str, str] = {}
-    paused: bool | None = None
+    ready: bool | None = None
     words: Annotated[list[Annotated[str, Size(1)]], Size(None, 3), ListType("set")] = []
     parts: Annotated[list[Inner], ListType("map", ("a",))] = []
     part: Inner = msgspec.field(default_factory=Inner)
@@ -90,7 +91,7 @@ FIELDS: list[tuple[str, Any]] = [
     ("raw", {"x-kubernetes-preserve-unknown-fields": True}),
     ("free", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
     ("tags", {"type": "object", "additionalProperties": {"type": "string"}}),
-    ("paused", {"type": "boolean", "description": "Whether the object is left alone."}),
+    ("ready", {"type": "boolean", "description": shared.FIELDS["ready"]}),
     (
         "words",
         {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 3, "x-kubernetes-list-type": "set"},

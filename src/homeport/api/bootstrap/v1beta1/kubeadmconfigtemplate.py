@@ -25,6 +25,6 @@ class KubeadmConfigTemplateSpec(Model):
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta1", "KubeadmConfigTemplate", "kubeadmconfigtemplates")
 class KubeadmConfigTemplate(Object):
-    """What KubeadmConfigs are made by."""
+    """A KubeadmConfigTemplate is the template of KubeadmConfigs, one for each Machine."""
 
     spec: KubeadmConfigTemplateSpec = msgspec.field(default_factory=KubeadmConfigTemplateSpec)

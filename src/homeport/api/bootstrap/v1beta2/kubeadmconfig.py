@@ -72,7 +72,7 @@ class KubeadmConfigStatus(Model):
 
 @resource("bootstrap.cluster.x-k8s.io", "v1beta2", "KubeadmConfig", "kubeadmconfigs")
 class KubeadmConfig(Object):
-    """How a host becomes a node by kubeadm; the bootstrap data is made of it."""
+    """A KubeadmConfig describes how kubeadm turns a host into a Node. The bootstrap data is created from it."""
 
     spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     status: KubeadmConfigStatus = msgspec.field(default_factory=KubeadmConfigStatus)

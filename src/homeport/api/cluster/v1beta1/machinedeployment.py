@@ -78,7 +78,7 @@ class MachineDeploymentStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineDeployment", "machinedeployments")
 class MachineDeployment(Object):
-    """Machines that are replaced by and by when their template changes."""
+    """A MachineDeployment keeps a number of equal Machines, and replaces them gradually when their template changes."""
 
     spec: MachineDeploymentSpec = msgspec.field(default_factory=MachineDeploymentSpec)
     status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

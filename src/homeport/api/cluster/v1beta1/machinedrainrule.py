@@ -56,6 +56,6 @@ class MachineDrainRuleSpec(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineDrainRule", "machinedrainrules")
 class MachineDrainRule(Object):
-    """Whether, when and how Pods are drained."""
+    """A MachineDrainRule controls how Pods are handled when their Node is drained."""
 
     spec: Required[MachineDrainRuleSpec] = msgspec.field(default_factory=MachineDrainRuleSpec)

@@ -71,7 +71,7 @@ class MachinePoolStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachinePool", "machinepools")
 class MachinePool(Object):
-    """Hosts that the infrastructure keeps in number."""
+    """A MachinePool is a group of hosts whose number the infrastructure itself maintains."""
 
     spec: MachinePoolSpec = msgspec.field(default_factory=MachinePoolSpec)
     status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)

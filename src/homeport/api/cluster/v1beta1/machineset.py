@@ -52,7 +52,7 @@ class MachineSetStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachineSet", "machinesets")
 class MachineSet(Object):
-    """Keeps a number of equal Machines."""
+    """A MachineSet keeps a number of equal Machines. Use a MachineDeployment, which manages MachineSets."""
 
     spec: MachineSetSpec = msgspec.field(default_factory=MachineSetSpec)
     status: MachineSetStatus = msgspec.field(default_factory=MachineSetStatus)

@@ -132,7 +132,7 @@ class ClusterStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters")
 class Cluster(Object):
-    """A Kubernetes cluster: its network, its control plane and its infrastructure."""
+    """A Cluster is a Kubernetes cluster: its network, control plane, infrastructure and workers."""
 
     spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)

@@ -118,7 +118,7 @@ class ClusterClassStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "ClusterClass", "clusterclasses")
 class ClusterClass(Object):
-    """A blueprint: Clusters that name it are made from its templates."""
+    """A ClusterClass is a blueprint for Clusters: templates, variables and patches."""
 
     spec: Required[ClusterClassSpec] = msgspec.field(default_factory=ClusterClassSpec)
     status: ClusterClassStatus = msgspec.field(default_factory=ClusterClassStatus)

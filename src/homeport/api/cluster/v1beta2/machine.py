@@ -133,7 +133,7 @@ class MachineStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "Machine", "machines")
 class Machine(Object):
-    """One host of a cluster: infrastructure, bootstrap data and, in the end, a Node."""
+    """A Machine is one host of a cluster: a virtual machine, its bootstrap data, and the Node that it becomes."""
 
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)

@@ -109,7 +109,7 @@ class MachineDeploymentStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachineDeployment", "machinedeployments")
 class MachineDeployment(Object):
-    """Machines that are replaced by and by when their template changes."""
+    """A MachineDeployment keeps a number of equal Machines, and replaces them gradually when their template changes."""
 
     spec: Required[MachineDeploymentSpec] = msgspec.field(default_factory=MachineDeploymentSpec)
     status: MachineDeploymentStatus = msgspec.field(default_factory=MachineDeploymentStatus)

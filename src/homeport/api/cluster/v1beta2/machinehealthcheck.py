@@ -120,7 +120,7 @@ class MachineHealthCheckStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachineHealthCheck", "machinehealthchecks")
 class MachineHealthCheck(Object):
-    """Tells unhealthy Machines, and has them replaced."""
+    """A MachineHealthCheck finds unhealthy Machines and has them replaced."""
 
     spec: Required[MachineHealthCheckSpec] = msgspec.field(default_factory=MachineHealthCheckSpec)
     status: MachineHealthCheckStatus = msgspec.field(default_factory=MachineHealthCheckStatus)

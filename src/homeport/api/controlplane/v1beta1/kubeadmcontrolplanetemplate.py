@@ -62,6 +62,6 @@ class KubeadmControlPlaneTemplateSpec(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta1", "KubeadmControlPlaneTemplate", "kubeadmcontrolplanetemplates")
 class KubeadmControlPlaneTemplate(Object):
-    """What control planes of a ClusterClass are made by."""
+    """A KubeadmControlPlaneTemplate is the template of the control planes of a ClusterClass."""
 
     spec: KubeadmControlPlaneTemplateSpec = msgspec.field(default_factory=KubeadmControlPlaneTemplateSpec)

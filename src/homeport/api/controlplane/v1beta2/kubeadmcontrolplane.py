@@ -171,7 +171,7 @@ class KubeadmControlPlaneStatus(Model):
 
 @resource("controlplane.cluster.x-k8s.io", "v1beta2", "KubeadmControlPlane", "kubeadmcontrolplanes")
 class KubeadmControlPlane(Object):
-    """A control plane of Machines that kubeadm set up."""
+    """A KubeadmControlPlane is a control plane of Machines that kubeadm sets up."""
 
     spec: Required[KubeadmControlPlaneSpec] = msgspec.field(default_factory=KubeadmControlPlaneSpec)
     status: KubeadmControlPlaneStatus = msgspec.field(default_factory=KubeadmControlPlaneStatus)
