@@ -163,6 +163,7 @@ class Correlator:
                 return  # one that said much may hold up others for a while; `remembered` is the bound
             self._buckets.popitem(last=False)
 
+
 def _trim(table: OrderedDict[Any, Any], size: int) -> None:
     while len(table) > size:
         table.popitem(last=False)
