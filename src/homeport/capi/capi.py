@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from homeport.capi.contract import Contracts
+from homeport.capi.etcdmember import EtcdMembers
 from homeport.capi.external import Externals
 from homeport.capi.remote import Connect, Remotes
 from homeport.runtime.clock import Clock
@@ -19,6 +20,7 @@ class Capi:
     remotes: Remotes
     clock: Clock
     proxy: str = ""  # by which workload clusters are reached; kubeconfigs name it
+    members: EtcdMembers = field(default_factory=EtcdMembers)
 
     @classmethod
     def make(cls, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> Capi:

@@ -67,6 +67,7 @@ PENDING_HOOKS = "runtime.cluster.x-k8s.io/pending-hooks"
 OK_TO_DELETE = "runtime.cluster.x-k8s.io/ok-to-delete"
 CONVERSION_DATA = "cluster.x-k8s.io/conversion-data"
 BLOCK_MOVE = "clusterctl.cluster.x-k8s.io/block-move"
+DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 # On Nodes.
 NODE_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"

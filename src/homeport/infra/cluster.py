@@ -8,12 +8,15 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi import name as names
+from homeport.capi.capi import Capi
 from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key, MergePatch
+from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, policy_of
-from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Owned, Provider, Session
+from homeport.infra.orphan import Orphans
+from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider, Session
 from homeport.infra.reconciler import ProviderReconciler, is_provisioned
-from homeport.infra.sweep import Sweep
+from homeport.infra.witness import Witness
 from homeport.machinery import condition
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -28,7 +31,9 @@ _CHECK_AGAIN_SECONDS = 30.0
 
 
 class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
-    def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
+    def __init__(
+        self, manager: Manager, provider: Provider[C, M, S], departures: Departures, capi: Capi | None = None
+    ) -> None:
         former = provider.former_finalizers
         super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer, former)
         self._provider = provider
@@ -36,13 +41,22 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         self._infra = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
         self._machines.add_index(BY_CLUSTER, _cluster_index)
-        self._sweeps: dict[Key, Sweep] = {}
+        self._orphans = Orphans(
+            provider,
+            self.client,
+            self.recorder,
+            self.clock,
+            self._machines,
+            Witness(capi),
+            departures,
+            manager.fence,
+        )
 
     async def reconcile(self, key: Key) -> Wait | None:
         infra = self._infra.get(key)
         if infra is None:
             self._went_well(key)
-            self._sweeps.pop(key, None)
+            self._orphans.forget(key)
             return None
         if names.MANAGED_BY in infra.metadata.annotations:
             return None  # somebody else provides this infrastructure, and says when it is ready
@@ -52,10 +66,12 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         return await self.reported(scope, self._guarded(scope, cluster))
 
     async def _guarded(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
+        await self._orphans.record(scope)
         try:
             work = self._release if scope.deleting else self._normal
             wait = await work(scope, cluster)
         except ProviderError as error:
+            await self._orphans.refuse(scope, error.message)
             return self._failed(scope.key, error)
         self._went_well(scope.key)
         return wait
@@ -89,7 +105,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         if wait is not None:
             return wait
         await self._publish(scope, made)
-        await self._sweep_now_and_then(scope, made)
+        await self._look_for_orphans(scope, made)
         return None
 
     def _scope(self, scope: Scope[C], cluster: Cluster, session: S, sharing: bool = False) -> ClusterScope[C, S]:
@@ -137,48 +153,16 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         held.host, held.port = endpoint
         scope.wrote(written)
 
-    # -- what nobody knows of any more -------------------------------------------------------------------------
+    # -- machines without objects ------------------------------------------------------------------------------
 
-    async def _sweep_now_and_then(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
-        """A cluster that was provisioned just now has none; one that we found so may."""
-        now = self.clock.monotonic()
-        sweep = self._sweeps.setdefault(scope.key, Sweep(last=now if not made.provisioned else float("-inf")))
-        due = sweep.last + self._provider.sweep_seconds - now
-        if not made.provisioned:
-            self._condition(scope, self._provider.conditions.orphans, True, "Succeeded")
-        if due <= 0:
-            sweep.last, due = now, self._provider.sweep_seconds
-            await self._sweep(scope, made, sweep, now)
-        self._wake(scope.key, after=due)  # machines that belong to nobody don't announce themselves
+    async def _look_for_orphans(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
+        kind = self._provider.conditions.orphans
 
-    async def _sweep(self, scope: Scope[C], made: ClusterScope[C, S], sweep: Sweep, now: float) -> None:
-        owned = await self._provider.cluster_driver.list_owned(made)
-        known = frozenset(each.metadata.uid for each in self._machines)
-        ids = frozenset(filter(None, (_provider_id(each) for each in self._machines)))
-        orphans, ripe = sweep.plan(owned, scope.object.metadata.uid, known, ids, now)
-        shown = _shown(orphans)
-        self._condition(
-            scope,
-            self._provider.conditions.orphans,
-            not orphans,
-            "OrphanedMachines" if orphans else "Succeeded",
-            f"machines that were made for this cluster and belong to no object any more: {shown}; they are removed "
-            "after a while"
-            if orphans
-            else "",
-        )
-        for each in sweep.news(orphans):
-            self.recorder.record(
-                scope.object, "OrphanedMachine", f"machine {each.name} ({each.id}) belongs to no object", warning=True
-            )
-        await self._remove(scope, made, ripe)
+        def report(ok: bool, reason: str, message: str) -> None:
+            self._condition(scope, kind, ok, reason, message)
 
-    async def _remove(self, scope: Scope[C], made: ClusterScope[C, S], owned: Sequence[Owned]) -> None:
-        for each in owned:
-            self._fence()
-            await self._provider.cluster_driver.remove(made, each)
-            message = f"machine {each.name} ({each.id}) belongs to no object and is removed"
-            self.recorder.record(scope.object, "OrphanRemoved", message)
+        due = await self._orphans.look_now_and_then(scope, made, report)
+        self._wake(scope.key, after=due)  # machines without objects don't announce themselves
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
@@ -198,7 +182,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         )
         session = await self._connect(scope)
         made = self._scope(scope, cluster or _named(name, scope.key.namespace), session, sharing)
-        wait = await self._release_orphans(scope, made)
+        wait = await self._orphans.release(scope, made)
         if wait is not None:
             return wait
         self._fence()
@@ -207,15 +191,6 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             return wait
         await self._drop_finalizer(scope)
         return None
-
-    async def _release_orphans(self, scope: Scope[C], made: ClusterScope[C, S]) -> Wait | None:
-        """No InfraMachine is left: whatever still carries the cluster's mark was forgotten on the way."""
-        mine = scope.object.metadata.uid
-        owned = [each for each in await self._provider.cluster_driver.list_owned(made) if each.cluster_uid == mine]
-        if not owned:
-            return None
-        await self._remove(scope, made, owned)
-        return Wait("RemovingOrphans", f"machines of the cluster without objects are removed: {_shown(owned)}", 5.0)
 
     def _touched(self, infra: C) -> bool:
         """Whether anything may have been made at the vendor."""
@@ -242,15 +217,6 @@ def render_failure_domains(domains: Sequence[FailureDomain]) -> Any:
 def _cluster_index(obj: Object) -> list[str]:
     name = obj.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
     return [f"{obj.metadata.namespace}/{name}"] if name else []
-
-
-def _provider_id(obj: Any) -> str:
-    return str(obj.spec.provider_id or "").rpartition("/")[2]
-
-
-def _shown(owned: Sequence[Owned]) -> str:
-    more = f" and {len(owned) - 5} more" if len(owned) > 5 else ""
-    return ", ".join(f"{each.name} ({each.id})" for each in owned[:5]) + more
 
 
 def _named(name: str, namespace: str) -> Cluster:

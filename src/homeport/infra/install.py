@@ -12,11 +12,13 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
+from homeport.capi.capi import Capi
 from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
+from homeport.infra.departure import Departures
 from homeport.infra.machine import MachineReconciler
 from homeport.infra.protocol import Provider, Session
 from homeport.infra.reconciler import is_provisioned
@@ -35,10 +37,11 @@ _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 _MACHINE_WORKERS = 32
 
 
-def install(manager: Manager, provider: Provider[C, M, S]) -> None:
-    links = _Links(manager, provider)
-    _add_clusters(manager, provider, links)
-    _add_machines(manager, provider, links)
+def install(manager: Manager, provider: Provider[C, M, S], capi: Capi | None = None) -> None:
+    """Without `capi` no workload cluster can be asked, and no machine without an object is removed."""
+    links, departures = _Links(manager, provider), Departures(manager, provider)
+    _add_clusters(manager, provider, links, departures, capi)
+    _add_machines(manager, provider, links, departures)
     if provider.source_finalizer:
         _add_sources(manager, provider, links)
     if provider.template_kind is not None and provider.capacity is not None:
@@ -47,10 +50,13 @@ def install(manager: Manager, provider: Provider[C, M, S]) -> None:
     manager.job(lambda: _until_the_end(provider))
 
 
-def _add_clusters(manager: Manager, provider: Provider[Any, Any, Any], links: _Links) -> None:
-    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider)
+def _add_clusters(
+    manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures, capi: Capi | None
+) -> None:
+    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider, departures, capi)
     controller = Controller(f"{provider.name}cluster", provider.cluster_kind, reconciler, predicate=_edited)
     reconciler.attach(controller)
+    departures.wake = controller.queue.add
     controller.map(Cluster, links.infra_of_cluster, predicate=_cluster_news)
     controller.map(provider.machine_kind, links.waiting_for_machine, predicate=_went)
     for kind in (_SECRET, _CONFIG_MAP):
@@ -60,8 +66,8 @@ def _add_clusters(manager: Manager, provider: Provider[Any, Any, Any], links: _L
     manager.add(controller)
 
 
-def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links) -> None:
-    reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider)
+def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures) -> None:
+    reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider, departures)
     name = f"{provider.name}machine"
     controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=_edited)
     reconciler.attach(controller)

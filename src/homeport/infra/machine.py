@@ -12,6 +12,7 @@ from homeport.capi import name as names
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
+from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.protocol import Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, has_run, is_provisioned
@@ -30,10 +31,11 @@ _GONE_SECONDS = 60.0
 
 
 class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
-    def __init__(self, manager: Manager, provider: Provider[C, M, S]) -> None:
+    def __init__(self, manager: Manager, provider: Provider[C, M, S], departures: Departures) -> None:
         former = provider.former_finalizers
         super().__init__(manager, provider.name, provider.machine_kind, provider.machine_finalizer, former)
         self._provider = provider
+        self._departures = departures
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
@@ -57,6 +59,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             self._untouched.pop(key, None)
             if self._claims is not None:
                 await self._claims.release_left(key)
+            self._departures.forget(key)
             return None
         machine = self._owner(infra)
         cluster, scope = self._cluster(infra, machine), Scope(infra)
@@ -278,6 +281,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return wait
         if self._claims is not None:
             await self._claims.release(scope.object)
+        self._departures.release(scope.object)
         await self._drop_finalizer(scope)
         return None
 

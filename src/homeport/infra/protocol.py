@@ -86,6 +86,8 @@ class Owned:
     name: str
     uid: str  # of the InfraMachine that it was made for
     cluster_uid: str = ""  # of the InfraCluster
+    addresses: tuple[str, ...] = ()
+    power: Power = "unknown"
 
 
 async def _keep_nothing(annotations: Mapping[str, str]) -> None:
@@ -170,7 +172,7 @@ class ClusterDriver(Protocol[C, S]):
         """Machines of this cluster, for the sweep of orphans."""
 
     async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
-        """Begins to remove an orphan. One that is gone already is no error."""
+        """Begins to remove an orphan that still carries its marks. One that is gone already is no error."""
 
     async def discover(self, scope: ClusterScope[C, S], what: str) -> Sequence[Item]:
         """Images, networks, clusters, ...: what a user may name. ValueError for what the vendor does not have."""

@@ -63,6 +63,7 @@ class Informer(Generic[T]):
         self.error = ""  # why it does not follow at the moment
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
         self._handlers: list[Handler] = []
+        self._deletion_handlers: list[Callable[[Any], None]] = []
         self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
@@ -80,6 +81,14 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
         for obj in self.cache:
             self._call(handler, None, obj, True)
+
+    def on_delete(self, handler: Callable[[Any], None]) -> None:
+        """Called with the last state of each object whose deletion the server reports as such.
+
+        An object that a list lacks is not reported here: it may be missing because the server's data is older than
+        what we knew, as after a restore.
+        """
+        self._deletion_handlers.append(handler)
 
     def use(self, client: Client) -> None:
         """The next `run` asks this one, and begins with a list: handlers are told what differs from what they know."""
@@ -261,7 +270,10 @@ class Informer(Generic[T]):
             old = self.cache.drop(key, int(event.resource_version or 0))
             if old is not None:
                 fits = not isinstance(event.object, Unreadable)
-                self._tell(self._slim(event.object) if fits else old, None, False)
+                last = self._slim(event.object) if fits else old
+                for handler in self._deletion_handlers:
+                    self._call(lambda gone, new, initial, handler=handler: handler(gone), last, None, False)
+                self._tell(last, None, False)
             return
         if isinstance(event.object, Unreadable):
             self._note_unreadable(event.object, known)

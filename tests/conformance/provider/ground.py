@@ -18,6 +18,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
 from homeport.builtin.install import install as install_builtin
 from homeport.capi import conversion, definition
+from homeport.capi.capi import Capi
 from homeport.capi.ownership import owner_reference
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
@@ -44,13 +45,19 @@ class Ground:
         self.plane = p
         self.client = p.client
         self.vendor = vendor
+        self.capi: Capi
 
     # -- controllers -------------------------------------------------------------------------------------------
 
     def manager(self, mode: Mode | None = None) -> Manager:
         made = Manager(self.plane.server.client(), mode=mode, clock=self.plane.clock)
-        self.vendor.install(made)
+        self.capi = Capi.make(made)
+        self.vendor.install(made, self.capi)
         return made
+
+    async def answers(self, name: str = NAME) -> None:
+        """The workload cluster can be asked from now on: the plane's own server plays it, and has its Nodes."""
+        await self.capi.remotes.attach(key(name), self.plane.server.client())
 
     async def start(self) -> None:
         self.plane.manager = self.manager()

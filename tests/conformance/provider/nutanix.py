@@ -14,6 +14,7 @@ import msgspec
 from conformance.provider.vendor import Found, Json, Verb
 from homeport.api.meta import Object
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
+from homeport.capi.capi import Capi
 from homeport.client.protocol import Client
 from homeport.client.reach import Reach
 from homeport.infra import owner
@@ -100,8 +101,8 @@ class Nutanix:
         admission.register(hooks)
         owner.register(hooks, client, admission.KINDS)
 
-    def install(self, manager: Manager) -> None:
-        install(manager, self._reach)
+    def install(self, manager: Manager, capi: Capi | None = None) -> None:
+        install(manager, self._reach, capi)
 
     def credentials(self, password: str = "") -> Json:
         data = {"prismCentral": {"username": "admin", "password": password or "password"}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.provider.ground import NAME, SECRET, Ground, condition, ground, key
+from conformance.provider.ground import NAME, SECRET, Ground, ground, key
 from conformance.provider.vendor import Open
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.name import BLOCK_MOVE, MOVE_LABEL
@@ -270,26 +270,6 @@ async def test_a_machine_deleted_during_its_creation_and_a_restart_leaves_nothin
 
 
 @virtual
-async def test_orphans_are_told_at_once_and_removed_after_a_while(vendor: Open) -> None:
-    async with ground(vendor) as g:
-        infra = await g.cluster()
-        await g.machine("a")
-        await g.ready("a")
-        g.vendor.plant_orphan(infra, "lost")
-        foreign = g.vendor.plant("somebody-elses")
-        text = await g.cluster_says("OrphanedMachines", "lost", type_="NoOrphanedMachines", timeout=1200)
-        assert "somebody-elses" not in text
-        assert await g.events("OrphanedMachine")
-        assert {each.name for each in g.vendor.machines()} == {"a", "lost", "somebody-elses"}
-        await g.plane.until(
-            g.vendor.cluster_kind, key(NAME), lambda c: condition(c, "NoOrphanedMachines")["status"] == "True", 3600
-        )
-        assert {each.name for each in g.vendor.machines()} == {"a", "somebody-elses"}
-        assert foreign in {each.id for each in g.vendor.machines()}
-        assert await g.events("OrphanRemoved")
-
-
-@virtual
 async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_mark(vendor: Open) -> None:
     """Objects that were moved to another management cluster have other UIDs."""
     async with ground(vendor) as g:
@@ -304,17 +284,6 @@ async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_ma
         await g.start()
         await g.pass_time(3000)
         assert [each.id for each in g.vendor.machines()] == [moved]
-
-
-@virtual
-async def test_a_cluster_takes_its_orphans_along(vendor: Open) -> None:
-    async with ground(vendor) as g:
-        infra = await g.cluster()
-        g.vendor.plant_orphan(infra, "lost")
-        await g.delete_cluster()
-        await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
-        assert g.vendor.machines() == []
-        assert g.vendor.leftovers(NAME) == []
 
 
 @virtual

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from homeport.api.meta import Object
+from homeport.capi.capi import Capi
 from homeport.client.protocol import Client
 from homeport.runtime.clock import Clock
 from homeport.runtime.manager import Manager
@@ -44,7 +45,7 @@ class Vendor(Protocol):
 
     def definitions(self) -> Iterable[Mapping[str, Any]]: ...
     def register(self, hooks: Hooks, client: Client) -> None: ...
-    def install(self, manager: Manager) -> None: ...
+    def install(self, manager: Manager, capi: Capi | None = None) -> None: ...
     def credentials(self, password: str = "") -> Json:
         """The Secret of users; '' is the password that the endpoint takes at the beginning."""
 

@@ -1,4 +1,4 @@
-"""Endpoints, sweeps, errors and virtual addresses: the parts of a provider that need no vendor."""
+"""Endpoints, errors and virtual addresses: the parts of a provider that need no vendor."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import yaml
 
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Missing, ProviderError, Throttled, Unreachable, delay_of, policy_of
-from homeport.infra.protocol import Owned
-from homeport.infra.sweep import PATIENCE_SECONDS, Sweep
 from homeport.infra.vip import VirtualAddress, with_virtual_address
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import virtual
@@ -80,39 +78,6 @@ def test_what_fails_again_and_again_is_tried_less_and_less_often() -> None:
     assert delay_of(Throttled("x", after=30), 5) == 30
     assert policy_of(Missing("x")).reason == "NotFound"
     assert policy_of(ProviderError("x")).reason == "ProviderError"
-
-
-def test_an_orphan_is_ripe_when_it_was_seen_twice_a_while_apart() -> None:
-    sweep, mine = Sweep(), Owned("id-1", "lost", "gone", "cluster")
-
-    def plan(now: float) -> tuple[list[Owned], list[Owned]]:
-        return sweep.plan([mine], "cluster", frozenset(), frozenset(), now)
-
-    assert plan(0.0) == ([mine], [])
-    assert plan(PATIENCE_SECONDS - 1) == ([mine], [])
-    assert plan(PATIENCE_SECONDS) == ([mine], [mine])
-    assert sweep.news([mine]) == [mine]
-    assert sweep.news([mine]) == []
-
-
-@pytest.mark.parametrize(
-    ("owned", "cluster", "uids", "ids"),
-    [
-        (Owned("id-1", "a", "known", "cluster"), "cluster", {"known"}, set()),
-        (Owned("id-1", "a", "moved", "cluster"), "cluster", set(), {"id-1"}),
-        (Owned("id-1", "a", "gone", "another"), "cluster", set(), set()),
-        (Owned("id-1", "a", ""), "cluster", set(), set()),
-    ],
-)
-def test_what_somebody_knows_is_no_orphan(owned: Owned, cluster: str, uids: set[str], ids: set[str]) -> None:
-    assert Sweep().plan([owned], cluster, frozenset(uids), frozenset(ids), 0.0) == ([], [])
-
-
-def test_an_orphan_that_was_found_again_starts_anew() -> None:
-    sweep, mine = Sweep(), Owned("id-1", "lost", "gone", "cluster")
-    sweep.plan([mine], "cluster", frozenset(), frozenset(), 0.0)
-    sweep.plan([], "cluster", frozenset(), frozenset(), 300.0)
-    assert sweep.plan([mine], "cluster", frozenset(), frozenset(), PATIENCE_SECONDS + 1) == ([mine], [])
 
 
 INIT = b"""## template: jinja

@@ -88,12 +88,15 @@ class ClusterDriver:
         if category is None:
             return []
         found = await scope.session.prism.find_vms(category=category)
-        return [Owned(each.id, each.name, each.mark(MARK), each.mark(CLUSTER_MARK)) for each in found]
+        return [
+            Owned(each.id, each.name, each.mark(MARK), each.mark(CLUSTER_MARK), each.addresses, each.power)
+            for each in found
+        ]
 
     async def remove(self, scope: Scope, owned: Owned) -> None:
         prism = scope.session.prism
         vm = await prism.vm(owned.id)
-        if vm is None or vm.mark(CLUSTER_MARK) != owned.cluster_uid:
+        if vm is None or (vm.mark(CLUSTER_MARK), vm.mark(MARK)) != (owned.cluster_uid, owned.uid):
             return
         for group in vm.volume_group_ids:
             await prism.detach(vm, group)

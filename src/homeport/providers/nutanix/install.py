@@ -16,6 +16,7 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachineTemplate,
 )
 from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
+from homeport.capi.capi import Capi
 from homeport.client.protocol import Key
 from homeport.client.reach import DIRECT, Reach
 from homeport.infra.install import install as install_provider
@@ -46,7 +47,9 @@ CONDITIONS = Conditions(
 )
 
 
-def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
+def install(
+    manager: Manager, reach: Reach = DIRECT, capi: Capi | None = None
+) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
     plans = _Plans(manager)
     provider = Provider(
         name="nutanix",
@@ -72,7 +75,7 @@ def install(manager: Manager, reach: Reach = DIRECT) -> Provider[NutanixCluster,
         vip_interface="ens3",
         observe_seconds=600.0,  # whose VM changes is woken by the watch, within a minute
     )
-    install_provider(manager, provider)
+    install_provider(manager, provider, capi)
     failuredomain.install(manager)
     metro.install(manager)
     return provider

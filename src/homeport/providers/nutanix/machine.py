@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 
 import structlog
 
 from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order, primary_family
-from homeport.infra.error import Misconfigured, Missing, Rejected, Stale
+from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken
 from homeport.infra.protocol import Instance
 from homeport.infra.reconciler import has_run
 from homeport.providers.nutanix.address import explained
@@ -87,15 +88,26 @@ class MachineDriver:
             return await self._made(scope, under_way)  # the task says when it is there
         if scope.untouched:
             return None
-        found = sorted(await self._marked(scope), key=lambda vm: (vm.created, vm.id))
-        for twin in found[1:]:
-            # A create that nobody heard the answer of was repeated where the API has no request ids.
-            log.warning("a second VM was made for the same object: it is removed", vm=twin.name, id=twin.id)
-            await scope.session.prism.delete_vm(twin)
+        found = sorted(await self._marked(scope), key=lambda vm: (vm.power == "off", vm.created, vm.id))
         if not found:
             return None
+        await self._remove_twins(scope, found)
         scope.infra.status.vm_uuid = found[0].id
         return await scope.session.prism.vm(found[0].id)
+
+    async def _remove_twins(self, scope: Scope, found: Sequence[Vm]) -> None:
+        """A create whose answer was lost was repeated where the API has no request ids. One that runs stays: a VM that
+        was never powered on is nobody's, but of two that run either may be in use."""
+        running = [vm for vm in found if vm.power != "off"]
+        if len(running) > 1:
+            shown = ", ".join(f"{vm.name} ({vm.id})" for vm in running)
+            raise Taken(
+                f"NutanixMachine {scope.infra.metadata.name}: several running VMs carry its mark: {shown}; in Prism "
+                "Central, delete those that are not in use"
+            )
+        for twin in found[1:]:
+            log.warning("a second VM was made for the same object: it is removed", vm=twin.name, id=twin.id)
+            await scope.session.prism.delete_vm(twin)
 
     async def _look(self, scope: Scope, vm_id: str) -> Vm | None:
         """By the looks for all, unless it is to go: then nothing but its own answer counts."""
