@@ -229,6 +229,11 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
         return _condition(obj, "Ready")
 
     @staticmethod
+    def condition(obj: Mapping[str, Any], kind: str) -> Condition | None:
+        """One of the optional ones: InfrastructureReachable, NoOrphanedMachines."""
+        return _condition(obj, kind)
+
+    @staticmethod
     def failure_domains(obj: Mapping[str, Any], contract: Contract) -> list[FailureDomain]:
         """By name, so that copies of it do not change without a cause."""
         found = at(obj, "status", "failureDomains")

@@ -134,6 +134,8 @@ class Condition:
     UP_TO_DATE = "UpToDate"
     BOOTSTRAP_CONFIG_READY = "BootstrapConfigReady"
     INFRASTRUCTURE_READY = "InfrastructureReady"
+    INFRASTRUCTURE_REACHABLE = "InfrastructureReachable"
+    NO_ORPHANED_MACHINES = "NoOrphanedMachines"
     MACHINES_READY = "MachinesReady"
     MACHINES_UP_TO_DATE = "MachinesUpToDate"
     ROLLING_OUT = "RollingOut"

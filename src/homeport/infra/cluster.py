@@ -15,12 +15,11 @@ from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, policy_of
 from homeport.infra.orphan import Orphans
 from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider, Session
-from homeport.infra.reconciler import ProviderReconciler, is_provisioned
+from homeport.infra.reconciler import ProviderReconciler, ProviderScope, is_provisioned
 from homeport.infra.witness import Witness
 from homeport.machinery import condition
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -60,26 +59,28 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             return None
         if names.MANAGED_BY in infra.metadata.annotations:
             return None  # somebody else provides this infrastructure, and says when it is ready
-        cluster, scope = self._owner(infra), Scope(infra)
+        cluster, scope = self._owner(infra), ProviderScope(infra)
         if await self._rests(scope, cluster):
             return None
         return await self.reported(scope, self._guarded(scope, cluster))
 
-    async def _guarded(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
+    async def _guarded(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
         await self._orphans.record(scope)
         try:
             work = self._release if scope.deleting else self._normal
             wait = await work(scope, cluster)
         except ProviderError as error:
             await self._orphans.refuse(scope, error.message)
+            self._report_reachable(scope, error)
             return self._failed(scope.key, error)
         self._went_well(scope.key)
+        self._report_reachable(scope)
         return wait
 
-    async def _connect(self, scope: Scope[C]) -> S:
+    async def _connect(self, scope: ProviderScope[C]) -> S:
         kind = self._provider.conditions.connection
         try:
-            session = await self._provider.connector.connect(scope.object)
+            session = await self._session(scope, self._provider.connector.connect(scope.object))
         except ProviderError as error:
             self._condition(scope, kind, False, policy_of(error).reason, error.message)
             raise
@@ -88,7 +89,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
 
     # -- growing -----------------------------------------------------------------------------------------------
 
-    async def _normal(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
+    async def _normal(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
         if cluster is None:
             return Wait(
                 "WaitingForOwner",
@@ -108,7 +109,9 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         await self._look_for_orphans(scope, made)
         return None
 
-    def _scope(self, scope: Scope[C], cluster: Cluster, session: S, sharing: bool = False) -> ClusterScope[C, S]:
+    def _scope(
+        self, scope: ProviderScope[C], cluster: Cluster, session: S, sharing: bool = False
+    ) -> ClusterScope[C, S]:
         return ClusterScope(
             cluster,
             scope.object,
@@ -118,7 +121,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
         )
 
-    def _report_checks(self, scope: Scope[C], checks: Sequence[Check]) -> Wait | None:
+    def _report_checks(self, scope: ProviderScope[C], checks: Sequence[Check]) -> Wait | None:
         """Each condition is the sum of its checks: all failures are told at once, not one at a time."""
         failed: list[Check] = []
         for kind in dict.fromkeys(check.condition for check in checks):
@@ -132,7 +135,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         waiting = all(check.waiting for check in failed)
         return Wait(failed[0].reason, message, after=_CHECK_AGAIN_SECONDS, warning=not waiting, quiet=waiting)
 
-    async def _publish(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
+    async def _publish(self, scope: ProviderScope[C], made: ClusterScope[C, S]) -> None:
         await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(made))
         status: Any = getattr(scope.object, "status", None)
         domains = await self._provider.cluster_driver.failure_domains(made)
@@ -140,7 +143,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         status.ready = True
         status.initialization.provisioned = True
 
-    async def _hold_endpoint(self, scope: Scope[C], endpoint: tuple[str, int] | None) -> None:
+    async def _hold_endpoint(self, scope: ProviderScope[C], endpoint: tuple[str, int] | None) -> None:
         spec: Any = getattr(scope.object, "spec", None)
         held = spec.control_plane_endpoint
         if endpoint is None or (held.host, held.port) == endpoint:
@@ -155,7 +158,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
 
     # -- machines without objects ------------------------------------------------------------------------------
 
-    async def _look_for_orphans(self, scope: Scope[C], made: ClusterScope[C, S]) -> None:
+    async def _look_for_orphans(self, scope: ProviderScope[C], made: ClusterScope[C, S]) -> None:
         kind = self._provider.conditions.orphans
 
         def report(ok: bool, reason: str, message: str) -> None:
@@ -166,7 +169,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
-    async def _release(self, scope: Scope[C], cluster: Cluster | None) -> Wait | None:
+    async def _release(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
         if not self._holds(scope):
             return None
         name = cluster.metadata.name if cluster else scope.object.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")

@@ -15,6 +15,7 @@ class ProviderError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code  # as the vendor numbers it, for whoever asks the vendor
+        self.connecting = False  # no connection could be made: nothing was asked
 
 
 class Missing(ProviderError):
@@ -88,6 +89,11 @@ def policy_of(error: ProviderError) -> Policy:
         if kind in POLICIES:
             return POLICIES[kind]
     return Policy("ProviderError", 15.0, 300.0)
+
+
+def can_not_ask(error: ProviderError) -> bool:
+    """Whether it says nothing about what was asked for: only that the vendor can't be asked at the moment."""
+    return error.connecting or isinstance(error, Unreachable | Denied | Throttled)
 
 
 def delay_of(error: ProviderError, failures: int) -> float:

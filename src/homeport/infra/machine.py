@@ -15,11 +15,10 @@ from homeport.infra.address import Claims, takes_addresses
 from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.protocol import Instance, MachineScope, Provider, Session, StaticAddress
-from homeport.infra.reconciler import ProviderReconciler, has_run, is_provisioned
+from homeport.infra.reconciler import ProviderReconciler, ProviderScope, has_run, is_provisioned
 from homeport.infra.vip import VirtualAddress, with_virtual_address
 from homeport.runtime.manager import Manager, Solo
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -62,7 +61,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             self._departures.forget(key)
             return None
         machine = self._owner(infra)
-        cluster, scope = self._cluster(infra, machine), Scope(infra)
+        cluster, scope = self._cluster(infra, machine), ProviderScope(infra)
         if await self._rests(scope, cluster):
             wait = await self._settled(scope, machine, cluster)
             if wait is None:
@@ -70,13 +69,15 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return wait
         return await self.reported(scope, self._guarded(scope, machine, cluster))
 
-    async def _guarded(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    async def _guarded(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         try:
             work = self._release if scope.deleting else self._normal
             wait = await work(scope, machine, cluster)
         except ProviderError as error:
+            self._report_reachable(scope, error)
             wait = self._failed(scope.key, error)
         else:
+            self._report_reachable(scope)
             self._went_well(scope.key)
         if wait is not None and (scope.deleting or not is_provisioned(scope.object)):
             self._condition(scope, self._provider.conditions.instance, False, wait.reason, wait.message)
@@ -84,7 +85,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
 
     # -- growing -----------------------------------------------------------------------------------------------
 
-    async def _normal(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    async def _normal(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
             return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
         infra_cluster = self._infra_cluster(cluster)
@@ -104,7 +105,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             given = await self._claims.hold(scope.object, cluster)
         if isinstance(given, Wait):
             return given
-        session = await self._provider.connector.connect(infra_cluster)
+        session = await self._session(scope, self._provider.connector.connect(infra_cluster))
         made = self._scope(scope, machine, cluster, infra_cluster, session)
         made.addresses = given
         instance = await self._provider.machine_driver.observe(made)
@@ -152,7 +153,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         address = VirtualAddress(endpoint.host, endpoint.port or 6443, self._provider.vip_interface)
         return with_virtual_address(made.user_data, address, made.machine.spec.version)
 
-    def _vanished(self, scope: Scope[M]) -> Wait:
+    def _vanished(self, scope: ProviderScope[M]) -> Wait:
         """Never made anew in silence: whoever owns the Machine decides about a replacement.
 
         Vendors answer from copies that lag behind, at times: it takes a second look to believe it.
@@ -168,7 +169,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
         return Wait("InstanceGone", message, after=_GONE_SECONDS, warning=True)
 
-    async def _publish(self, scope: Scope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
+    async def _publish(self, scope: ProviderScope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
         await self._hold_provider_id(scope, made.cluster, instance)
         status: Any = getattr(scope.object, "status", None)
         self._publish_addresses(scope, status, instance)
@@ -182,7 +183,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if hasattr(status, "failure_reason"):
             status.failure_reason = status.failure_message = None
 
-    def _publish_addresses(self, scope: Scope[M], status: Any, instance: Instance) -> None:
+    def _publish_addresses(self, scope: ProviderScope[M], status: Any, instance: Instance) -> None:
         """Addresses that are not reported for a while are still the machine's; others in their place are news."""
         kind = self._provider.conditions.addresses
         if not instance.addresses:
@@ -200,7 +201,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             text = f"its addresses were {', '.join(before)} and are now {', '.join(after)}"
             self.recorder.record(scope.object, "AddressChanged", text, warning=True)
 
-    async def _hold_provider_id(self, scope: Scope[M], cluster: Cluster, instance: Instance) -> None:
+    async def _hold_provider_id(self, scope: ProviderScope[M], cluster: Cluster, instance: Instance) -> None:
         spec: Any = getattr(scope.object, "spec", None)
         if spec.provider_id == instance.provider_id:
             return
@@ -221,13 +222,13 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         spec: Any = getattr(obj, "spec", None)
         return {} if spec.provider_id or is_provisioned(obj) else {names.BLOCK_MOVE: ""}
 
-    async def _block_move(self, scope: Scope[M]) -> None:
+    async def _block_move(self, scope: ProviderScope[M]) -> None:
         """Once more for one that has rested in between."""
         marks = self._marks(scope.object)
         if marks and names.BLOCK_MOVE not in scope.object.metadata.annotations:
             await self._annotate(scope, marks)
 
-    async def _settled(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    async def _settled(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         """Of one that is paused: what is under way is followed to its end, and nothing else is begun."""
         if names.BLOCK_MOVE not in scope.object.metadata.annotations:
             return None
@@ -238,11 +239,11 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         await self._store(scope)
         return wait
 
-    async def _settle(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    async def _settle(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
         begun = self._untouched.get(scope.key) != scope.object.metadata.uid
         if begun and machine is not None and cluster is not None and infra_cluster is not None:
-            session = await self._provider.connector.connect(infra_cluster)
+            session = await self._session(scope, self._provider.connector.connect(infra_cluster))
             made = self._scope(scope, machine, cluster, infra_cluster, session)
             wait = await self._provider.machine_driver.quiesce(made)
             if wait is not None:
@@ -254,14 +255,14 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             await self._annotate(scope, {names.BLOCK_MOVE: None})
         return None
 
-    async def _annotate(self, scope: Scope[M], annotations: Mapping[str, str | None]) -> None:
+    async def _annotate(self, scope: ProviderScope[M], annotations: Mapping[str, str | None]) -> None:
         meta = scope.object.metadata
         body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
         scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
-    async def _release(self, scope: Scope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    async def _release(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if not self._holds(scope):
             return None
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
@@ -272,7 +273,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
                 "create it again, or delete the machine by hand and then remove the finalizer "
                 f"{self._provider.machine_finalizer}",
             )
-        session = await self._provider.connector.connect(infra_cluster)
+        session = await self._session(scope, self._provider.connector.connect(infra_cluster))
         made = self._scope(scope, machine or Machine(), cluster, infra_cluster, session)
         instance = await self._provider.machine_driver.observe(made)
         self._fence()
@@ -288,7 +289,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     # -- the object itself -------------------------------------------------------------------------------------
 
     def _scope(
-        self, scope: Scope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
+        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
     ) -> MachineScope[C, M, S]:
         async def record(annotations: Mapping[str, str]) -> None:
             meta = scope.object.metadata

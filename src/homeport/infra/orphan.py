@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Object
+from homeport.capi.family import canonical
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.infra.departure import Departures
 from homeport.infra.protocol import ClusterScope, Owned, Provider, Session
@@ -109,7 +110,7 @@ class Orphans(Generic[C, M, S]):
         removed = [*ripe, *await self._requested(scope, made, orphans)]
         for each in {each.owned.id: each for each in removed}.values():
             await self._remove(scope, made, each.owned)
-        await self._answer(scope, orphans, {each.owned.id for each in removed})
+        await self._answer(scope, owned, orphans, {each.owned.id for each in removed})
 
     async def _prune(self, scope: Scope[C], owned: Sequence[Owned]) -> None:
         """A record is needed as long as there is a machine that it is about."""
@@ -156,12 +157,16 @@ class Orphans(Generic[C, M, S]):
         wanted = [each for each in orphans if each.owned.id in request.remove]
         return [each for each in wanted if request.force or each.role is None]
 
-    async def _answer(self, scope: Scope[C], orphans: Sequence[Orphan], removed: set[str]) -> None:
+    async def _answer(
+        self, scope: Scope[C], owned: Sequence[Owned], orphans: Sequence[Orphan], removed: set[str]
+    ) -> None:
         if not _asked(scope.object):
             return
         request = Request.parse(scope.object.metadata.annotations)
         found = tuple(Found(each.owned, each.role, each.kept, each.owned.id in removed) for each in orphans)
-        await self._annotate(scope, {ANSWER: Answer(request.id, found).render()})
+        there = {text for each in owned for text in (each.name, *map(canonical, each.addresses))}
+        present = tuple(each for each in request.seek if canonical(each) in there)
+        await self._annotate(scope, {ANSWER: Answer(request.id, found, present=present).render()})
 
     async def refuse(self, scope: Scope[C], why: str) -> None:
         """The infrastructure can't be asked: whoever waits for an answer learns that."""
@@ -195,7 +200,7 @@ class Orphans(Generic[C, M, S]):
         going += [each for each in await self._requested(scope, made, orphans) if each not in going]
         for each in going:
             await self._remove(scope, made, each.owned)
-        await self._answer(scope, orphans, {each.owned.id for each in going})
+        await self._answer(scope, mine, orphans, {each.owned.id for each in going})
         if len(going) == len(orphans):
             return Wait("RemovingOrphans", f"removing machines without objects: {_shown(orphans)}", 5.0)
         text = _message([each for each in orphans if each not in going], made.name, scope.key.namespace)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Generic, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Object
+from homeport.capi.name import Condition
 from homeport.capi.paused import is_paused, paused_condition
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
-from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.infra.error import ProviderError, Throttled, can_not_ask, delay_of, policy_of
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
@@ -19,6 +20,16 @@ from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Reporting, Scope
 
 O = TypeVar("O", bound=Object)
+S = TypeVar("S")
+
+
+class ProviderScope(Scope[O]):
+    """An object in work. `asked`: a connection was made. `unasked`: the vendor could not be asked in this loop."""
+
+    def __init__(self, obj: O) -> None:
+        super().__init__(obj)
+        self.asked = False
+        self.unasked = False
 
 
 class ProviderReconciler(Reporting, Generic[O]):
@@ -70,6 +81,35 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     def _went_well(self, key: Key) -> None:
         self._failures.pop(key, None)
+
+    # -- whether the vendor can be asked -----------------------------------------------------------------------
+    # What runs goes on running while its vendor is away: that we can't manage it is a condition of its own.
+
+    async def _session(self, scope: ProviderScope[O], connecting: Awaitable[S]) -> S:
+        try:
+            session = await connecting
+        except ProviderError as error:
+            error.connecting = True
+            raise
+        scope.asked = True
+        return session
+
+    def _report_reachable(self, scope: ProviderScope[O], error: ProviderError | None = None) -> None:
+        kind = Condition.INFRASTRUCTURE_REACHABLE
+        if error is not None and can_not_ask(error):
+            scope.unasked = is_provisioned(scope.object) and not scope.deleting
+            if isinstance(error, Throttled):
+                return  # it answers, and does so again in a moment
+            news = scope.report(kind, "False", policy_of(error).reason, error.message, rfc3339(self.clock.now()))
+            if news and scope.unasked:
+                self.recorder.record(scope.object, policy_of(error).reason, error.message, warning=True)
+        elif scope.asked:
+            self._condition(scope, kind, True, "Succeeded")
+
+    def _tell(self, scope: Any, reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """Of a machine that could not be looked at, what was last known stays."""
+        if not scope.unasked:
+            super()._tell(scope, reason, message, warn=warn, quiet=quiet)
 
     async def _store(self, scope: Scope[O]) -> None:
         status: Any = getattr(scope.object, "status", None)

@@ -53,21 +53,25 @@ def render_deletions(deletions: Mapping[str, Deletion]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A fresh look for orphans; with `remove`, these machines go, by id. `force`: though they may be in use."""
+    """A fresh look for orphans; with `remove`, these machines go, by id. `force`: though they may be in use.
+
+    `seek`: names and addresses; the answer repeats those that a machine of the cluster has, with or without objects.
+    """
 
     id: str = ""
     remove: tuple[str, ...] = ()
     force: bool = False
+    seek: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, annotations: Mapping[str, str]) -> Request:
         found = _parsed(annotations.get(REQUEST, ""))
-        remove = found.get("remove")
-        ids = tuple(str(each) for each in remove) if isinstance(remove, list) else ()
-        return cls(str(found.get("id") or ""), ids, found.get("force") is True)
+        force = found.get("force") is True
+        return cls(str(found.get("id") or ""), _texts(found.get("remove")), force, _texts(found.get("seek")))
 
     def render(self) -> str:
-        return json.dumps({"id": self.id, "remove": list(self.remove), "force": self.force}, separators=(",", ":"))
+        said = {"id": self.id, "remove": list(self.remove), "force": self.force, "seek": list(self.seek)}
+        return json.dumps({key: value for key, value in said.items() if value}, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +89,19 @@ class Answer:
     request: str = ""
     found: tuple[Found, ...] = ()
     error: str = ""
+    present: tuple[str, ...] = ()  # of what was sought
 
     @classmethod
     def parse(cls, annotations: Mapping[str, str]) -> Answer:
         read = _parsed(annotations.get(ANSWER, ""))
         rows = read.get("machines")
         found = tuple(_found(each) for each in rows if isinstance(each, dict)) if isinstance(rows, list) else ()
-        return cls(str(read.get("request") or ""), found, str(read.get("error") or ""))
+        return cls(str(read.get("request") or ""), found, str(read.get("error") or ""), _texts(read.get("present")))
 
     def render(self) -> str:
         rows = [_row(each) for each in self.found]
-        return json.dumps({"request": self.request, "machines": rows, "error": self.error}, separators=(",", ":"))
+        said = {"request": self.request, "machines": rows, "error": self.error, "present": list(self.present)}
+        return json.dumps(said, separators=(",", ":"))
 
 
 def _row(found: Found) -> dict[str, Any]:
@@ -144,6 +150,10 @@ def _found(row: Mapping[str, Any]) -> Found:
             owner_name=_text(told, "ownerName"),
         )
     return Found(owned, role, _text(row, "kept"), bool(row.get("removing")))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:

@@ -22,10 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
+from homeport.apiserver.write import encoder
 from homeport.app.ccm import programs
 from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin
@@ -52,6 +55,7 @@ from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world
 
 NAMESPACE = "default"
+Backup = dict[tuple[str, str], bytes]
 EVENT = Resource("events.k8s.io", "v1", "Event", "events")
 SECRET = Resource("", "v1", "Secret", "secrets")
 _CATEGORY = "KubernetesClusterName"
@@ -92,6 +96,31 @@ class Site:
         install_builtin(self.plane.server, self.plane.manager)
         self.install(self.plane.manager)
         await self.plane.start()
+
+    def backup(self) -> Backup:
+        """All objects of users, as a backup of this moment has them."""
+        store = self.plane.server.store
+        return {
+            (bucket, record.name): record.value
+            for bucket in store.buckets()
+            if not bucket.startswith("events")
+            for record in store.range(bucket)
+            if record.name.startswith(f"{NAMESPACE}/")
+        }
+
+    async def restore(self, backup: Backup) -> None:
+        """The controllers end, the objects are again as they were at the backup, and the controllers begin anew.
+
+        What runs on Prism Central and in workload clusters knows nothing of that.
+        """
+        await self.plane.stop()
+        store = self.plane.server.store
+        for key, value in self.backup().items():
+            if key not in backup:
+                await store.delete(*key, encoder(orjson.loads(value)), expect=None)
+        for key, value in backup.items():
+            await store.put(*key, encoder(orjson.loads(value)), expect=None)
+        await self.begin()
 
     # -- a user ------------------------------------------------------------------------------------------------
 

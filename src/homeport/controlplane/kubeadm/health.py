@@ -38,6 +38,7 @@ class EtcdView:
     alarms: Mapping[int, str] = field(default_factory=dict)  # by member
     problems: Mapping[str, str] = field(default_factory=dict)  # by name: members that do not answer as they should
     error: str = ""
+    answering: frozenset[str] = frozenset()  # names of those that were asked and are well
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.workload import Remote
 from homeport.client.protocol import Key, Query
+from homeport.controlplane.kubeadm.absence import known_as
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.etcd.inspector import Inspector
 from homeport.controlplane.kubeadm.health import CONTROL_PLANE_ROLE, EtcdView, Seen
@@ -63,6 +64,7 @@ class Inspection:
         self._views.pop(cluster, None)
         self._handlers.pop(cluster, None)
         self._kept.pop(cluster, None)
+        self._capi.members.forget(cluster)
         self.inspector.forget(cluster)
 
     # -- looking -----------------------------------------------------------------------------------------------
@@ -116,6 +118,9 @@ class Inspection:
         asked = self._clock.now()
         view = await self.inspector.look(scope.cluster_key, remote, authority, nodes)
         self._views[scope.cluster_key] = (asked, nodes, view)
+        if view.members is not None:
+            texts = (text for each in view.members for text in known_as(each))
+            self._capi.members.note(scope.cluster_key, asked, texts)
         return view
 
     def _down(self, cluster: Key) -> str:
@@ -149,7 +154,10 @@ def _age_limit(view: EtcdView, nodes: tuple[str, ...]) -> float:
 
 
 def _etcd_nodes(scope: ControlPlaneScope, remote: Remote) -> list[str]:
-    found = [node_of(each.machine, remote) for each in scope.owned]
+    """Of our Machines, and of control planes whose Machines are missing: their members count for the quorum, too."""
+    found = {node_of(each.machine, remote) for each in scope.owned}
+    if all(node and Key("", node) in remote.nodes for node in found):
+        found |= {node.name for node in remote.nodes if _is_control_plane(node)}
     return [node for node in found if node and Key("", node) in remote.nodes]
 
 

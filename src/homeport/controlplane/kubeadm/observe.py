@@ -142,6 +142,8 @@ def observed_of(scope: ControlPlaneScope) -> Observed:
         etcd_managed=etcd_managed(kcp),
         members=etcd.members,
         alarmed=frozenset(etcd.alarms),
+        answering=etcd.answering,
+        gone=scope.gone,
         max_surge=int(surge) if surge is not None else 1,
         domains=_domains(scope.cluster),
         in_progress=Remediation.parse(kcp.metadata.annotations.get(REMEDIATION_IN_PROGRESS, "")),

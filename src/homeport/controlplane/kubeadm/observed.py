@@ -85,6 +85,8 @@ class Observed:
     etcd_managed: bool = True
     members: Sequence[Member] | None = None  # None: not known at the moment
     alarmed: frozenset[int] = frozenset()  # IDs of members with alarms
+    answering: frozenset[str] = frozenset()  # names of members that were asked and are well
+    gone: frozenset[int] = frozenset()  # IDs of members without a Machine whose machine is proven to be gone
     max_surge: int = 1
     domains: Sequence[str] = ()  # failure domains for control planes
     in_progress: Remediation | None = None
@@ -94,6 +96,16 @@ class Observed:
 
     def machine(self, name: str) -> MachineState | None:
         return next((each for each in self.machines if each.name == name), None)
+
+    @property
+    def strays(self) -> list[Member]:
+        """Members without a Machine. None while a Machine has no Node: its member shows up before its Node does."""
+        if not self.etcd_managed or not self.members or not self.machines:
+            return []
+        if any(not machine.node for machine in self.machines):
+            return []
+        known = {machine.member for machine in self.machines if machine.member}
+        return sorted((each for each in self.members if each.name not in known), key=lambda each: (each.name, each.id))
 
     @property
     def outdated(self) -> list[MachineState]:

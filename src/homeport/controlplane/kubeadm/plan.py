@@ -33,15 +33,11 @@ def plan(observed: Observed) -> list[Action]:
 
 
 def plan_stray_member(observed: Observed) -> Action | None:
-    """A member whose Machine went without it counts for the quorum, and can't come back."""
-    if not observed.etcd_managed or not observed.members or not observed.machines:
+    """A member whose machine is gone counts for the quorum, and can't come back. One whose machine may still run stays:
+    its objects may be missing because this state is older than the member."""
+    member = next((each for each in observed.strays if each.id in observed.gone), None)
+    if member is None:
         return None
-    known = {machine.member for machine in observed.machines if machine.member}
-    stray = sorted((each for each in observed.members if each.name not in known), key=lambda each: (each.name, each.id))
-    # A Machine without a Node may be the one: its member shows up before its Node does.
-    if not stray or any(not machine.node for machine in observed.machines):
-        return None
-    member = stray[0]
     if member.name:
         problem = etcd_problem(observed, removed=member.name)
         if problem:

@@ -20,6 +20,7 @@ def etcd_problem(observed: Observed, *, removed: str = "", added: bool = False) 
         voting += 1
         if len(members) > 1:
             unhealthy.append("the new one")
+    strays = {each.name for each in observed.strays}
     by_member = {machine.member: machine for machine in observed.machines if machine.member}
     for member in members:
         if member.name and member.name == removed:
@@ -32,6 +33,8 @@ def etcd_problem(observed: Observed, *, removed: str = "", added: bool = False) 
         if machine is None:
             if member.id in observed.alarmed:
                 unhealthy.append(f"{member.name} (alarm)")
+            elif member.name in strays and member.name not in observed.answering:
+                unhealthy.append(f"{member.name} (has no Machine and does not answer)")
         elif machine.etcd_problem:
             unhealthy.append(f"{member.name} ({machine.etcd_problem})")
     if starting:

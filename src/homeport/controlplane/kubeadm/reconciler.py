@@ -20,6 +20,7 @@ from homeport.capi.ownership import owner_of_kind
 from homeport.capi.paused import is_paused, paused_condition
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.controlplane.kubeadm.absence import Absence
 from homeport.controlplane.kubeadm.addon import AddonError
 from homeport.controlplane.kubeadm.adoption import Adoption
 from homeport.controlplane.kubeadm.creation import BY_CONTROL_PLANE, Maker, control_plane_keys
@@ -74,6 +75,7 @@ class KubeadmControlPlaneReconciler:
         self._adoption = Adoption(self.client, self._write, self._members)
         self._sync = Sync(capi, self.client, self._write)
         self._expiry = Expiry(self.client, self._write)
+        self._absence = Absence(capi, self.client, self._write)
         self._deletion = Deletion(capi, self.client, self._write, self._members, self._worker)
         self._told: dict[Key, str] = {}
         self._unsaid: dict[Key, float] = {}  # since when there is news that was not written
@@ -82,6 +84,7 @@ class KubeadmControlPlaneReconciler:
         """The controller that is woken by what this loop comes to look at."""
         self._maker.controller = controller
         self._members.controller = controller
+        self._absence.controller = controller
         self._inspection.wake = lambda cluster: self.wake(controller, cluster)
 
     def wake(self, controller: Controller, cluster: Key) -> None:
@@ -180,6 +183,7 @@ class KubeadmControlPlaneReconciler:
     async def _step(self, scope: ControlPlaneScope) -> Wait | None:
         """One step towards what is wanted."""
         await self._hold_configuration(scope)
+        scope.gone = await self._absence.prove(scope, observed_of(scope))
         observed = observed_of(scope)
         actions = plan(observed)
         # What is about to change something must know how etcd is now, not how it was a moment ago.

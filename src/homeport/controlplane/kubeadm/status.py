@@ -12,6 +12,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, LastRemediati
 from homeport.capi import version as versions
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, Condition, Reason
 from homeport.controlplane.kubeadm.action import Action, Defer, Hold, Remediate
+from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.health import EtcdView, Said
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.machinery import condition
@@ -220,6 +221,8 @@ def _quorum(observed: Observed) -> list[str]:
         machine = by_member.get(member.name)
         if machine is None and any(not each.node for each in observed.machines):
             continue  # it belongs to the Machine that is coming up
+        if machine is None and member.name in observed.answering:
+            continue  # its objects are lost, not the member
         if machine is None or (machine.etcd_problem and not machine.deleting):
             ill.append(f"{member.name} ({machine.etcd_problem if machine else 'has no Machine'})")
     needed = len(voting) // 2 + 1
@@ -230,6 +233,14 @@ def _quorum(observed: Observed) -> list[str]:
     ]
 
 
+def _stray(observed: Observed, member: Member) -> str:
+    text = f"etcd member {member.name or f'{member.id:x}'} has no Machine"
+    if member.id in observed.gone:
+        return f"{text}, and its machine is gone: it is removed when the quorum allows it"
+    answers = "answers" if member.name in observed.answering else "is not proven to be gone"
+    return f"{text} and {answers}: see 'homeport orphans list'"
+
+
 def etcd_healthy(findings: Findings) -> Said | None:
     observed = findings.observed
     if observed is not None and not observed.etcd_managed:
@@ -237,7 +248,7 @@ def etcd_healthy(findings: Findings) -> Said | None:
     extra = []
     if observed is not None and observed.members is not None and all(each.node for each in observed.machines):
         known = {machine.member for machine in observed.machines}
-        extra = [f"etcd member {each.name} has no Machine" for each in observed.members if each.name not in known]
+        extra = [_stray(observed, each) for each in observed.members if each.name not in known]
     return _aggregate(Condition.ETCD_CLUSTER_HEALTHY, findings, (Condition.ETCD_MEMBER_HEALTHY,), extra)
 
 

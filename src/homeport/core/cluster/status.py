@@ -28,6 +28,7 @@ _GATES = (
     Condition.WORKERS_AVAILABLE,
     Condition.TOPOLOGY_RECONCILED,
 )
+_REPEATED = (Condition.INFRASTRUCTURE_REACHABLE, Condition.NO_ORPHANED_MACHINES)
 _GONE = (Reason.OBJECT_DELETED, Reason.OBJECT_DOES_NOT_EXIST)
 _TOPOLOGY_ISSUES = (Reason.RECONCILE_FAILED, Reason.CLUSTER_CLASS_NOT_RECONCILED)
 _SHOWN = 3
@@ -64,12 +65,23 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
     }
     for kind, verdict in verdicts.items():
         _set(cluster, kind, verdict, now)
+    for kind in _REPEATED:
+        _repeat(cluster, seen.infrastructure, kind, now)
     _set(cluster, Condition.AVAILABLE, available(cluster, seen), now)
     cluster.status.conditions = summary.ordered(cluster.status.conditions)
     cluster.status.phase = phase(cluster)
     if seen.trouble is None:
         cluster.status.observed_generation = cluster.metadata.generation
     return _timer([*control_plane, *workers], now)
+
+
+def _repeat(cluster: Cluster, related: Related, kind: str, now: float) -> None:
+    """What concerns the management of a cluster, and not whether it works: from the object that says it."""
+    said = contract.infra_cluster.condition(related.object, kind) if related.object is not None else None
+    if said is None:
+        cluster.status.conditions = condition.drop(cluster.status.conditions, kind)
+    else:
+        _set(cluster, kind, mirrored(said, related, fallback=True, waiting=""), now)
 
 
 # -- its two references ----------------------------------------------------------------------------------------------

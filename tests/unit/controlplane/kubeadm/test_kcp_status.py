@@ -168,7 +168,21 @@ def test_a_member_without_a_machine_makes_etcd_unhealthy() -> None:
     found = findings()
     assert found.observed is not None
     found.observed = replace(found.observed, members=(*(found.observed.members or ()), Member(9, "stray")))
-    assert filled(found)[1]["EtcdClusterHealthy"]["message"] == "etcd member stray has no Machine"
+    text = filled(found)[1]["EtcdClusterHealthy"]["message"]
+    assert text == "etcd member stray has no Machine and is not proven to be gone: see 'homeport orphans list'"
+    found.observed = replace(found.observed, gone=frozenset({9}))
+    assert "its machine is gone" in filled(found)[1]["EtcdClusterHealthy"]["message"]
+
+
+def test_members_that_answer_make_a_control_plane_available_though_their_machines_are_lost() -> None:
+    found = findings(1)
+    assert found.observed is not None
+    strays = tuple(Member(8 + number, f"stray-{number}") for number in range(2))
+    members = (*(found.observed.members or ()), *strays)
+    found.observed = replace(found.observed, members=members)
+    assert filled(found)[1]["Available"]["status"] == "False"
+    found.observed = replace(found.observed, answering=frozenset(each.name for each in strays))
+    assert filled(found)[1]["Available"]["status"] == "True"
 
 
 def test_scaling_and_rollout_say_what_holds_them_up() -> None:

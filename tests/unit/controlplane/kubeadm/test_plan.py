@@ -21,6 +21,7 @@ from homeport.controlplane.kubeadm.action import (
 from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation, RemediationRule
 from homeport.controlplane.kubeadm.plan import plan
+from homeport.controlplane.kubeadm.quorum import etcd_problem
 
 NOW = 10_000.0
 
@@ -236,7 +237,22 @@ def test_a_member_that_is_gone_already_does_not_hold_its_machine() -> None:
 def test_a_member_without_a_machine_is_removed_first() -> None:
     state = change(observed(3, replicas=5), 0, outdated=("v",))
     members = [*(state.members or ()), Member(9, "n-gone")]
-    assert plan(replace(state, members=members)) == [RemoveMember(9, "n-gone")]
+    assert plan(replace(state, members=members, gone=frozenset({9}))) == [RemoveMember(9, "n-gone")]
+
+
+def test_a_member_without_a_machine_stays_while_nobody_has_proven_that_it_is_gone() -> None:
+    """The Machine may be missing because this plane was restored from a backup that is older than it."""
+    state = observed(3)
+    members = [*(state.members or ()), Member(9, "n-newer"), Member(10, "", learner=True)]
+    assert not any(isinstance(each, RemoveMember) for each in plan(replace(state, members=members)))
+
+
+def test_members_without_a_machine_count_as_healthy_only_when_they_answer() -> None:
+    state = change(observed(3, replicas=2), 0, etcd_problem="does not answer")
+    members = [*(state.members or ()), Member(8, "n-x"), Member(9, "n-y")]
+    silent = replace(state, members=members)
+    assert "n-x (has no Machine and does not answer)" in etcd_problem(silent, removed="n-cp-1")
+    assert etcd_problem(replace(silent, answering=frozenset({"n-x", "n-y"})), removed="n-cp-1") == ""
 
 
 def test_it_may_belong_to_a_machine_that_has_no_node_yet() -> None:
@@ -246,14 +262,16 @@ def test_it_may_belong_to_a_machine_that_has_no_node_yet() -> None:
 
 def test_it_stays_when_its_removal_could_cost_the_quorum() -> None:
     state = change(observed(3), 0, 1, etcd_problem="does not answer")
-    hold = held(plan(replace(state, members=[*(state.members or ()), Member(9, "n-gone")])))
+    members = [*(state.members or ()), Member(9, "n-gone")]
+    hold = held(plan(replace(state, members=members, gone=frozenset({9}))))
     assert hold.reason == "QuorumAtRisk"
     assert "n-gone" in hold.message
 
 
 def test_a_member_that_never_started_goes_though_it_is_a_learner() -> None:
     state = observed(3)
-    assert plan(replace(state, members=[*(state.members or ()), Member(9, "", learner=True)])) == [RemoveMember(9, "")]
+    members = [*(state.members or ()), Member(9, "", learner=True)]
+    assert plan(replace(state, members=members, gone=frozenset({9}))) == [RemoveMember(9, "")]
 
 
 # -- remediation -------------------------------------------------------------------------------------------------

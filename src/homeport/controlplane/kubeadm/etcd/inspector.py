@@ -180,7 +180,7 @@ def combine(answers: Mapping[str, _Answer], problems: Mapping[str, str]) -> Etcd
     alarms: dict[int, str] = {}
     for alarm in known.alarms:
         alarms[alarm.member] = f"{alarms[alarm.member]}, {alarm.alarm}" if alarm.member in alarms else alarm.alarm
-    return EtcdView(known.members, known.status.leader, alarms, wrong)
+    return EtcdView(known.members, known.status.leader, alarms, wrong, answering=frozenset(answers) - set(wrong))
 
 
 def _said(trouble: BaseException) -> str:
