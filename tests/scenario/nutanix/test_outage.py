@@ -68,7 +68,7 @@ def test_a_cluster_stays_available_while_its_prism_central_can_not_be_asked(
             begin(site)
             await _reported(site, reason)
             since = (await site.condition(Cluster, NAME, REACHABLE, "False"))["lastTransitionTime"]
-            await asyncio.sleep(7200)
+            await asyncio.sleep(1800)
             await _available(site)
             assert (await site.condition(Cluster, NAME, REACHABLE, "False"))["lastTransitionTime"] == since
             site.heal()
@@ -88,7 +88,7 @@ async def test_credentials_that_are_missing_are_reported_and_change_nothing_for_
         await site.running(NAME, 1, 1)
         await _change_password(site, "wrong")
         await _reported(site, "AccessDenied")
-        await asyncio.sleep(7200)
+        await asyncio.sleep(1800)
         await _available(site)
         # Restarted controllers know no better.
         await site.restart()
