@@ -13,7 +13,7 @@ from homeport.api import description
 
 # As the program installs them, with every version; config/crds is made from the same types.
 PACKED = Path(__file__).resolve().parents[3] / "src/homeport/app/definitions.json"
-DEFINITIONS = orjson.loads(PACKED.read_bytes())
+DEFINITIONS = [crd for component in orjson.loads(PACKED.read_bytes()).values() for crd in component]
 # Words of a style that `docs` and fields alike have left behind.
 AVOIDED = (" shall ", " by and by", "nobody", " is no ", " anew")
 
