@@ -21,7 +21,7 @@ _TYPE = ("kind", "apiVersion")
 def check_role(rbac: Rbac, user: User, plural: str, namespace: str, obj: Json, old: Json | None) -> None:
     """Raises Forbidden when a Role or ClusterRole would hold more than its writer does.
 
-    Whatever changes takes the role's rules, not only a change of them: a label can have them gathered into another role.
+    Any change takes the role's rules, not only a change of them: a label can have them gathered into another role.
     """
     name = obj["metadata"].get("name", "")
     # A role that does not exist yet has no name that the verb `escalate` could be limited to.

@@ -62,7 +62,7 @@ class Query(Mapping[str, str]):
         return found is not None and found[0].lower() not in ("false", "0")
 
     def number(self, key: str) -> int | None:
-        """None when it is not there. One without a value is refused: it would be taken for an option that was not given."""
+        """None when it is not there. One without a value is refused, as it is not known what it asks for."""
         found = self._values.get(key)
         return _int64(found[0]) if found else None
 

@@ -10,6 +10,7 @@ import logging
 import socket
 import ssl
 import traceback
+from dataclasses import replace
 from time import perf_counter, time
 from typing import Protocol
 
@@ -23,7 +24,8 @@ from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.http.auditing import entry_of
 from homeport.apiserver.http.connect import Connectors
-from homeport.apiserver.http.connection import Connection, ConnectionServer
+from homeport.apiserver.http.connection import Connection, ConnectionLimits, ConnectionServer
+from homeport.apiserver.http.descriptor import most_connections, raise_limit
 from homeport.apiserver.http.exchange import AUTHORIZATION, Exchange
 from homeport.apiserver.http.health import Health
 from homeport.apiserver.http.limit import InFlight
@@ -43,8 +45,6 @@ from homeport.machinery.selector import SelectorError, parse_fields
 log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS = 60.0
-_IDLE_SECONDS = 180.0
-_HANDSHAKE_SECONDS = 10.0
 _GOODBYE_SECONDS = 0.25  # for TLS connections of ours and clients to take leave of each other
 _HEADER_BYTES = 64 * 1024
 _LONG = frozenset(("log", "exec", "attach", "portforward", "proxy"))
@@ -70,6 +70,7 @@ class HttpServer:
         limits: InFlight | None = None,
         audit: AuditLog | None = None,
         accounts: ServiceAccounts | None = None,
+        connections: ConnectionLimits | None = None,
         bookmark_seconds: float = 60.0,
     ) -> None:
         self.metrics = metrics or Metrics()
@@ -78,6 +79,7 @@ class HttpServer:
         self._rbac = rbac
         self._audit = audit
         self._limits = limits or InFlight()
+        self._connection_limits = connections or ConnectionLimits()
         self.watches = Watches(registry, self.metrics, bookmark_seconds=bookmark_seconds)
         self._connectors = Connectors(self.metrics)
         self._verbs = Verbs(registry, self.watches, self._connectors, self._authorize_creation)
@@ -101,11 +103,14 @@ class HttpServer:
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listens; gives the port (0 chooses a free one). Raises OSError when it is taken."""
         loop = asyncio.get_running_loop()
+        files = raise_limit()
+        if not self._connection_limits.most:
+            self._connection_limits = replace(self._connection_limits, most=most_connections(files))
         self._http = ConnectionServer(
             self._serve,
+            limits=self._connection_limits,
             access_log=None,
             logger=_quiet_logger(),
-            keepalive_timeout=_IDLE_SECONDS,
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,
             auto_decompress=False,
@@ -133,7 +138,7 @@ class HttpServer:
 
     @property
     def _patience(self) -> float | None:
-        return _HANDSHAKE_SECONDS if self._tls is not None else None
+        return self._connection_limits.handshake_seconds if self._tls is not None else None
 
     @property
     def connections(self) -> int:
@@ -163,6 +168,7 @@ class HttpServer:
         if self._server is not None:
             self._server.close()
         if self._http is not None:
+            self._http.rest()
             self._http.pre_shutdown()  # idle connections end now, not after the second that busy ones get
             await self._http.shutdown(1.0)
             await self._http.hang_up(_GOODBYE_SECONDS)
@@ -185,6 +191,9 @@ class HttpServer:
                 await response.run(request)
         finally:
             self._open -= 1
+            connection = request.protocol
+            if isinstance(connection, Connection):
+                connection.quiet_since = connection._loop.time()
             if self._idle is not None and not self._open:
                 self._idle.set()
             if audited is not None:
@@ -222,8 +231,8 @@ class HttpServer:
             return self._refused(exchange, Internal(text))
 
     def _refused(self, exchange: Exchange, error: ApiError) -> StreamResponse:
-        # Its traceback holds the frames that hold the body, and the exchange holds the error: megabytes would stay until
-        # the garbage collector happens to look at old objects.
+        # Its traceback holds the frames that hold the body, and the exchange holds the error: megabytes would stay
+        # until the garbage collector happens to look at old objects.
         error.__traceback__ = error.__cause__ = error.__context__ = None
         exchange.error = error
         return reply_error(exchange, error)
@@ -259,6 +268,7 @@ class HttpServer:
             peer_cert=connection.peer_certificate, authorization=exchange.header(AUTHORIZATION)
         )
         exchange.user = user or ANONYMOUS
+        connection.known = user is not None
         if self._rbac is not None and exchange.impersonates:
             actor = exchange.user
             exchange.user = impersonate(actor, exchange.request.headers.items(), self._rbac)
