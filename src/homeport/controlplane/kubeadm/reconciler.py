@@ -48,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 MANAGER = "homeport-kubeadm-control-plane"
 SETTLE_SECONDS = 2.0
+UNANSWERED_SECONDS = 60.0
 STABLE_SECONDS = 120.0  # etcd can't be watched: when all is well it is asked this often
 
 # What may go wrong with a workload cluster: told on the object, and tried again.
@@ -78,6 +79,7 @@ class KubeadmControlPlaneReconciler:
         self._absence = Absence(capi, self.client, self._write)
         self._deletion = Deletion(capi, self.client, self._write, self._members, self._worker)
         self._told: dict[Key, str] = {}
+        self._unanswered: dict[Key, float] = {}  # since when etcd does not do what it is asked for
         self._unsaid: dict[Key, float] = {}  # since when there is news that was not written
 
     def attach(self, controller: Controller) -> None:
@@ -101,6 +103,7 @@ class KubeadmControlPlaneReconciler:
         kcp = self._kcps.get(key)
         if kcp is None:
             self._told.pop(key, None)
+            self._unanswered.pop(key, None)
             self._unsaid.pop(key, None)
             return None
         owner = owner_of_kind(kcp, Cluster.__resource__)
@@ -272,8 +275,15 @@ class KubeadmControlPlaneReconciler:
         return wait
 
     def _tell(self, scope: ControlPlaneScope, wait: Wait | None) -> None:
-        """Trouble becomes an event, once."""
+        """Trouble becomes an event, once. That etcd can't be asked while a control plane goes is expected: the way to
+        it may lead through the one that goes. Only when that lasts is it trouble."""
         said = scope.findings.failed
+        if wait is not None and wait.reason == EtcdError.__name__:
+            since = self._unanswered.setdefault(scope.key, scope.now)
+            if scope.now - since < UNANSWERED_SECONDS:
+                return
+        else:
+            self._unanswered.pop(scope.key, None)
         if said and self._told.get(scope.key) != said:
             self._recorder.record(scope.kcp, wait.reason if wait is not None else "Failed", said, warning=True)
         self._told[scope.key] = said
