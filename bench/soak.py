@@ -32,11 +32,11 @@ from homeport.app.log import import_structlog  # noqa: E402
 import_structlog()
 
 import uvloop  # noqa: E402
+from homeport.app.plugins import chosen  # noqa: E402
 
 from homeport.api.cluster.v1beta2 import Cluster  # noqa: E402
 from homeport.api.meta import Resource, Unstructured  # noqa: E402
 from homeport.app import log, standalone  # noqa: E402
-from homeport.app.plugins import chosen  # noqa: E402
 from homeport.app.settings import Settings, Simulators  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402
 from homeport.client.errors import NotFound  # noqa: E402

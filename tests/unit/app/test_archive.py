@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,10 +85,10 @@ DAMAGES = (truncated, flipped, foreign_database, without_keys, changed_key, bad_
 
 
 @pytest.fixture(params=DAMAGES, ids=lambda damage: damage.__name__)
-def damaged(request: pytest.FixtureRequest, archive: Path) -> Iterator[Path]:
+def damaged(request: pytest.FixtureRequest, archive: Path) -> Path:
     damage: Callable[[Path], None] = request.param
     damage(archive)
-    yield archive
+    return archive
 
 
 async def test_a_damaged_backup_is_refused_by_its_own_name_and_leaves_nothing_behind(
