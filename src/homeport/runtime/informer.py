@@ -272,7 +272,8 @@ class Informer(Generic[T]):
                 fits = not isinstance(event.object, Unreadable)
                 last = self._slim(event.object) if fits else old
                 for handler in self._deletion_handlers:
-                    self._call(lambda gone, new, initial, handler=handler: handler(gone), last, None, False)
+                    deleted = handler
+                    self._call(lambda gone, new, initial: deleted(gone), last, None, False)  # noqa: B023 - called here
                 self._tell(last, None, False)
             return
         if isinstance(event.object, Unreadable):
