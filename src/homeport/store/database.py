@@ -107,6 +107,7 @@ class Database:
             layout.allow_shrinking(self._connection)
             layout.set_setting(self._connection, "clean", 0)
             self.checkpoint(truncate=True)
+        self._reserve.put_aside()
         newest = changes[-1][0].revision if changes else 0
         return Loaded(objects, changes, compacted, max(compacted, newest))
 
@@ -187,12 +188,14 @@ class Database:
         with layout.failures(self.path):
             self._connection.wal_checkpoint(mode=mode)
         self.wal_bytes = 0
-        self._reserve.put_aside()
+        if not truncate:  # in the middle of the work: a disk that was full may have room again
+            self._reserve.put_aside()
 
     def close(self) -> None:
         """Leave one clean file behind; on a full disk the file and its log, from which the next start goes on."""
         for copy in list(self._copies):
             self.abandon_copy(copy)
+        self._reserve.take()  # the next start puts it aside again
         try:
             with layout.failures(self.path):
                 layout.set_setting(self._connection, "clean", 1)

@@ -105,7 +105,7 @@ async def test_a_cancelled_backup_leaves_nothing_behind_and_writes_go_on(tmp_pat
     with pytest.raises(asyncio.CancelledError):
         await copying
     await store.put("pods", "a", stamped, expect=0)
-    assert files(tmp_path) == {"homeport.db", "homeport.db-wal", "homeport.db.lock"}
+    assert files(tmp_path) == {"homeport.db", "homeport.db-wal", "homeport.db.lock", "homeport.db.reserve"}
     await store.backup(tmp_path / "backup")
     await store.close()
     assert len(await contents(tmp_path / "backup")) == 1501

@@ -112,6 +112,7 @@ async def test_a_clean_close_leaves_one_private_file_in_a_private_directory(tmp_
         "homeport.db": "0o600",
         "homeport.db-wal": "0o600",
         "homeport.db.lock": "0o600",
+        "homeport.db.reserve": "0o600",
     }
     assert path.parent.stat().st_mode & 0o777 == 0o700
     await store.close()
