@@ -19,7 +19,15 @@ _WIDTH = 120
 _HEAD = """\
 # The command line
 
-Made from the program itself by `make gen`. `HOMEPORT_DATA` and `HOMEPORT_LISTEN` stand for `--data` and `--listen`.
+`make gen` writes this page from the program itself. `HOMEPORT_DATA` and `HOMEPORT_LISTEN` set the defaults of
+`--data` and `--listen`.
+
+| exit code | meaning |
+|---|---|
+| 0 | the command succeeded |
+| 1 | it failed, for example on a full disk: the message on standard error names the cause and the cure |
+| 2 | an option or argument is wrong, and nothing was done |
+| 3 | `homeport status` only: no plane runs on this data directory |
 """
 
 
