@@ -132,8 +132,8 @@ class Remotes:
         return sum(link.connected for link in self._links.values())
 
     def follow(self, changed: Changed) -> None:
-        """`changed` is called with the cluster at each connect and disconnect, when it has been silent for 50 and for
-        300 seconds, and when five first attempts in a row failed."""
+        """`changed` is called with the cluster at each connect and disconnect, when it answers again after a silence,
+        when it has been silent for 50 and for 300 seconds, and when five first attempts in a row failed."""
         self._followers.append(changed)
 
     def on_node(self, handler: NodeHandler) -> None:
@@ -297,11 +297,14 @@ class Remotes:
     # -- how it went -------------------------------------------------------------------------------------------
 
     def _answered(self, link: _Link) -> None:
+        again = link.connected and link.failures > 0
         link.failures = 0
         link.why = ""
         link.last_probe = self._clock.now()
         link.remote.nudge()
         self._count_silence(link)
+        if again:
+            self._tell(link)
 
     def _count_silence(self, link: _Link) -> None:
         link.probed_at = self._clock.monotonic()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
 import pytest
 
-from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachineSet
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.client.protocol import Query
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import NODE
 from scenario.nutanix import manifest
@@ -150,3 +152,53 @@ async def _rolled_out(site: Site, kind: Any, name: str, count: int) -> None:
         return status.observed_generation == obj.metadata.generation and counts == {count}
 
     await site.until(kind, name, done, what=f"{count} machines as they are wanted")
+
+
+class Watcher:
+    """Notes every state in which a Cluster or its control plane does not say that it works."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.wrong: list[str] = []
+
+    async def run(self, kind: Any) -> None:
+        began = self._site.plane.clock.now()
+        async with self._site.client.watch(kind, Query(namespace="default"), initial_events=True) as events:
+            async for event in events:
+                if event.type in ("ADDED", "MODIFIED"):
+                    now = self._site.plane.clock.now() - began
+                    self.wrong += [f"{now:.1f} s: {kind.__name__} {each}" for each in _trouble(event.object)]
+
+
+def _trouble(obj: Any) -> list[str]:
+    said = [each for each in obj.status.conditions if each["type"] in ("Available", "ControlPlaneAvailable")]
+    wrong = [f"{each['type']} {each['status']}: {each['message']}" for each in said if each["status"] != "True"]
+    if isinstance(obj, KubeadmControlPlane) and not obj.status.ready_replicas:
+        wrong.append("0 ready")
+    return wrong
+
+
+@virtual
+async def test_a_cluster_is_available_all_the_time_while_its_control_plane_is_upgraded() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 3, 0))
+        await site.running(NAME, 3)
+        await site.until(Cluster, NAME, lambda c: not _trouble(c))
+        await site.until(KubeadmControlPlane, PLANE, lambda k: not _trouble(k))
+        watcher = Watcher(site)
+        tasks = [asyncio.create_task(watcher.run(kind)) for kind in (Cluster, KubeadmControlPlane)]
+        try:
+            await site.patch(KubeadmControlPlane, PLANE, {"spec": {"version": NEWER}})
+            await site.until(
+                KubeadmControlPlane,
+                PLANE,
+                lambda k: [(v.version, v.replicas) for v in k.status.versions] == [(NEWER, 3)],
+                timeout=3600,
+            )
+            await site.running(NAME, 3)
+            await site.plane.settle(quiet=60)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert watcher.wrong == []

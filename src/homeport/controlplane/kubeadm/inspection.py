@@ -21,6 +21,7 @@ from homeport.runtime.outcome import Wait
 
 POD = Resource("", "v1", "Pod", "pods")
 STATIC_PODS = Query(namespace=SYSTEM, labels="tier=control-plane")
+GRACE_SECONDS = 50.0  # etcd may be silent for so long before that is reported
 LOST_SECONDS = 300.0  # without an answer for so long, what was known is worth nothing
 _FRESH_SECONDS = 1.0  # an answer of trouble is good for so long ...
 _GOOD_SECONDS = 10.0  # ... and one of health
@@ -36,6 +37,7 @@ class Inspection:
         self._capi = capi
         self._clock = capi.clock
         self._views: dict[Key, tuple[float, tuple[str, ...], EtcdView]] = {}
+        self._answered: dict[Key, float] = {}  # when etcd last told its members; at first, when it was first asked
         self._handlers: dict[Key, Callable[[Any, Any], None]] = {}
         # For which state, and when, something in the cluster was looked after.
         self._kept: dict[Key, dict[str, tuple[State, float]]] = {}
@@ -62,6 +64,7 @@ class Inspection:
 
     def forget(self, cluster: Key) -> None:
         self._views.pop(cluster, None)
+        self._answered.pop(cluster, None)
         self._handlers.pop(cluster, None)
         self._kept.pop(cluster, None)
         self._capi.members.forget(cluster)
@@ -72,6 +75,8 @@ class Inspection:
     async def look(self, scope: ControlPlaneScope) -> Wait | None:
         cluster = scope.cluster_key
         remote = self._capi.remotes.get(cluster)
+        # A control plane machine that goes takes the API with it for seconds, until another has the address.
+        scope.findings.brief = scope.now - self._answered.setdefault(cluster, scope.now) < GRACE_SECONDS
         if remote is None:
             scope.seen = Seen(down=self._down(cluster), lost=self._is_lost(scope))
             scope.findings.down = scope.seen.down
@@ -121,6 +126,7 @@ class Inspection:
         if view.members is not None:
             texts = (text for each in view.members for text in known_as(each))
             self._capi.members.note(scope.cluster_key, asked, texts)
+            self._answered[scope.cluster_key] = asked
         return view
 
     def _down(self, cluster: Key) -> str:

@@ -174,6 +174,8 @@ def machine_conditions(scope: ControlPlaneScope, owned: Owned, state: MachineSta
     # What was known is still the best guess for a while after the connection was lost, or before it is made.
     fading = bool(scope.seen.down) and not scope.seen.lost
     found = [] if fading else conditions_of(subject_of(scope, owned), scope.seen)
+    if scope.findings.brief and scope.seen.etcd.members is None and scope.findings.initialized:
+        found = [each for each in found if (each.type, each.status) != (Condition.ETCD_MEMBER_HEALTHY, "Unknown")]
     if state.outdated:
         text = "\n".join(f"* {reason}" for reason in state.outdated)
         found.append(Said(Condition.UP_TO_DATE, "False", Reason.NOT_UP_TO_DATE, text))

@@ -25,6 +25,7 @@ from homeport.controlplane.kubeadm.addon import AddonError
 from homeport.controlplane.kubeadm.adoption import Adoption
 from homeport.controlplane.kubeadm.creation import BY_CONTROL_PLANE, Maker, control_plane_keys
 from homeport.controlplane.kubeadm.deletion import Deletion
+from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Inspector
 from homeport.controlplane.kubeadm.expiry import Expiry
 from homeport.controlplane.kubeadm.inspection import Inspection
@@ -49,6 +50,7 @@ log = structlog.get_logger(__name__)
 MANAGER = "homeport-kubeadm-control-plane"
 SETTLE_SECONDS = 2.0
 UNANSWERED_SECONDS = 60.0
+RETRY_SECONDS = 2.0  # while etcd is silent, and was not a moment ago
 STABLE_SECONDS = 120.0  # etcd can't be watched: when all is well it is asked this often
 
 # What may go wrong with a workload cluster: told on the object, and tried again.
@@ -269,10 +271,17 @@ class KubeadmControlPlaneReconciler:
             moment = next_moment(scope.kcp, [each.machine for each in scope.owned], scope.now) or STABLE_SECONDS
             after = min(moment, POLL_SECONDS if unwell else STABLE_SECONDS)
             wait = Wait("Watching", "etcd is asked again now and then", after=after, quiet=True)
+        if self._is_silent(scope):
+            wait = replace(wait, after=min(RETRY_SECONDS, wait.after if wait.after is not None else RETRY_SECONDS))
         if scope.key in self._unsaid:
             left = self._unsaid[scope.key] + SETTLE_SECONDS - scope.now
             wait = replace(wait, after=min(left, wait.after if wait.after is not None else left))
         return wait
+
+    def _is_silent(self, scope: ControlPlaneScope) -> bool:
+        """It answered a moment ago and is expected to answer again soon: nobody tells us when."""
+        silent = scope.remote is not None and scope.seen.etcd.members is None and etcd_managed(scope.kcp)
+        return scope.findings.brief and scope.findings.initialized and (silent or bool(scope.findings.failed))
 
     def _tell(self, scope: ControlPlaneScope, wait: Wait | None) -> None:
         """Trouble becomes an event, once. That etcd can't be asked while a control plane goes is expected: the way to

@@ -54,6 +54,7 @@ class Findings:
     etcd: EtcdView = field(default_factory=EtcdView)
     down: str = ""  # why the workload cluster can't be reached
     lost: bool = False  # and so for long
+    brief: bool = False  # etcd answered a moment ago: that it does not now is no news yet
     initialized: bool = False
     certificates: Said | None = None
     blocked: str = ""  # why nothing could be planned
@@ -183,7 +184,7 @@ def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
         problems.append(findings.certificates.message)
     observed = findings.observed
     known = condition.find(kcp.status.conditions, kind)
-    if findings.down and not findings.lost and known is not None and known["status"] == "True" and not problems:
+    if known is not None and known["status"] == "True" and not problems and _silent_for_a_moment(findings):
         return Said(kind, "True", Reason.AVAILABLE)  # most connections come back
     if observed is None or findings.down:
         return Said(kind, "Unknown", Reason.INSPECTION_FAILED, findings.down or findings.blocked or findings.failed)
@@ -197,6 +198,13 @@ def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
     if problems:
         return Said(kind, "False", Reason.NOT_AVAILABLE, "; ".join(problems))
     return Said(kind, "True", Reason.AVAILABLE)
+
+
+def _silent_for_a_moment(findings: Findings) -> bool:
+    if findings.down:
+        return not findings.lost
+    observed = findings.observed
+    return findings.brief and (observed is None or (observed.etcd_managed and observed.members is None))
 
 
 def _coming_up(findings: Findings) -> str:
