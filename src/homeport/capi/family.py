@@ -41,6 +41,15 @@ def canonical(text: str) -> str:
         return text
 
 
+def is_host(text: str) -> bool:
+    """An address or a host name. Names don't end in a number: `10.0.0.300` is a mistyped address."""
+    if family_of(text) and "/" not in text:
+        return True
+    labels = text.rstrip(".").split(".")
+    good = all(0 < len(each) <= 63 and each.replace("-", "a").replace("_", "a").isalnum() for each in labels)
+    return good and len(text) <= 253 and not labels[-1].isdigit()
+
+
 def reachable(addresses: Iterable[str]) -> Sequence[str]:
     """Without those that only neighbours on the same link can use: no Node is known by them."""
     return [each for each in addresses if not _link_local(each)]

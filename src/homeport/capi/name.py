@@ -271,6 +271,7 @@ class Reason:
     VARIABLE_DISCOVERY_FAILED = "VariableDiscoveryFailed"
     REF_VERSIONS_UP_TO_DATE = "RefVersionsUpToDate"
     REF_VERSIONS_NOT_UP_TO_DATE = "RefVersionsNotUpToDate"
+    TEMPLATES_NOT_USABLE = "TemplatesNotUsable"
 
     # Machine
     WAITING_FOR_MIN_READY_SECONDS = "WaitingForMinReadySeconds"

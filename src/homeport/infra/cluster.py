@@ -18,6 +18,7 @@ from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, is_provisioned
 from homeport.infra.witness import Witness
 from homeport.machinery import condition
+from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 
@@ -126,14 +127,21 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         failed: list[Check] = []
         for kind in dict.fromkeys(check.condition for check in checks):
             bad = [check for check in checks if check.condition == kind and not check.ok]
-            failed += bad
-            reason = bad[0].reason if bad else "Succeeded"
-            self._condition(scope, kind, not bad, reason, "; ".join(dict.fromkeys(check.message for check in bad)))
+            failed += [check for check in bad if not check.advisory]
+            self._report_check(scope, kind, bad)
         if not failed:
             return None
         message = "; ".join(dict.fromkeys(check.message for check in failed))
         waiting = all(check.waiting for check in failed)
         return Wait(failed[0].reason, message, after=_CHECK_AGAIN_SECONDS, warning=not waiting, quiet=waiting)
+
+    def _report_check(self, scope: ProviderScope[C], kind: str, bad: Sequence[Check]) -> None:
+        """What holds nothing up is told by event, too: nobody looks for the cause of what goes on."""
+        reason = bad[0].reason if bad else "Succeeded"
+        message = "; ".join(dict.fromkeys(check.message for check in bad))
+        news = scope.report(kind, "False" if bad else "True", reason, message, rfc3339(self.clock.now()))
+        if news and bad and all(check.advisory for check in bad):
+            self.recorder.record(scope.object, reason, message, warning=True)
 
     async def _publish(self, scope: ProviderScope[C], made: ClusterScope[C, S]) -> None:
         await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(made))

@@ -67,6 +67,7 @@ class Check:
     reason: str = ""
     message: str = ""
     waiting: bool = False  # not wrong, only not there yet
+    advisory: bool = False  # reported, but it may work all the same: nothing waits for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -663,3 +663,19 @@ async def test_a_name_that_another_cluster_uses_is_not_taken_over():
         assert [each.name for each in held.metadata.owner_references] == ["c"]
         assert held.spec.cluster_name == "c"
         assert (await b.client.get(PLANE, Key("default", found.spec.control_plane_ref.name))) is not None
+
+
+async def test_templates_of_the_class_that_are_missing_are_told_on_the_cluster_though_it_does_not_use_them():
+    async with bench() as b:
+        await b.settled()
+        missing = "spec.workers.machineDeployments[1].bootstrap.templateRef: FakeConfigTemplate x does not exist"
+        told = {"type": "RefVersionsUpToDate", "status": "False", "reason": "TemplatesNotUsable", "message": missing}
+        given = await b.client.get(ClusterClass, Key("default", "k"))
+        conditions = [*given.status.conditions, {**told, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+        body = MergePatch({"status": {"conditions": conditions}})
+        await b.client.patch(ClusterClass, Key("default", "k"), body, subresource="status")
+        _, found = await b.loop()
+        assert said(found) == ("False", "TemplatesNotUsable", f"ClusterClass k: {missing}")
+        await b.edit(lambda topology: topology["workers"]["machineDeployments"][0].update(replicas=5))
+        await b.loop()
+        assert {md.spec.replicas for md in (await b.deployments()).values()} == {5}

@@ -169,3 +169,16 @@ async def test_finalizers_by_which_older_versions_held_an_object_do_not_keep_it_
         for kind, name in held:
             await g.plane.gone(kind, key(name), 600)
         assert g.vendor.machines() == []
+
+
+@pytest.mark.parametrize("host", ["10.0.0.300", "10.0.0", "10.0.0.1.2", "https://10.0.0.1", "10.0.0.1:6443"])
+def test_an_endpoint_that_is_neither_address_nor_name_is_refused(host: str) -> None:
+    @virtual
+    async def run() -> None:
+        async with ground(V4, start=False) as g:
+            body = g.vendor.infra_cluster(NAME)
+            body["spec"]["controlPlaneEndpoint"] = {"host": host, "port": 6443}
+            with pytest.raises(Invalid, match=r"spec\.controlPlaneEndpoint\.host"):
+                await g.plane.have(body)
+
+    run()

@@ -71,6 +71,12 @@ CASES: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...]
         ("EndpointInPool", "10.0.0.110-10.0.0.250", "vm-network"),
     ),
     (
+        "endpoint among the Pods",
+        lambda o: _cluster(o)["controlPlaneEndpoint"].update(host="192.168.4.4"),
+        "ControlPlaneEndpointFree",
+        ("EndpointInClusterNetwork", "192.168.4.4 lies in 192.168.0.0/16"),
+    ),
+    (
         "no endpoint",
         lambda o: _cluster(o).pop("controlPlaneEndpoint"),
         "ControlPlaneEndpointFree",
@@ -116,6 +122,58 @@ def test_what_can_not_work_is_told_before_the_first_machine(
             assert any(each.get("type") == "Warning" for each in await site.events(words[0]))
 
     run()
+
+
+def _network(objects: list[Json]) -> Json:
+    return next(each for each in objects if each["kind"] == "Cluster")["spec"]["clusterNetwork"]  # type: ignore[no-any-return]
+
+
+ADVICE: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...] = (
+    (
+        "image of another version",
+        lambda o: _template(o).update(image="ubuntu-22.04-kube-v1.30.0"),
+        "ReferencesResolved",
+        ("ImageVersionMismatch", "has Kubernetes v1.30.0 by its name", "one-kcp asks for v1.28.0"),
+    ),
+    (
+        "endpoint outside of the subnet",
+        lambda o: _cluster(o)["controlPlaneEndpoint"].update(host="10.77.0.1"),
+        "ControlPlaneEndpointFree",
+        ("EndpointOutsideSubnet", "10.77.0.1 lies outside the subnets of the machines", "vm-network"),
+    ),
+    (
+        "machines among the Pods",
+        lambda o: _network(o).update(pods={"cidrBlocks": ["10.0.2.0/24"]}),
+        "NetworksDisjoint",
+        ("NetworksOverlap", "overlaps with 10.0.2.0/24"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("change", "type_", "words"), [case[1:] for case in ADVICE], ids=[case[0] for case in ADVICE])
+def test_what_hardly_works_is_told_and_holds_nothing_up(
+    change: Callable[[list[Json]], Any], type_: str, words: tuple[str, ...]
+) -> None:
+    @virtual
+    async def run() -> None:
+        async with nutanix_site() as site:
+            objects = manifest.whole(NAME, 1, 0)
+            change(objects)
+            await site.have(*objects)
+            await site.condition(NutanixCluster, NAME, type_, "False", *words)
+            await site.until(NutanixCluster, NAME, lambda c: bool(c.status.initialization.provisioned))
+            assert any(each.get("type") == "Warning" for each in await site.events(words[0]))
+
+    run()
+
+
+@virtual
+async def test_a_cluster_without_fault_has_nothing_to_tell() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.running(NAME, 1)
+        for type_ in ("ReferencesResolved", "ControlPlaneEndpointFree", "NetworksDisjoint"):
+            await site.condition(NutanixCluster, NAME, type_, "True")
 
 
 async def _refused(site: Site, *words: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi import name
+from homeport.capi.family import is_host
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client
 from homeport.core.topology.admission import TopologyAdmission
@@ -44,6 +47,8 @@ def validate(cluster: Json, old: Json | None) -> list[Cause]:
         *_name(cluster["metadata"].get("name", "")),
         *_references(spec, was),
         *_blocks(spec.get("clusterNetwork") or {}),
+        *_overlaps(spec, was),
+        *_host(spec, was),
     ]
 
 
@@ -82,3 +87,44 @@ def _blocks(network: Json) -> Iterator[Cause]:
                     f'Invalid value: "{block}": must be a network such as 192.168.0.0/16 or fd00::/108',
                     f"spec.clusterNetwork.{part}.cidrBlocks[{i}]",
                 )
+
+
+def _overlaps(spec: Json, was: Json) -> Iterator[Cause]:
+    """An address must belong to a Pod, to a Service or to a machine, or it reaches the wrong one of them."""
+    fields = ("clusterNetwork", "controlPlaneEndpoint")
+    if all(spec.get(field) == was.get(field) for field in fields):
+        return  # what is there already is reported elsewhere, and must not keep users from changing the rest
+    found = list(_networks(spec.get("clusterNetwork") or {}))
+    for i, (field, network) in enumerate(found):
+        for other, second in found[:i]:
+            if network.version == second.version and network.overlaps(second):
+                yield Cause(
+                    "FieldValueInvalid", f'Invalid value: "{network}": overlaps with {second} of {other}', field
+                )
+    host = _address((spec.get("controlPlaneEndpoint") or {}).get("host"))
+    for field, network in found if host is not None else ():
+        if host in network:
+            text = f'Invalid value: "{host}": lies in {network} of {field}: choose an address of the machines\' network'
+            yield Cause("FieldValueInvalid", text, "spec.controlPlaneEndpoint.host")
+
+
+def _networks(network: Json) -> Iterator[tuple[str, IPv4Network | IPv6Network]]:
+    for part in ("pods", "services"):
+        for i, block in enumerate((network.get(part) or {}).get("cidrBlocks") or ()):
+            with contextlib.suppress(ValueError):
+                yield f"spec.clusterNetwork.{part}.cidrBlocks[{i}]", ipaddress.ip_network(block, strict=False)
+
+
+def _address(host: Any) -> IPv4Address | IPv6Address | None:
+    try:
+        return ipaddress.ip_address(str(host or ""))
+    except ValueError:
+        return None
+
+
+def _host(spec: Json, was: Json) -> Iterator[Cause]:
+    endpoint = spec.get("controlPlaneEndpoint") or {}
+    host = str(endpoint.get("host") or "")
+    if host and endpoint != was.get("controlPlaneEndpoint") and not is_host(host):
+        text = f'Invalid value: "{host}": is neither an IP address nor a host name; leave out scheme, port and brackets'
+        yield Cause("FieldValueInvalid", text, "spec.controlPlaneEndpoint.host")

@@ -63,7 +63,7 @@ class ClassReconciler(Reporting):
         fill_in(held, seen, rfc3339(self.clock.now()))
         if seen.troubles:
             # The coming of the template, or of its kind, wakes us.
-            return Wait("TemplatesNotUsable", "; ".join(seen.troubles))
+            return Wait(name.Reason.TEMPLATES_NOT_USABLE, "; ".join(seen.troubles))
         external = external_patches(held)
         return Wait(name.Reason.VARIABLE_DISCOVERY_FAILED, EXTERNAL.format(", ".join(external))) if external else None
 

@@ -35,7 +35,7 @@ def external_patches(cluster_class: ClusterClass) -> list[str]:
 
 
 def fill_in(held: ClusterClass, seen: Seen, now: str) -> None:
-    """The whole status. The generation counts as observed when everything that it names could be looked at."""
+    """The whole status. The generation counts as observed once its variables are known, whatever else is wrong."""
     status, generation = held.status, held.metadata.generation
     failed = EXTERNAL.format(", ".join(external)) if (external := external_patches(held)) else ""
     if not failed:
@@ -46,7 +46,7 @@ def fill_in(held: ClusterClass, seen: Seen, now: str) -> None:
             status.conditions, kind, state, reason, message, now=now, generation=generation
         )
     status.conditions = summary.ordered(status.conditions)
-    if not seen.troubles and not failed:
+    if not failed:
         status.observed_generation = generation
 
 
@@ -75,7 +75,7 @@ Said = tuple[str, condition.Status, str, str]
 def _versions(seen: Seen) -> Said:
     kind, reasons = name.Condition.REF_VERSIONS_UP_TO_DATE, name.Reason
     if seen.troubles:
-        return kind, "Unknown", reasons.INTERNAL_ERROR, _listed(seen.troubles)
+        return kind, "False", reasons.TEMPLATES_NOT_USABLE, _listed(seen.troubles)
     if seen.outdated:
         lines = [f"{ref.path}: {ref} is named by {ref.version}, use {newest}" for ref, newest in seen.outdated]
         return kind, "False", reasons.REF_VERSIONS_NOT_UP_TO_DATE, _listed(lines)

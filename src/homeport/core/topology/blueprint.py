@@ -17,6 +17,10 @@ class Trouble(Exception):
     """The topology can't be brought about as it is: says what is wrong and what to do. An event ends it, not time."""
 
 
+class Missing(Trouble):
+    """Something that the class names does not exist (yet): manifests may come in any order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """A template of the class, in the version that the class names."""

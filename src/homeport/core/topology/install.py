@@ -62,7 +62,7 @@ def _class_matters(old: Any, new: Any) -> bool:
 
 
 def _class_gist(given: ClusterClass) -> tuple[Any, ...]:
-    said = [(c["type"], c["status"]) for c in given.status.conditions]
+    said = [(c["type"], c["status"], c.get("reason"), c.get("message")) for c in given.status.conditions]
     return (given.metadata.generation, given.status.observed_generation, said)
 
 

@@ -25,7 +25,7 @@ from homeport.client.protocol import Key
 from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
 from homeport.core.topology import upgrade, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, Trouble, resource_of
+from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Missing, Template, Trouble, resource_of
 from homeport.core.topology.current import Current, CurrentDeployment
 from homeport.core.topology.desired import concurrency
 from homeport.core.topology.source import Source
@@ -88,7 +88,7 @@ class Observer:
         self._source.contract(resource, asker)
         found = await self._source.get(resource, Key(given.metadata.namespace, ref.name), asker)
         if found is None:
-            raise Trouble(
+            raise Missing(
                 f"ClusterClass {given.metadata.name}: {where}.templateRef: {ref.kind} {ref.name} does not exist in "
                 f"namespace {given.metadata.namespace}"
             )

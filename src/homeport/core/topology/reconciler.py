@@ -12,7 +12,7 @@ from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology import status, upgrade
 from homeport.core.topology.apply import MANAGER
-from homeport.core.topology.blueprint import Trouble
+from homeport.core.topology.blueprint import Missing, Trouble
 from homeport.core.topology.convergence import Convergence
 from homeport.core.topology.desired import desire, find_values
 from homeport.core.topology.observe import Observer, observed
@@ -85,10 +85,10 @@ class TopologyReconciler(Reporting):
             await self._convergence.converge(scope, blueprint, current, plan, desired)
         except Trouble as wrong:
             # The class, the Cluster, a template or a definition has to change, and any of them wakes us.
-            return Wait(Reason.RECONCILE_FAILED, str(wrong), warning=True)
+            return Wait(Reason.RECONCILE_FAILED, str(wrong), warning=not isinstance(wrong, Missing))
         names = {topology: each.object["metadata"]["name"] for topology, each in desired.deployments.items()}
         plane = f"{desired.control_plane['kind']} {desired.control_plane['metadata']['name']}"
-        return status.waiting(cluster, plan, plane, names)
+        return status.waiting(cluster, plan, plane, names) or _flawed(given)
 
     def _class_in_work(self, cluster: Cluster) -> Wait | None:
         """A class that was changed a moment ago is looked at in a moment: nobody needs to hear of that."""
@@ -123,6 +123,14 @@ class TopologyReconciler(Reporting):
     def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Conditions say what is waited for. Errors alone become events."""
         super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+
+
+def _flawed(given: ClusterClass) -> Wait | None:
+    """Templates that this Cluster does not use, and could not use either."""
+    said = find(given.status.conditions, Condition.REF_VERSIONS_UP_TO_DATE)
+    if said is None or said["reason"] != Reason.TEMPLATES_NOT_USABLE:
+        return None
+    return Wait(Reason.TEMPLATES_NOT_USABLE, f"ClusterClass {given.metadata.name}: {said['message']}")
 
 
 def class_names(cluster: Cluster) -> Iterable[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachine,
     NutanixMachineTemplate,
 )
+from homeport.capi.family import is_host
 from homeport.client.errors import Cause
 from homeport.infra.error import Misconfigured
 from homeport.providers.nutanix import spelling
@@ -194,7 +194,7 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
         yield from _central_causes(central, f"{path}.prismCentral")
     endpoint = spec.get("controlPlaneEndpoint") or {}
     host = str(endpoint.get("host") or "")
-    if host and not _is_host(host):
+    if host and not is_host(host):
         text = f"{host!r} is neither a host name nor an address; leave out scheme, port and brackets"
         yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
     if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
@@ -203,7 +203,7 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
 
 def _central_causes(central: Json, path: str) -> Iterator[Cause]:
     address = str(central.get("address") or "")
-    if not _is_host(address):
+    if not is_host(address):
         yield _invalid(
             f"{path}.address", f"{address!r} is neither a host name nor an address; leave out scheme and port"
         )
@@ -212,15 +212,6 @@ def _central_causes(central: Json, path: str) -> Iterator[Cause]:
         yield Cause("FieldValueRequired", "Required value: kind is String", f"{path}.additionalTrustBundle.data")
     if bundle.get("kind") == "ConfigMap" and not bundle.get("name"):
         yield Cause("FieldValueRequired", "Required value: kind is ConfigMap", f"{path}.additionalTrustBundle.name")
-
-
-def _is_host(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        labels = text.rstrip(".").split(".")
-        return 0 < len(text) <= 253 and all(0 < len(each) <= 63 and each.replace("-", "a").isalnum() for each in labels)
-    return True
 
 
 # -- failure domains ---------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster, NutanixMachineTemplate
@@ -24,12 +24,15 @@ Scope = ClusterScope[NutanixCluster, PrismSession]
 REFERENCES = "ReferencesResolved"
 ENDPOINT = "ControlPlaneEndpointFree"
 CAPACITY = "CapacitySufficient"
+NETWORKS = "NetworksDisjoint"
 DOMAINS = "FailureDomainsValidated"
 NO_DOMAINS = "NoFailureDomainsConfigured"
 
 # Systems that don't read what others read: by what their images are called.
 _IMMUTABLE = re.compile(r"flatcar|coreos", re.IGNORECASE)
 _TALOS = re.compile(r"talos", re.IGNORECASE)
+# A version of Kubernetes in the name of an image; systems and container runtimes have other numbers.
+_KUBERNETES = re.compile(r"(?<![\d.])v?(1\.[2-9]\d\.\d+)(?![\d.]*\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,10 @@ class Preflight:
         if not any(check.condition == REFERENCES for check in checks):
             checks.append(Check(REFERENCES, True))
         checks += self._check_sharing(scope)
-        if all(check.ok for check in checks):
+        if all(check.ok or check.advisory for check in checks):
             vms = await scope.session.prism.find_vms()
             checks += await self._check_endpoint(scope, vms)
+            checks += await self._check_networks(scope)
             checks += await self._check_capacity(scope, needed, vms)
         return checks
 
@@ -138,9 +142,16 @@ class Preflight:
         image, check = await _tried(found, where)
         if image is None:
             return check
+        path = f"{where}: spec.template.spec.{field}"
         wrong = image_misfit(image, wanted)
+        if wrong:
+            return Check(REFERENCES, False, wrong[0], f"{path}: {wrong[1]}")
+        other = image_version(image, wanted)
+        text = f"{path}: {image.name!r} has Kubernetes {other} by its name, and {wanted.owner} asks for"
         return (
-            Check(REFERENCES, False, wrong[0], f"{where}: spec.template.spec.{field}: {wrong[1]}") if wrong else check
+            Check(REFERENCES, False, "ImageVersionMismatch", f"{text} {wanted.version}", advisory=True)
+            if other
+            else check
         )
 
     # -- the control plane's address -----------------------------------------------------------------------------
@@ -149,6 +160,10 @@ class Preflight:
         host = scope.infra.spec.control_plane_endpoint.host
         if not host:
             return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
+        for network in _cluster_networks(scope):
+            if family_of(host) == network.version and ip_address(host) in network:
+                text = f"{host} lies in {network}, a network of Pods or Services of Cluster {scope.name}"
+                return [_bad_endpoint("EndpointInClusterNetwork", f"{text}: choose an address of the subnet")]
         for other in self._clusters():
             same = canonical(other.spec.control_plane_endpoint.host) == canonical(host)
             if same and other.metadata.uid != scope.infra.metadata.uid:
@@ -185,7 +200,20 @@ class Preflight:
                             "choose an address outside of it",
                         )
                     ]
-        return await self._check_holder(scope, str(address), vms)
+        held = await self._check_holder(scope, str(address), vms)
+        return held if not all(check.ok for check in held) else _check_reach(address, await self._subnets_used(scope))
+
+    async def _check_networks(self, scope: Scope) -> list[Check]:
+        for subnet in await self._subnets_used(scope):
+            for network in _cluster_networks(scope) if subnet.cidr else ():
+                machines = ip_network(subnet.cidr, strict=False)
+                if machines.version == network.version and machines.overlaps(network):
+                    text = (
+                        f"subnet {subnet.name!r} ({machines}) overlaps with {network} in spec.clusterNetwork of "
+                        f"Cluster {scope.name}: Pods can't reach machines with addresses in both"
+                    )
+                    return [Check(NETWORKS, False, "NetworksOverlap", text, advisory=True)]
+        return [Check(NETWORKS, True)]
 
     async def _check_holder(self, scope: Scope, host: str, vms: Sequence[Vm]) -> list[Check]:
         holders = [vm for vm in vms if host in vm.addresses]
@@ -282,6 +310,29 @@ def image_misfit(image: Image, wanted: Wanted) -> tuple[str, str] | None:
         text = f"{image.name!r} reads Ignition, and {wanted.owner} gives {wanted.format}"
         return "ImageDoesNotFit", f"{text}; set format: ignition there, or name another image"
     return None
+
+
+def image_version(image: Image, wanted: Wanted) -> str:
+    """The version of Kubernetes that the name of an image tells, if that is another than the one wanted."""
+    found = _KUBERNETES.findall(image.name)
+    asked = wanted.version.removeprefix("v").partition("+")[0].partition("-")[0]
+    return f"v{found[0]}" if found and asked and asked not in found else ""
+
+
+def _check_reach(address: IPv4Address | IPv6Address, subnets: Sequence[Subnet]) -> list[Check]:
+    """Machines announce the address on their own subnet; where Prism does not manage addresses, nobody knows it."""
+    networks = [ip_network(each.cidr, strict=False) for each in subnets if each.cidr]
+    if not networks or len(networks) < len(subnets) or any(address in each for each in networks):
+        return [Check(ENDPOINT, True)]
+    shown = ", ".join(f"{each.name!r} ({each.cidr})" for each in subnets)
+    text = f"{address} lies outside the subnets of the machines, {shown}: nobody reaches it unless it is routed there"
+    return [Check(ENDPOINT, False, "EndpointOutsideSubnet", f"spec.controlPlaneEndpoint.host: {text}", advisory=True)]
+
+
+def _cluster_networks(scope: Scope) -> list[IPv4Network | IPv6Network]:
+    network = scope.cluster.spec.cluster_network
+    blocks = [*network.pods.cidr_blocks, *network.services.cidr_blocks]
+    return [ip_network(each, strict=False) for each in blocks if family_of(each)]
 
 
 async def _tried(work: Awaitable[T], where: str, condition: str = REFERENCES) -> tuple[T | None, Check]:

@@ -110,9 +110,10 @@ async def test_a_template_that_is_missing_is_named_and_the_class_is_not_ready() 
         done = await c.reconcile()
         assert done.wait is not None
         said = await c.said("RefVersionsUpToDate")
-        assert (said["status"], said["reason"]) == ("Unknown", "InternalError")
+        assert (said["status"], said["reason"]) == ("False", "TemplatesNotUsable")
         assert "spec.infrastructure.templateRef: GenericClusterTemplate plain does not exist" in said["message"]
-        assert (await c.cluster_class()).status.observed_generation == 0
+        found = await c.cluster_class()
+        assert found.status.observed_generation == found.metadata.generation
         await c.y.plane.have(blueprint.templates()[0])
         assert (await c.reconcile()).wait is None
         assert (await c.said("RefVersionsUpToDate"))["status"] == "True"

@@ -215,6 +215,28 @@ def wire(name: str = "c", **spec: Any) -> dict[str, Any]:
             None,
             ["spec.clusterNetwork.pods.cidrBlocks[0]"],
         ),
+        (
+            wire(clusterNetwork={"pods": {"cidrBlocks": ["10.0.0.0/8"]}, "services": {"cidrBlocks": ["10.96.0.0/12"]}}),
+            None,
+            ["spec.clusterNetwork.services.cidrBlocks[0]"],
+        ),
+        (
+            wire(clusterNetwork={"pods": {"cidrBlocks": ["192.168.0.0/16", "192.168.4.0/24"]}}),
+            None,
+            ["spec.clusterNetwork.pods.cidrBlocks[1]"],
+        ),
+        (
+            wire(
+                clusterNetwork={"pods": {"cidrBlocks": ["192.168.0.0/16"]}},
+                controlPlaneEndpoint={"host": "192.168.4.4", "port": 6443},
+            ),
+            None,
+            ["spec.controlPlaneEndpoint.host"],
+        ),
+        (wire(controlPlaneEndpoint={"host": "10.0.0.300", "port": 6443}), None, ["spec.controlPlaneEndpoint.host"]),
+        (wire(controlPlaneEndpoint={"host": "https://a", "port": 6443}), None, ["spec.controlPlaneEndpoint.host"]),
+        (wire(controlPlaneEndpoint={"host": "api.example.com", "port": 6443}), None, []),
+        (wire(controlPlaneEndpoint={"host": "fd00::1", "port": 6443}), None, []),
         (wire(topology={"classRef": {"name": "x"}, "version": "v1.30.0"}), None, []),
     ],
 )
