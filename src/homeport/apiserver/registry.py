@@ -80,6 +80,10 @@ class Connector:
     async def __call__(self, call: Call) -> Json | Raw | Forward:
         if call.method not in self.methods:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        meta = call.body.get("metadata") if isinstance(call.body, dict) else None
+        named = meta.get("namespace") if isinstance(meta, dict) else None
+        if named and call.served.namespaced and named != call.namespace:
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         return await self.answer(call)
 
 

@@ -151,3 +151,26 @@ async def test_rights_on_subresources_open_nothing_else(api: Api, widgets: Resou
             full = fill(path, api, "secrets", widgets.group)
             answer = await client.raw(method, full, None if method in ("GET", "DELETE") else sent)
             assert answer.status >= 400, (method, full, answer.body)
+
+
+ELSEWHERE: dict[str, dict[str, Any]] = {
+    "/api/v1/namespaces/ns/configmaps": {},
+    "/api/v1/namespaces/ns/pods/a/eviction": {},
+    "/api/v1/namespaces/ns/pods/a/binding": {"target": {"name": "n"}},
+    "/api/v1/namespaces/ns/serviceaccounts/default/token": {"spec": {"audiences": ["x"]}},
+    "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews": {
+        "spec": {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}}
+    },
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+async def test_an_object_of_another_namespace_is_refused(api: Api, path: str) -> None:
+    sent = {"metadata": {"name": "a", "namespace": "other"}, **ELSEWHERE[path]}
+    api.same(path, await code(api, "POST", fill(path, api, "", ""), sent))
+
+
+async def test_a_watch_of_one_name_takes_no_selector_of_another(api: Api) -> None:
+    for selector in ("metadata.name=a", "metadata.name=b", "metadata.namespace=x"):
+        path = f"/api/v1/watch/namespaces/{api.ns}/secrets/a?timeoutSeconds=1&fieldSelector={selector}"
+        api.same(selector, (await api.http().raw("GET", path)).status)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.client.errors import BadRequest, Cause, Invalid, invalid
-from homeport.machinery.selector import FieldSelector
+from homeport.machinery.selector import FieldSelector, SelectorError, parse_fields
 
 MAX_PARAMETERS = 200
 _INT64_DIGITS = 19
@@ -123,7 +123,15 @@ def _fields(query: Query, name: str) -> str:
     if not name:
         return fields
     named = str(FieldSelector((("metadata.name", True, name),)))  # a name may hold what means something there
-    return f"{fields},{named}" if fields else named
+    if not fields:
+        return named
+    try:
+        selected = parse_fields(fields).require("metadata.name")
+    except SelectorError as error:
+        raise BadRequest(str(error)) from error
+    if selected != name:
+        raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+    return f"{fields},{named}"
 
 
 class WriteOptions(NamedTuple):

@@ -366,3 +366,17 @@ async def test_a_watch_of_one_name_shows_that_one_alone(api: Api) -> None:
     name = quote("a,metadata.name!=c", safe="")
     path = f"/api/v1/watch/namespaces/default/configmaps/{name}?timeoutSeconds=1"
     assert (await api.get(path)).body == b""
+
+
+@pytest.mark.parametrize("selector", ["metadata.name=b", "metadata.name!=b", "metadata.namespace=default", "bad"])
+async def test_a_watch_of_one_name_takes_no_selector_of_another(api: Api, selector: str) -> None:
+    path = f"/api/v1/watch/namespaces/default/configmaps/a?timeoutSeconds=1&fieldSelector={quote(selector)}"
+    assert (await api.get(path)).status == 400
+
+
+async def test_a_connector_takes_no_object_of_another_namespace(api: Api) -> None:
+    api.registry.connect("", "pods", "eviction", _answer, "POST")
+    path = "/api/v1/namespaces/default/pods/p/eviction"
+    refused = await api.post(path, {"metadata": {"name": "p", "namespace": "other"}})
+    assert (refused.status, "does not match the namespace" in refused.message) == (400, True)
+    assert (await api.post(path, {"metadata": {"name": "p", "namespace": "default"}})).status == 201
