@@ -40,7 +40,7 @@ test: check ## lint, types, layers, then every test that this machine can run
 
 campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)
 	@HOMEPORT_CAMPAIGN=1 $(BIN)/python -m pytest -n 2 --timeout 600 tests/scenario/capi/test_kill.py tests/scenario/capi/test_stale.py \
-		tests/scenario/nutanix/test_change.py tests/scenario/nutanix/test_storm.py tests/scenario/nutanix/test_topology.py \
+		tests/scenario/nutanix/test_change.py tests/scenario/nutanix/test_storm.py tests/scenario/nutanix/test_topology.py tests/scenario/nutanix/test_restore.py \
 		tests/scenario/topology/test_kill.py tests/scenario/topology/test_topology_late.py \
 		tests/scenario/topology/test_still.py tests/scenario/topology/test_upgrade.py \
 		tests/scenario/ipam tests/scenario/nutanix/test_address.py tests/e2e/test_ipam_on_cluster.py

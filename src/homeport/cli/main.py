@@ -16,6 +16,7 @@ _VERBS = {
     "restore": "put a backup in place",
     "sim": "simulate infrastructure, also for your own clients",
     "rollout": "manage rollouts: status, history, pause, resume, restart, undo",
+    "orphans": "list, adopt or remove VMs of a cluster that belong to no object",
     "ccm": "run the cloud controller manager of a workload cluster",
     "version": "print the version",
 }

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import os
-import shlex
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
-from homeport.app.settings import Settings
-from homeport.cli.option import data as data_option
+from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
-    from homeport.client.config import Config
     from homeport.client.protocol import Client, Key
 
 T = TypeVar("T")
@@ -47,67 +39,8 @@ def command() -> None:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
-    """Which plane, and where on it. As for kubectl, KUBECONFIG names the plane unless an option does."""
-
-    data: Path
-    data_named: bool
-    kubeconfig: Path | None
-    context: str
-    namespace: str
-
-    def load(self) -> Config:
-        """Raises ConfigError."""
-        from homeport.client import kubeconfig
-        from homeport.client.config import ConfigError
-
-        if self.kubeconfig is not None or self.from_environment:
-            return kubeconfig.load(self.kubeconfig, context=self.context)
-        file = Settings.make(self.data).kubeconfig
-        if not file.exists():
-            raise ConfigError(f"{file} does not exist: start a plane with 'homeport up', or name a --kubeconfig")
-        return kubeconfig.load(file, context=self.context)
-
-    @property
-    def from_environment(self) -> bool:
-        return self.kubeconfig is None and not self.data_named and bool(os.environ.get("KUBECONFIG"))
-
-    def arguments(self) -> str:
-        """The options of this command that the next one needs, too."""
-        found = [f" --namespace {self.namespace}"] if self.namespace else []
-        found += [f" --context {shlex.quote(self.context)}"] if self.context else []
-        if self.kubeconfig is not None:
-            found.append(f" --kubeconfig {shlex.quote(str(self.kubeconfig))}")
-        elif self.data_named:
-            found.append(f" --data {shlex.quote(str(self.data))}")
-        return "".join(found)
-
-
 def _options(fn: F) -> F:
-    @functools.wraps(fn)
-    @click.pass_context
-    def call(
-        ctx: click.Context, /, data: Path, kubeconfig: Path | None, context: str, namespace: str, **more: Any
-    ) -> Any:
-        named = ctx.get_parameter_source("data") is ParameterSource.COMMANDLINE
-        return fn(_Where(data, named, kubeconfig, context, namespace), **more)
-
-    made: Any = call
-    for decorate in (
-        click.argument("target", type=_Target(), metavar="machinedeployment/NAME"),
-        click.option("-n", "--namespace", default="", help="Namespace (default: that of the kubeconfig context)."),
-        click.option("--context", metavar="NAME", default="", help="Kubeconfig context (default: the current one)."),
-        click.option(
-            "--kubeconfig",
-            metavar="FILE",
-            type=click.Path(path_type=Path, dir_okay=False, exists=True),
-            help="Kubeconfig of the plane (default: $KUBECONFIG, otherwise the one in the data directory).",
-        ),
-        data_option,
-    ):
-        made = decorate(made)
-    return cast(F, made)
+    return located(click.argument("target", type=_Target(), metavar="machinedeployment/NAME")(fn))
 
 
 @command.command()
@@ -115,7 +48,7 @@ def _options(fn: F) -> F:
 @click.option(
     "--to-revision", type=click.IntRange(min=0), default=0, help="Revision to roll back to (default: the previous one)."
 )
-def undo(where: _Where, target: str, to_revision: int) -> None:
+def undo(where: Where, target: str, to_revision: int) -> None:
     """Roll back to the template of an earlier revision."""
     from homeport.core.machinedeployment import rollback
 
@@ -127,7 +60,7 @@ def undo(where: _Where, target: str, to_revision: int) -> None:
 
 @command.command()
 @_options
-def history(where: _Where, target: str) -> None:
+def history(where: Where, target: str) -> None:
     """List the revisions available for rollback."""
     from homeport.core.machinedeployment import rollback
 
@@ -143,7 +76,7 @@ def history(where: _Where, target: str) -> None:
 
 @command.command()
 @_options
-def restart(where: _Where, target: str) -> None:
+def restart(where: Where, target: str) -> None:
     """Roll all Machines even if nothing has changed."""
     from homeport.core.machinedeployment import rollback
     from homeport.runtime.clock import SystemClock
@@ -155,19 +88,19 @@ def restart(where: _Where, target: str) -> None:
 
 @command.command()
 @_options
-def pause(where: _Where, target: str) -> None:
+def pause(where: Where, target: str) -> None:
     """Pause a rollout; the number of replicas can still be changed."""
     _pause(where, target, paused=True)
 
 
 @command.command()
 @_options
-def resume(where: _Where, target: str) -> None:
+def resume(where: Where, target: str) -> None:
     """Resume a paused rollout."""
     _pause(where, target, paused=False)
 
 
-def _pause(where: _Where, target: str, *, paused: bool) -> None:
+def _pause(where: Where, target: str, *, paused: bool) -> None:
     from homeport.core.machinedeployment import rollback
 
     changed = _ask(where, target, lambda client, key: rollback.pause(client, key, paused=paused))
@@ -180,7 +113,7 @@ def _pause(where: _Where, target: str, *, paused: bool) -> None:
 @_options
 @click.option("--timeout", type=click.FloatRange(min=0), default=0.0, help="Seconds to wait (default: no limit).")
 @click.option("--watch/--no-watch", default=True, help="Wait until the rollout finishes (default: --watch).")
-def status(where: _Where, target: str, timeout: float, watch: bool) -> None:
+def status(where: Where, target: str, timeout: float, watch: bool) -> None:
     """Show rollout progress until it finishes. Exit code 1 if it does not finish in time."""
 
     async def tell(client: Client, key: Key) -> bool:
@@ -205,27 +138,8 @@ def status(where: _Where, target: str, timeout: float, watch: bool) -> None:
         raise SystemExit(1)
 
 
-def _ask(where: _Where, target: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
-    """Does the work on the plane; what it refuses becomes a message."""
-    from homeport.client.config import ConfigError
-    from homeport.client.errors import ApiError
-    from homeport.client.protocol import Key
-    from homeport.client.quick import import_aiohttp
+def _ask(where: Where, target: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
     from homeport.core.machinedeployment.revision import NoRevision
     from homeport.core.machinedeployment.rollback import Refused
 
-    import_aiohttp()
-    from homeport.client.http import HttpClient
-
-    async def call() -> T:
-        config = where.load()
-        client = HttpClient(config)
-        try:
-            return await work(client, Key(where.namespace or config.namespace, target))
-        finally:
-            await client.close()
-
-    try:
-        return asyncio.run(call())
-    except (ApiError, ConfigError, NoRevision, Refused) as error:
-        raise click.ClickException(str(error)) from error
+    return ask(where, target, work, NoRevision, Refused)

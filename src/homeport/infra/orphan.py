@@ -164,7 +164,7 @@ class Orphans(Generic[C, M, S]):
             return
         request = Request.parse(scope.object.metadata.annotations)
         found = tuple(Found(each.owned, each.role, each.kept, each.owned.id in removed) for each in orphans)
-        there = {text for each in owned for text in (each.name, *map(canonical, each.addresses))}
+        there = {text for each in owned for text in (each.id, each.name, *map(canonical, each.addresses))}
         present = tuple(each for each in request.seek if canonical(each) in there)
         await self._annotate(scope, {ANSWER: Answer(request.id, found, present=present).render()})
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import random
+from typing import Any
+
+import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.app import adoption
+from homeport.client.protocol import Key
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.testing import virtual
 from scenario.nutanix import manifest
@@ -70,3 +77,108 @@ async def test_machines_that_replaced_those_of_the_backup_live_on() -> None:
         await asyncio.sleep(WHILE)
         assert new <= vms(site)
         assert etcd <= members(site)
+
+
+async def agree(site: Site) -> None:
+    """Machines and VMs are the same machines, and all run."""
+    machines = await site.list(Machine)
+    assert {each.metadata.name for each in machines} == vms(site)
+    assert {each.status.phase for each in machines} == {"Running"}
+
+
+@virtual
+async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.running(NAME, 1, 1)
+        backup = site.backup()
+        await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
+        await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 2}})
+        await site.running(NAME, 3, 2)
+        before, made = vms(site), list(site.made)
+        await site.restore(backup)
+        await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
+        key = Key("default", NAME)
+        listed = await adoption.look(site.client, key)
+        assert {each.role.node for each in listed if each.role} == {each.owned.name for each in listed}
+        with pytest.raises(adoption.Refused, match="use --force"):
+            await adoption.removable(site.client, key, [listed[0].owned.name], force=False)
+        planned = await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=True)
+        assert len(await site.list(Machine)) == 2
+        assert await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False) == planned
+        assert sum(line.startswith("create Machine ") for line in planned) == 3
+        await site.running(NAME, 3, 2)
+        await asyncio.sleep(WHILE / 2)
+        await agree(site)
+        assert (vms(site), site.made) == (before, made)
+        await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=1200)
+        # They are managed like all others.
+        await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 1}})
+        await site.running(NAME, 3, 1)
+        await agree(site)
+
+
+# -- the campaign --------------------------------------------------------------------------------------------------
+
+SEEDS = range(12) if os.environ.get("HOMEPORT_CAMPAIGN") else range(1)
+
+
+async def change(site: Site, rng: random.Random) -> None:
+    """Something that makes or removes machines."""
+    match rng.choice(["workers", "planes", "roll"]):
+        case "workers":
+            await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": rng.choice([2, 3])}})
+        case "planes":
+            await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
+        case "roll":
+            after = {"spec": {"rollout": {"after": rfc3339(site.clock.now())}}}
+            await site.patch(MachineDeployment, DEPLOYMENT, after)
+
+
+async def settled(site: Site) -> None:
+    for kind, name in ((KubeadmControlPlane, PLANE), (MachineDeployment, DEPLOYMENT)):
+        count = (await site.get(kind, name)).spec.replicas
+
+        def done(obj: Any, count: int = count) -> bool:
+            status = obj.status
+            same = status.replicas == status.ready_replicas == status.up_to_date_replicas == count
+            return bool(same and status.observed_generation == obj.metadata.generation)
+
+        await site.until(kind, name, done, 7200, what=f"{count} ready and up to date")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plane_that_is_restarted_and_restored_at_any_moment_never_removes_what_it_does_not_know(seed: int) -> None:
+    @virtual
+    async def run() -> None:
+        rng = random.Random(seed)
+        async with nutanix_site(seed=seed) as site:
+            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.running(NAME, 1, 1)
+            backup = site.backup()
+            for _ in range(rng.choice([1, 2])):
+                await asyncio.sleep(60)
+                await change(site, rng)
+                await asyncio.sleep(rng.uniform(0, 60))
+                await site.restart()
+            await settled(site)
+            alive, etcd = vms(site), members(site)
+            await site.restore(backup)
+            forgotten = alive - {each.metadata.name for each in await site.list(Machine)}
+
+            def nothing_is_lost() -> None:
+                assert alive & forgotten <= vms(site)
+                assert etcd & forgotten <= members(site)
+
+            await asyncio.sleep(rng.uniform(600, WHILE))
+            nothing_is_lost()
+            await site.condition(NutanixCluster, NAME, "InfrastructureReachable", "True", timeout=300)
+            await adoption.adopt(site.client, Key("default", NAME), adoption.Wanted(), dry_run=False)
+            await site.restart()
+            await asyncio.sleep(WHILE)
+            nothing_is_lost()
+            forgotten = set()
+            await change(site, rng)
+            await settled(site)
+
+    run()

@@ -1,0 +1,107 @@
+"""homeport orphans"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from homeport.cli.where import Where, ask, located
+
+if TYPE_CHECKING:
+    from homeport.client.protocol import Client, Key
+    from homeport.infra.record import Found
+
+T = TypeVar("T")
+
+
+@click.group()
+def command() -> None:
+    """List, adopt or remove VMs that carry a cluster's mark and belong to no object."""
+
+
+@command.command(name="list")
+@located
+@click.argument("cluster")
+def list_(where: Where, cluster: str) -> None:
+    """List the orphaned VMs of CLUSTER, and why each one is kept."""
+    from homeport.app import adoption
+
+    found = _ask(where, cluster, adoption.look)
+    if not found:
+        click.echo(f"cluster {cluster} has no orphaned VMs")
+        return
+    rows = [("NAME", "ID", "POWER", "NODE", "ROLE", "VERSION"), *(_row(each) for each in found)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    for each in found:
+        click.echo(f"{each.owned.name}: {each.kept or 'removed automatically after 10 minutes'}")
+    verb = "adopt" if any(each.role is not None and each.role.node for each in found) else "remove"
+    click.echo(f"next: homeport orphans {verb} {cluster} {found[0].owned.name} --dry-run{where.arguments()}")
+
+
+def _row(each: Found) -> tuple[str, ...]:
+    role = each.role
+    node = role.node if role is not None else ""
+    kind = "" if role is None else "control plane" if role.control_plane else "worker" if role.node else "etcd"
+    return (each.owned.name, each.owned.id, each.owned.power, node or "-", kind or "-", role.version if role else "-")
+
+
+@command.command()
+@located
+@click.argument("cluster")
+@click.argument("names", metavar="VM...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Adopt all orphaned VMs that are Nodes of the cluster.")
+@click.option("--machine-set", default="", help="MachineSet for workers (default: the one that the Node names).")
+@click.option("--dry-run", is_flag=True, help="Show what would be created and change nothing.")
+def adopt(
+    where: Where, cluster: str, names: tuple[str, ...], everything: bool, machine_set: str, dry_run: bool
+) -> None:
+    """Create the missing objects for VMs that are Nodes of CLUSTER.
+
+    The Cluster is paused meanwhile, so that nothing is rolled out, created or deleted. Replicas grow to the number of
+    Machines that run.
+    """
+    from homeport.app import adoption
+
+    if bool(names) == everything:
+        raise click.UsageError("name the VMs to adopt, or use --all")
+    wanted = adoption.Wanted(names, machine_set)
+    plan = _ask(where, cluster, lambda client, key: adoption.adopt(client, key, wanted, dry_run=dry_run))
+    for line in plan:
+        click.echo(f"{line} (dry run)" if dry_run else line)
+
+
+@command.command()
+@located
+@click.argument("cluster")
+@click.argument("names", metavar="VM...", nargs=-1, required=True)
+@click.option("--force", is_flag=True, help="Also remove VMs that are Nodes or etcd members of the workload cluster.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_run: bool, yes: bool) -> None:
+    """Delete the orphaned VMs that are named, with their disks. This can't be undone.
+
+    A VM that the workload cluster uses is refused unless --force is given. A VM that belongs to an object is always
+    refused: delete its Machine instead.
+    """
+    from homeport.app import adoption
+
+    chosen = _ask(where, cluster, lambda client, key: adoption.removable(client, key, names, force=force))
+    for each in chosen:
+        text = f"VM {each.owned.name} ({each.owned.id})" + (f", which {each.role}" if each.role else "")
+        click.echo(f"{text} would be deleted (dry run)" if dry_run else text)
+    if dry_run:
+        return
+    if not yes:
+        click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} of cluster {cluster}?", abort=True)
+    _ask(where, cluster, lambda client, key: adoption.remove(client, key, chosen, force=force))
+    click.echo("deletion started; 'homeport orphans list' shows what is left")
+
+
+def _ask(where: Where, cluster: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
+    from homeport.app.adoption import Refused
+
+    return ask(where, cluster, work, Refused)

@@ -1,0 +1,117 @@
+"""Which plane a command talks to, and in which namespace: the options, and the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import shlex
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+from homeport.app.settings import Settings
+from homeport.cli.option import data as data_option
+
+if TYPE_CHECKING:
+    from homeport.client.config import Config
+    from homeport.client.protocol import Client, Key
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which plane, and where on it. As for kubectl, KUBECONFIG names the plane unless an option does."""
+
+    data: Path
+    data_named: bool
+    kubeconfig: Path | None
+    context: str
+    namespace: str
+
+    def load(self) -> Config:
+        """Raises ConfigError."""
+        from homeport.client import kubeconfig
+        from homeport.client.config import ConfigError
+
+        if self.kubeconfig is not None or self.from_environment:
+            return kubeconfig.load(self.kubeconfig, context=self.context)
+        file = Settings.make(self.data).kubeconfig
+        if not file.exists():
+            raise ConfigError(f"{file} does not exist: start a plane with 'homeport up', or name a --kubeconfig")
+        return kubeconfig.load(file, context=self.context)
+
+    @property
+    def from_environment(self) -> bool:
+        return self.kubeconfig is None and not self.data_named and bool(os.environ.get("KUBECONFIG"))
+
+    def arguments(self) -> str:
+        """The options of this command that the next one needs, too."""
+        found = [f" --namespace {self.namespace}"] if self.namespace else []
+        found += [f" --context {shlex.quote(self.context)}"] if self.context else []
+        if self.kubeconfig is not None:
+            found.append(f" --kubeconfig {shlex.quote(str(self.kubeconfig))}")
+        elif self.data_named:
+            found.append(f" --data {shlex.quote(str(self.data))}")
+        return "".join(found)
+
+
+def located(fn: F) -> F:
+    """Adds the options that say which plane and namespace a command is about; they come as a Where."""
+
+    @functools.wraps(fn)
+    @click.pass_context
+    def call(
+        ctx: click.Context, /, data: Path, kubeconfig: Path | None, context: str, namespace: str, **more: Any
+    ) -> Any:
+        named = ctx.get_parameter_source("data") is ParameterSource.COMMANDLINE
+        return fn(Where(data, named, kubeconfig, context, namespace), **more)
+
+    made: Any = call
+    for decorate in (
+        click.option("-n", "--namespace", default="", help="Namespace (default: that of the kubeconfig context)."),
+        click.option("--context", metavar="NAME", default="", help="Kubeconfig context (default: the current one)."),
+        click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="Kubeconfig of the plane (default: $KUBECONFIG, otherwise the one in the data directory).",
+        ),
+        data_option,
+    ):
+        made = decorate(made)
+    return cast(F, made)
+
+
+def ask(
+    where: Where, name: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]], *refusals: type[Exception]
+) -> T:
+    """Does the work on the plane; what it refuses becomes a message."""
+    from homeport.client.config import ConfigError
+    from homeport.client.errors import ApiError
+    from homeport.client.protocol import Key
+    from homeport.client.quick import import_aiohttp
+
+    import_aiohttp()
+    from homeport.client.http import HttpClient
+
+    async def call() -> T:
+        config = where.load()
+        client = HttpClient(config)
+        try:
+            return await work(client, Key(where.namespace or config.namespace, name))
+        finally:
+            await client.close()
+
+    try:
+        return asyncio.run(call())
+    except Exception as error:
+        if isinstance(error, (ApiError, ConfigError, *refusals)):
+            raise click.ClickException(str(error)) from error
+        raise

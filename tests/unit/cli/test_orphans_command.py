@@ -1,0 +1,51 @@
+"""`homeport orphans`: what has to be named, and what a VM is listed as."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from homeport.app import adoption
+from homeport.cli.main import group
+from homeport.cli.orphans import _row
+from homeport.client.protocol import Key
+from homeport.infra.protocol import Owned
+from homeport.infra.record import Found
+from homeport.infra.witness import Role
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["remove", "harbour"], "Missing argument 'VM...'"),
+        (["adopt", "harbour"], "name the VMs to adopt, or use --all"),
+        (["adopt", "harbour", "a", "--all"], "name the VMs to adopt, or use --all"),
+        (["list"], "Missing argument 'CLUSTER'"),
+    ],
+)
+def test_nothing_is_adopted_or_removed_that_was_not_named(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(group, ["orphans", *words])
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_a_plane_that_does_not_run_is_said_in_one_sentence(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    result = CliRunner().invoke(group, ["orphans", "list", "harbour", "--data", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "start a plane with 'homeport up'" in result.output
+
+
+def test_a_vm_is_shown_with_what_it_is_in_the_workload_cluster() -> None:
+    plane = Found(Owned("id-1", "a", "u", power="on"), Role("a", True, True, "v1.30.0", "nutanix://id-1"))
+    assert _row(plane) == ("a", "id-1", "on", "a", "control plane", "v1.30.0")
+    assert _row(Found(Owned("id-2", "b", "u", power="off"))) == ("b", "id-2", "off", "-", "-", "-")
+
+
+def test_a_vm_that_is_not_an_orphan_or_has_a_name_twice_is_refused() -> None:
+    found = [Found(Owned("id-1", "a", "u")), Found(Owned("id-2", "a", "v"))]
+    assert adoption._chosen(found, ["id-2"], Key("default", "harbour")) == [found[1]]
+    with pytest.raises(adoption.Refused, match="several orphans have this name"):
+        adoption._chosen(found, ["a"], Key("default", "harbour"))
+    with pytest.raises(adoption.Refused, match="VM b is not an orphan of cluster harbour"):
+        adoption._chosen(found, ["b"], Key("default", "harbour"))
