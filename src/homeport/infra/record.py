@@ -55,7 +55,7 @@ def render_deletions(deletions: Mapping[str, Deletion]) -> str | None:
 class Request:
     """A fresh look for orphans; with `remove`, these machines go, by id. `force`: though they may be in use.
 
-    `seek`: ids, names and addresses; the answer repeats those that a machine of the cluster has, with or without objects.
+    `seek`: ids, names and addresses; the answer repeats those that a machine of the cluster has, orphan or not.
     """
 
     id: str = ""
