@@ -215,7 +215,7 @@ class Simulation:
         found = self.describe()[0]
         return (
             f"Prism Central is simulated at {found.url} (user {found.user}, password {found.password})",
-            f"by the proxy {found.proxy} it answers at port {found.port} of any host",
+            f"Through the proxy {found.proxy}, any host on port {found.port} reaches the simulator",
         )
 
     def _say(self, ext_id: str, line: str) -> None:
