@@ -20,18 +20,6 @@ JSON: Final = "application/json"
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _STATUS_VERBS: Final = ("get", "patch", "update")
 _SCALE: Final = ("autoscaling", "v1", "Scale")
-# What other verbs than reading and writing a part of the object these subresources have.
-_SUBRESOURCE_VERBS: Final = {
-    "attach": ("create", "get"),
-    "binding": ("create",),
-    "eviction": ("create",),
-    "exec": ("create", "get"),
-    "finalize": ("update",),
-    "log": ("get",),
-    "portforward": ("create", "get"),
-    "proxy": ("create", "delete", "get", "patch", "update"),
-    "token": ("create",),
-}
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 # The order in which kube-apiserver lists its own groups; others follow by name.
 _GROUPS: Final = (
@@ -86,7 +74,8 @@ def subresources(served: Served, at: Version) -> list[tuple[str, tuple[str, str,
     if at.scale is not None:
         found.append(("scale", _SCALE, _STATUS_VERBS))
     found += [
-        (name, target, _SUBRESOURCE_VERBS.get(name, _STATUS_VERBS)) for name, target in served.subresources.items()
+        (name, target, served.subresource_verbs.get(name, _STATUS_VERBS))
+        for name, target in served.subresources.items()
     ]
     return found if served.custom else sorted(found)
 

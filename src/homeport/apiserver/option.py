@@ -42,6 +42,7 @@ class WatchOptions:
     match: str = ""
     initial_events: bool | None = None
     bookmarks: bool = False
+    continue_: str = ""  # of lists: refused
 
 
 @dataclass(frozen=True, slots=True)

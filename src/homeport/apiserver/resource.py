@@ -121,6 +121,7 @@ class Served:
     custom: bool = False  # from a CustomResourceDefinition
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # extra ones: name > (g, v, kind)
+    subresource_verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # where they are not the usual ones
     windows: Mapping[str, Window] = field(default_factory=dict)  # rules of their own for some subresources
     convert: Callable[[Json, str], Json] | None = None  # (object, version) > object in that version; None: rename only
     convert_async: Callable[[list[Json], str], Awaitable[list[Json]]] | None = None  # by webhook; wins over convert

@@ -48,21 +48,6 @@ def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
     }
 
 
-def replicas_of(body: Json) -> int:
-    """The count that a Scale asks for, in the decoder's words where it is none."""
-    spec = body.get("spec")
-    if spec is None:
-        return 0
-    if not isinstance(spec, dict):
-        raise _unreadable(spec, "Scale.spec", "v1.ScaleSpec")
-    replicas = spec.get("replicas")
-    if replicas is None:
-        return 0
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise _unreadable(replicas, "ScaleSpec.spec.replicas", "int32")
-    return replicas
-
-
 def write_replicas(obj: Json, path: str, replicas: int, *, checked: bool = False) -> None:
     """Writes the count into the object. `checked`: here, as no schema of the kind's own says what it takes."""
     if replicas < 0 and checked:
@@ -71,13 +56,6 @@ def write_replicas(obj: Json, path: str, replicas: int, *, checked: bool = False
         )
         raise invalid("autoscaling", KIND, obj["metadata"].get("name", ""), [cause])
     write_path(obj, path, replicas)
-
-
-def _unreadable(value: Any, field: str, wanted: str) -> BadRequest:
-    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
-    found = names.get(type(value), "object")
-    why = f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}"
-    return BadRequest(f'{KIND} in version "v1" cannot be handled as a {KIND}: {why}')
 
 
 def _count(value: Any, served: Served, meta: Json, path: str) -> int:

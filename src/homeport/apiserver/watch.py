@@ -35,7 +35,15 @@ class WatchStream:
     """Iterate for batches of events. Raises Expired when the watcher was too slow and lost its place."""
 
     def __init__(
-        self, store: Store, served: Served, at: Version, namespace: str, options: WatchOptions, after: int
+        self,
+        store: Store,
+        served: Served,
+        at: Version,
+        namespace: str,
+        options: WatchOptions,
+        after: int,
+        *,
+        floor: int = 0,
     ) -> None:
         self._store = store
         self._served = served
@@ -43,6 +51,7 @@ class WatchStream:
         self._selection = Selection(served, at, options.labels, options.fields)
         self._prefix = f"{namespace}/" if namespace else ""
         self._initial: list[Record] = []
+        self._floor = floor  # a revision that is still to come: what happens until then is not what was asked for
         self.initial_end = False  # a bookmark that marks the end of the initial events is due after the first batch
         try:
             self._watch = store.watch(served.bucket, after=after, prefix=self._prefix)
@@ -55,7 +64,7 @@ class WatchStream:
     @property
     def revision(self) -> int:
         """Everything up to here has been given to the watcher (or is nothing that he asked for)."""
-        return self._watch.revision
+        return max(self._watch.revision, self._floor)
 
     @property
     def steady(self) -> bool:
@@ -64,7 +73,7 @@ class WatchStream:
 
     def bookmark(self, *, initial_end: bool = False) -> bytes:
         resource = self._at.resource
-        meta: dict[str, object] = {"resourceVersion": str(self.revision), "creationTimestamp": None}
+        meta: dict[str, object] = {"resourceVersion": str(self.revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_EVENTS_END: "true"}
         obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
@@ -83,6 +92,8 @@ class WatchStream:
             yield [WatchEvent("ADDED", body, r.revision) for r, body in zip(records, bodies, strict=True)]
         try:
             async for changes in self._watch:
+                if self._floor:
+                    changes = [change for change in changes if change.revision > self._floor]
                 events = [event for change in changes if (event := await self._event(change)) is not None]
                 if events:
                     yield events
@@ -132,45 +143,38 @@ class WatchStream:
 def open_watch(store: Store, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
     _check(options)
     after = parse_revision(options.resource_version)
-    if after > store.revision:
-        raise too_large(after, store.revision)
-    from_now = after == 0 or options.initial_events
-    if options.initial_events is False and after == 0:
-        stream = WatchStream(store, served, at, namespace, options, store.revision)
-    elif from_now:
-        stream = WatchStream(store, served, at, namespace, options, store.revision)
-        stream.start_with(store.range(served.bucket, prefix=f"{namespace}/" if namespace else ""))
-        stream.initial_end = bool(options.initial_events)
+    now, prefix = store.revision, f"{namespace}/" if namespace else ""
+    if options.initial_events:
+        if after > now:
+            raise too_large(after, now)
+        stream = WatchStream(store, served, at, namespace, options, now)
+        stream.start_with(store.range(served.bucket, prefix=prefix))
+        stream.initial_end = True
+    elif after > now:
+        stream = WatchStream(store, served, at, namespace, options, now, floor=after)
+    elif after == 0:
+        stream = WatchStream(store, served, at, namespace, options, now)
+        if options.initial_events is None:
+            stream.start_with(store.range(served.bucket, prefix=prefix))
     else:
         stream = WatchStream(store, served, at, namespace, options, after)
     return stream
 
 
 def _check(options: WatchOptions) -> None:
-    causes = []
+    causes: list[Cause] = []
+    if options.continue_:
+        causes.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
     if options.initial_events is not None and options.match != "NotOlderThan":
-        causes.append(
-            Cause(
-                "FieldValueForbidden",
-                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                "resourceVersionMatch",
-            )
-        )
+        causes.append(_forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     if options.initial_events is None and options.match:
-        causes.append(
-            Cause(
-                "FieldValueForbidden",
-                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                "resourceVersionMatch",
-            )
-        )
-    if options.initial_events and not options.bookmarks:
-        causes.append(
-            Cause(
-                "FieldValueForbidden",
-                "Forbidden: sendInitialEvents is forbidden for watch unless allowWatchBookmarks is set",
-                "sendInitialEvents",
-            )
-        )
+        causes.append(_forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+    if options.match not in ("", "NotOlderThan"):
+        text = f'Unsupported value: "{options.match}": supported values: "NotOlderThan"'
+        causes.append(Cause("FieldValueNotSupported", text, "resourceVersionMatch"))
     if causes:
         raise invalid("meta.k8s.io", "ListOptions", "", causes)
+
+
+def _forbidden(why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", "resourceVersionMatch")

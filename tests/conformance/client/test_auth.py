@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from conformance.client.api import (
     CONFIGMAPS,
@@ -22,7 +28,7 @@ from conformance.client.widget import widget
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.config import Impersonation
 from homeport.client.credential import Static, bearer
-from homeport.client.errors import Forbidden, Unauthorized
+from homeport.client.errors import Forbidden, Invalid, Unauthorized
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch, Query, Write
 
@@ -438,3 +444,86 @@ async def test_whoever_changes_a_role_needs_what_it_grants(api: Api) -> None:
         await api.http().raw(
             "PATCH", path, b'{"metadata":{"finalizers":null}}', content_type="application/merge-patch+json"
         )
+
+
+CERTIFICATE_REQUESTS = Resource(
+    "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+)
+VERDICT = {"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "r"}]}}
+FAILURE = {"status": {"conditions": [{"type": "Failed", "status": "True", "reason": "r"}]}}
+
+
+def certificate_request(api: Api, signer: str, *organizations: str) -> dict[str, Any]:
+    subject = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    pem = request.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
+    spec = {"request": base64.b64encode(pem).decode(), "signerName": signer, "usages": ["client auth"]}
+    return {"metadata": {"name": f"csr-{api.ns}"}, "spec": spec}
+
+
+async def test_decisions_on_certificate_requests_take_rights_on_the_signer(api: Api) -> None:
+    key, user = Key("", f"csr-{api.ns}"), f"jane-{short()}"
+    jane = api.as_user(user)
+    await api.client.create(certificate_request(api, "example.com/x"), kind=CERTIFICATE_REQUESTS)
+    try:
+        await _grant(api, user, rule(["*"], ["certificatesigningrequests", "*/approval", "*/status"], ["*"]))
+        await _until_granted(jane, key)
+        for label, subresource, patch in (("approve", "approval", VERDICT), ("sign", "status", FAILURE)):
+            refused = jane.patch(CERTIFICATE_REQUESTS, key, MergePatch(patch), subresource=subresource)
+            await api.refusal(label, refused)
+        await _grant(api, user, rule(["approve"], ["signers"], ["*"], resourceNames=["example.com/*"]))
+
+        async def approved() -> bool | None:
+            try:
+                await jane.patch(CERTIFICATE_REQUESTS, key, MergePatch(VERDICT), subresource="approval")
+            except Forbidden:
+                return None
+            return True
+
+        await until(approved)  # real servers see a new binding a moment later
+    finally:
+        await api.client.delete(CERTIFICATE_REQUESTS, key)
+
+
+async def _grant(api: Api, user: str, *rules: dict[str, Any]) -> None:
+    meta = {"name": f"role-{short()}"}
+    await api.client.create({"metadata": meta, "rules": list(rules)}, kind=CLUSTER_ROLES)
+    ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": meta["name"]}
+    subject = {"apiGroup": GROUP, "kind": "User", "name": user}
+    await api.client.create({"metadata": meta, "roleRef": ref, "subjects": [subject]}, kind=CLUSTER_BINDINGS)
+
+
+async def _until_granted(client: HttpClient, key: Key) -> None:
+    async def look() -> bool | None:
+        try:
+            await client.patch(CERTIFICATE_REQUESTS, key, MergePatch({}))
+        except Forbidden:
+            return None
+        return True
+
+    await until(look)
+
+
+async def test_certificates_of_masters_are_not_asked_for(api: Api) -> None:
+    wanted = certificate_request(api, "kubernetes.io/kube-apiserver-client", "devs", "system:masters")
+    await api.refusal("masters", api.client.create(wanted, kind=CERTIFICATE_REQUESTS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"x",
+        b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        b"-----BEGIN X-----\nAAAA\n-----END X-----\n",
+    ],
+)
+async def test_a_certificate_that_is_none_is_not_stored(api: Api, text: bytes) -> None:
+    key = Key("", f"csr-{api.ns}")
+    await api.client.create(certificate_request(api, "example.com/x"), kind=CERTIFICATE_REQUESTS)
+    try:
+        patch = MergePatch({"status": {"certificate": base64.b64encode(text).decode()}})
+        with pytest.raises(Invalid) as caught:
+            await api.client.patch(CERTIFICATE_REQUESTS, key, patch, subresource="status")
+        assert [cause.field for cause in caught.value.causes] == ["status.certificate"]
+    finally:
+        await api.client.delete(CERTIFICATE_REQUESTS, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -138,6 +139,64 @@ async def test_a_deployment_is_scaled(api: Api) -> None:
     after = await api.client.get(DEPLOYMENTS, api.key("d"))
     assert after["spec"]["replicas"] == 3
     assert after.metadata["generation"] == 2
+
+
+SCALES: dict[str, dict[str, Any]] = {
+    "no name": {"spec": {"replicas": 3}},
+    "no type": {"metadata": {"name": "NAME"}, "spec": {"replicas": 3}},
+    "another name": {"metadata": {"name": "other"}, "spec": {"replicas": 3}},
+    "another namespace": {"metadata": {"name": "NAME", "namespace": "other"}, "spec": {"replicas": 3}},
+    "another version": {"metadata": {"name": "NAME", "resourceVersion": "1"}, "spec": {"replicas": 3}},
+    "nothing": {"metadata": {"name": "NAME"}},
+    "a negative count": {"metadata": {"name": "NAME"}, "spec": {"replicas": -1}},
+    "a count that is text": {"metadata": {"name": "NAME"}, "spec": {"replicas": "3"}},
+    "unknown fields": {"metadata": {"name": "NAME"}, "spec": {"replicas": 3, "other": 1}},
+}
+
+
+@pytest.mark.parametrize("case", SCALES)
+async def test_what_a_scale_may_say(api: Api, widgets: Resource, case: str) -> None:
+    http = api.http()
+    await api.client.create(deployment(api), kind=DEPLOYMENTS)
+    await api.client.create(widget("a", api.ns, replicas=3), kind=widgets)
+    for name, kind in (("d", DEPLOYMENTS), ("a", widgets)):
+        sent = json.loads(json.dumps(SCALES[case]).replace("NAME", name))
+        if case != "no type":
+            sent |= {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+        path = f"{kind.path(api.ns, name)}/scale?fieldValidation=Strict"
+        answer = await http.raw("PUT", path, json.dumps(sent).encode())
+        if kind is widgets and case in ("a count that is text", "unknown fields"):
+            assert answer.status == 400  # kube-apiserver trips over its own types there, and says so
+        else:
+            api.same(f"{case}: {kind.kind}", answer.json())
+
+
+async def test_a_scale_of_another_object_or_kind_is_refused(api: Api) -> None:
+    http = api.http()
+    made = await api.client.create(deployment(api), kind=DEPLOYMENTS)
+    path = f"{DEPLOYMENTS.path(api.ns, 'd')}/scale"
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d"}, "spec": {"replicas": 3}}
+    other = {**scale, "metadata": {"name": "d", "uid": "another"}}
+    answer = await http.raw("PUT", path, json.dumps(other).encode())
+    assert answer.status == 409
+    assert f"UID in precondition: another, UID in object meta: {made.metadata['uid']}" in answer.json()["message"]
+    answer = await http.raw("PUT", path, json.dumps({**made, "spec": {"replicas": 3}}).encode())
+    assert answer.status == 400
+    assert answer.json()["message"].startswith('Deployment in version "v1" cannot be handled as a Scale: ')
+    patch = json.dumps({"kind": "Other"}).encode()
+    answer = await http.raw("PATCH", path, patch, content_type="application/merge-patch+json")
+    assert answer.status == 422
+    assert (await api.client.get(DEPLOYMENTS, api.key("d"))).metadata["generation"] == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE", "POST"])
+async def test_finalize_takes_updates_only(api: Api, method: str) -> None:
+    http = api.http()
+    sent = b"{}" if method in ("PATCH", "POST") else None
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    answer = await http.raw(method, f"/api/v1/namespaces/{api.ns}/finalize", sent, content_type=kind)
+    api.same(method, {"code": answer.status, "body": answer.json()})
+    assert answer.status == 405
 
 
 async def test_the_generation_counts_changes_of_what_is_wanted(api: Api, widgets: Resource) -> None:

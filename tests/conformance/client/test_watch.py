@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -191,6 +192,54 @@ async def test_watches_that_make_no_sense_are_refused(api: Api, widgets: Resourc
         await _begin(api, widgets, fields="spec.label=x")
     with pytest.raises(NotFound):
         await _begin(api, Resource("nowhere.example.com", "v1", "Thing", "things"))
+
+
+async def _watched(api: Api, kind: Resource, query: str) -> Any:
+    """What a watch of a second answers: its status if it is refused, else the events (bookmarks come as they like)."""
+    answer = await api.http().raw("GET", f"{kind.path(api.ns)}?watch=true&timeoutSeconds=1&{query}")
+    if answer.status != 200:
+        return answer.json()
+    events = [json.loads(line) for line in answer.body.splitlines()]
+    for event in events:
+        if event["type"] == "BOOKMARK":
+            event["object"]["metadata"]["resourceVersion"] = "some"  # others write meanwhile
+    return [event for event in events if event["type"] != "BOOKMARK" or "annotations" in event["object"]["metadata"]]
+
+
+WATCHES = {
+    "initial events without bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+    "initial events, bookmarks refused": (
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=false"
+    ),
+    "initial events and bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+    "no initial events": "sendInitialEvents=false&resourceVersionMatch=NotOlderThan",
+    "no initial events from 0": "sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0",
+    "another match": "sendInitialEvents=true&resourceVersionMatch=Exact&allowWatchBookmarks=true",
+    "a match alone": "resourceVersionMatch=Exact&resourceVersion=1",
+    "initial events without a match": "sendInitialEvents=true",
+    "a page": "continue=abc",
+}
+
+
+@pytest.mark.parametrize("case", WATCHES)
+async def test_the_ways_to_begin_a_watch(api: Api, widgets: Resource, case: str) -> None:
+    api.http()
+    await api.client.create(configmap(api, "a"), kind=CONFIGMAPS)
+    await api.client.create(widget("a", api.ns), kind=widgets)
+    for label, kind in (("built-in", CONFIGMAPS), ("custom", widgets)):
+        api.same(f"{case}: {label}", await _watched(api, kind, WATCHES[case]))
+
+
+async def test_a_watch_of_the_future_is_silent_until_then(api: Api, widgets: Resource) -> None:
+    for kind in (CONFIGMAPS, widgets):
+        obj = configmap(api, "a") if kind is CONFIGMAPS else widget("a", api.ns)
+        made = await api.client.create(obj, kind=kind)
+        far = str(int(made.resource_version) + 100_000)
+        async with api.client.watch(kind, api.query(resource_version=far), timeout=1) as events:
+            await api.client.patch(kind, api.key("a"), MergePatch({"metadata": {"labels": {"a": "b"}}}))
+            assert [event async for event in events if event.type != "BOOKMARK"] == []
+        with pytest.raises(ApiError, match="Too large resource version"):
+            await _begin(api, kind, resource_version=far, initial_events=True)
 
 
 async def test_many_watchers_see_the_same(api: Api) -> None:

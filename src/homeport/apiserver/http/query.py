@@ -114,6 +114,7 @@ def watch_options(query: Query, name: str = "") -> WatchOptions:
         match=query.get("resourceVersionMatch"),
         initial_events=query.flag("sendInitialEvents") if "sendInitialEvents" in query else None,
         bookmarks=query.flag("allowWatchBookmarks"),
+        continue_=query.get("continue"),
     )
 
 

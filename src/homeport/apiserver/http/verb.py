@@ -132,6 +132,8 @@ class Verbs:
             raise no_method()
         if not info.name:
             raise no_method() if served.custom and info.verb == "list" else BadRequest("name must be provided")
+        if connector is None and info.verb not in served.subresource_verbs.get(info.subresource, (info.verb,)):
+            raise no_method()
         if not info.plain:
             raise no_resource()
 

@@ -21,7 +21,7 @@ from homeport.apiserver.registry import Registry
 from homeport.apiserver.resource import Served, Version
 from homeport.apiserver.table import TableForm, partial_metadata
 from homeport.apiserver.watch import WatchEvent, WatchStream
-from homeport.client.errors import ApiError, BadRequest, Expired, NotAcceptable
+from homeport.client.errors import ApiError, BadRequest, Expired, NotAcceptable, Timeout
 
 BOOKMARK_SECONDS = 60.0
 SLOW_SECONDS = 30.0
@@ -200,7 +200,7 @@ class Watches:
         options = watch_options(exchange.query, name)
         try:
             stream = self._registry.watch(served, at, namespace, options)
-        except Expired as error:
+        except (Expired, Timeout) as error:
             return await self._refuse(exchange, error)
         response = OpenStream(headers=stream_headers(exchange, JSON))
         response.enable_chunked_encoding()
@@ -210,8 +210,8 @@ class Watches:
         response.open(self, watcher, exchange.labels, seconds)
         return response
 
-    async def _refuse(self, exchange: Exchange, error: Expired) -> StreamResponse:
-        """History that is gone is said inside the stream, where watch clients look for it."""
+    async def _refuse(self, exchange: Exchange, error: ApiError) -> StreamResponse:
+        """History that is gone, or is yet to come, is reported inside the stream: watch clients look for it there."""
         response = await begin_stream(exchange, JSON)
         await response.write(error_line(error))
         await response.write_eof()

@@ -104,6 +104,7 @@ def _served(versions: list[Json], behaviour: Behaviour | None) -> Served:
             for name, sub in facts["subresources"].items()
             if name not in ("status", "scale")
         },
+        subresource_verbs={name: tuple(sub["verbs"]) for name, sub in facts["subresources"].items()},
         etag=kubernetes_version(),
     )
     if behaviour is not None:
