@@ -19,6 +19,7 @@ from scenario.nutanix import manifest
 pytestmark = [pytest.mark.timeout(300)]
 
 NAME = "my-nutanix-cluster"
+CCM_IMAGE = "registry.example.com/mirror/homeport:1"
 _KINDS = ("clusters", "nutanixclusters", "machines", "nutanixmachines", "kubeadmcontrolplanes", "machinedeployments")
 
 
@@ -29,7 +30,8 @@ def _homeport(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def plane(tmp_path: Path, kubectl: str) -> Iterator[Cluster]:
     data = tmp_path / "data"
-    done = _homeport("up", "--listen", "127.0.0.1:0", "--detach", "--sim", "--data", str(data))
+    more = ("--data", str(data), "--ccm-image", CCM_IMAGE)
+    done = _homeport("up", "--listen", "127.0.0.1:0", "--detach", "--sim", *more)
     assert done.returncode == 0, done.stdout + done.stderr
     yield Cluster("ours", kubectl, data / "kubeconfig", tmp_path)
     _homeport("down", "--data", str(data))
@@ -72,6 +74,9 @@ def test_the_manifest_of_the_guide_gives_a_cluster_that_works_and_deleting_it_le
     nodes = json.loads(workload.ok("get", "nodes", "-o", "json"))["items"]
     assert len(nodes) == 6
     assert all(node["spec"]["providerID"].startswith("nutanix://") for node in nodes)
+
+    manager = ("deployment/homeport-cloud-controller-manager", "-n", "kube-system", "-o", "yaml")
+    assert f"image: {CCM_IMAGE}" in workload.ok("get", *manager)
 
     plane.ok("delete", "--wait=false", "-f", "-", stdin=text)
     _wait(plane, "--for=delete", f"cluster/{NAME}")

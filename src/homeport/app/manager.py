@@ -51,6 +51,7 @@ class Cluster:
     health: tuple[str, int] | None = None
     timing: LeaseTiming | None = None
     reach: Reach = DIRECT  # how addresses of manifests are dialled
+    ccm_image: str = ""  # '': the one of this release
 
 
 def connection(cluster: Cluster) -> Config:
@@ -148,7 +149,9 @@ class Replica:
 
     def _make(self) -> Manager:
         manager = Manager(self._client, mode=self._mode(), name="homeport")
-        return self._platform.manage(manager, Environment(self._client, self._cluster.reach))
+        return self._platform.manage(
+            manager, Environment(self._client, self._cluster.reach, ccm_image=self._cluster.ccm_image)
+        )
 
     async def _serve_health(self) -> HealthServer | None:
         if self._cluster.health is None:

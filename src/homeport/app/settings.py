@@ -51,6 +51,7 @@ class Settings:
     workloads: bool = True
     simulators: Simulators | None = None
     reach: Reach = DIRECT  # without simulators: how addresses of manifests are dialled
+    ccm_image: str = ""  # '': the one of this release
 
     @classmethod
     def make(
@@ -62,9 +63,10 @@ class Settings:
         workloads: bool = True,
         simulators: Simulators | None = None,
         reach: Reach = DIRECT,
+        ccm_image: str = "",
     ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, reach)
+        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, reach, ccm_image)
 
     @property
     def database(self) -> Path:

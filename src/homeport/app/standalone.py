@@ -110,7 +110,7 @@ class Plane:
         reach = self._simulation.reach if self._simulation is not None else self._settings.reach
         server = await start(self._settings, self._platform, reach)
         try:
-            environment = Environment(server.client(), reach, server)
+            environment = Environment(server.client(), reach, server, self._settings.ccm_image)
             parts = self._parts(server, environment, show.changed)
             await self._work(server, show, parts, stopping)
         finally:

@@ -19,3 +19,4 @@ class Environment:
     client: Client
     reach: Reach = DIRECT
     server: EmbeddedServer | None = None
+    ccm_image: str = ""  # of the cloud controller manager in workload clusters; '': the one of this release

@@ -14,5 +14,5 @@ __all__ = ["COMPONENT"]
 COMPONENT = Component(
     name="ccm",
     requires=("core",),
-    install=lambda setup: deploy.install(setup.manager, setup.capi, setup.clouds),
+    install=lambda setup: deploy.install(setup.manager, setup.capi, setup.clouds, setup.environment.ccm_image),
 )

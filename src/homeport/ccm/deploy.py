@@ -40,6 +40,7 @@ from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 
 MANAGED = "ccm.homeport.dev/managed"  # "false": somebody else brings one
+IMAGE_OF_CLUSTER = "ccm.homeport.dev/image"  # instead of the one that the plane was started with
 POOL = "ccm.homeport.dev/address-pool"  # addresses for Services of type LoadBalancer: FIRST-LAST or CIDR, by commas
 _ANY = "cloud-controller-manager"
 _WRITE = Write(field_manager="homeport")
@@ -81,13 +82,13 @@ class DeployReconciler:
     """Keyed by Cluster. Deployments of the workload cluster are watched, so one that is deleted comes back at once; all
     other objects are applied again now and then, which changes nothing that is as it should be."""
 
-    def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, _Cloud], image: str = IMAGE) -> None:
+    def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, _Cloud], image: str = "") -> None:
         self._remotes = capi.remotes
         self._recorder = manager.recorder
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = {kind: manager.informers.get(each.kind).cache for kind, each in clouds.items()}
         self._clouds = clouds
-        self._image = image
+        self._image = image or IMAGE
         self._applied: dict[Key, _Applied] = {}  # spares requests, and is never taken for what is there
         self._foreign: dict[Key, float | None] = {}  # clusters that had one that is not ours, and when it went
         self._failures: dict[Key, int] = {}
@@ -172,7 +173,7 @@ class DeployReconciler:
         return self._handlers.setdefault(key, changed)
 
     async def _apply(self, key: Key, cluster: Cluster, remote: Remote, settings: Settings, *, there: bool) -> None:
-        objects = render(settings, self._image)
+        objects = render(settings, cluster.metadata.annotations.get(IMAGE_OF_CLUSTER, "") or self._image)
         # Nothing of a Secret is kept here but that it has changed.
         digest = hashlib.sha256(json.dumps([each for each, _ in objects], sort_keys=True).encode()).hexdigest()
         known, now = self._applied.get(key), self._clock.monotonic()
@@ -220,7 +221,8 @@ async def _other(remote: Remote, deployments: Cache[Unstructured]) -> str:
     return min(others, default="")
 
 
-def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], image: str = IMAGE) -> Controller:
+def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], image: str = "") -> Controller:
+    """`image` is that of the cloud controller manager; '': the one of this release."""
     clouds = {each.kind.__resource__.kind: _Cloud(manager, each) for each in supports}
     reconciler = DeployReconciler(manager, capi, clouds, image)
     controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_news)

@@ -73,6 +73,13 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     multiple=True,
     help="add a component, or a function that adds controllers",
 )
+@click.option(
+    "--ccm-image",
+    metavar="IMAGE",
+    default="",
+    envvar="HOMEPORT_CCM_IMAGE",
+    help="image of the cloud controller manager in workload clusters; default: the one of this release",
+)
 @click.option("--without", metavar="COMPONENT", multiple=True, help="leave out a component, such as nutanix or ccm")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -103,7 +110,15 @@ def command(
     try:
         simulators = read_simulation(**simulated)
         dialled = read_reach(**reach) if simulators is None else DIRECT
-        settings = Settings.make(data, listen, audit=audit, workloads=workloads, simulators=simulators, reach=dialled)
+        settings = Settings.make(
+            data,
+            listen,
+            audit=audit,
+            workloads=workloads,
+            simulators=simulators,
+            reach=dialled,
+            ccm_image=more["ccm_image"],
+        )
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     running = read_instance(settings.data)
@@ -116,6 +131,8 @@ def command(
     if detach:
         arguments = write_simulation(simulators) if simulators is not None else write_reach(**reach)
         arguments = [*arguments, *(f"--without={name}" for name in more["without"])]
+        if settings.ccm_image:
+            arguments.append(f"--ccm-image={settings.ccm_image}")
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"], more["without"])
