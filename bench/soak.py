@@ -1,6 +1,6 @@
 """A plane for hours in minutes: clusters are made and deleted, round after round, and what stays is counted.
 
-    python bench/soak.py [--minutes 15] [--rounds N] [--clusters 2] [--every 5] [--census] [--keep DIR]
+    python bench/soak.py [--minutes 15] [--rounds N] [--clusters 2] [--every 5] [--census]
 
 Each round makes the clusters of examples/02-cluster under names that were never used before, waits until all are
 Available, deletes them and waits until they are gone. `--census` also prints which types of Python objects grew.
@@ -32,11 +32,11 @@ from homeport.app.log import import_structlog  # noqa: E402
 import_structlog()
 
 import uvloop  # noqa: E402
-from homeport.app.plugins import chosen  # noqa: E402
 
 from homeport.api.cluster.v1beta2 import Cluster  # noqa: E402
 from homeport.api.meta import Resource, Unstructured  # noqa: E402
 from homeport.app import log, standalone  # noqa: E402
+from homeport.app.platform import chosen  # noqa: E402
 from homeport.app.settings import Settings, Simulators  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402
 from homeport.client.errors import NotFound  # noqa: E402

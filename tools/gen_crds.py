@@ -8,6 +8,7 @@ With --check nothing is written; the exit code says whether the files are what w
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,25 @@ def stored_alone(crd: dict[str, Any]) -> dict[str, Any]:
     spec = crd["spec"]
     stored = [version for version in spec["versions"] if version["storage"]]
     served = {version["name"] for version in stored}
+    if spec["names"]["kind"] in _IMMUTABLE:
+        stored = [_immutable(version) for version in stored]
     labels = {name: value for name, value in crd["metadata"].get("labels", {}).items() if _names(name, value, served)}
     metadata = {**crd["metadata"], **({"labels": labels} if labels else {})}
     return {**crd, "metadata": metadata, "spec": {**spec, "versions": stored}}
+
+
+# Templates whose change our admission refuses. Where it is not asked, kube-apiserver refuses it by a rule of the schema.
+_IMMUTABLE = ("NutanixMachineTemplate", "NutanixClusterTemplate", "KubeadmControlPlaneTemplate")
+
+
+def _immutable(version: dict[str, Any]) -> dict[str, Any]:
+    version = copy.deepcopy(version)
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    template = properties["spec"]["properties"]["template"]["properties"]["spec"]
+    message = "immutable: Machines may already use it; create a template with another name and refer to that"
+    rules = template.setdefault("x-kubernetes-validations", [])
+    rules.append({"rule": "self == oldSelf", "message": message, "reason": "FieldValueForbidden"})
+    return version
 
 
 def _names(label: str, value: str, served: set[str]) -> bool:

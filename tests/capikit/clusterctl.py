@@ -33,21 +33,44 @@ class Clusterctl:
     kubeconfig: Path
     home: Path
 
-    def run(self, *args: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """`variables` are those of a template."""
-        environment = {
-            **(variables or {}),
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.home),
             "KUBECONFIG": str(self.kubeconfig),
             "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
         }
+
+    def interrupt(self, after: str, *args: str) -> None:
+        """Runs until it says `after`, and is killed then."""
+        process = subprocess.Popen(
+            [str(self.program), *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self._environment,
+        )
+        try:
+            assert process.stdout is not None
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if after in line:
+                    return
+            raise AssertionError(f"clusterctl {' '.join(args)} never said {after!r}: {''.join(said)}")
+        finally:
+            process.kill()
+            process.communicate()
+
+    def run(self, *args: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """`variables` are those of a template."""
         return subprocess.run(
             [str(self.program), *args],
             capture_output=True,
             text=True,
-            env=environment,
+            env={**(variables or {}), **self._environment},
             timeout=TIMEOUT_SECONDS,
             check=False,
         )

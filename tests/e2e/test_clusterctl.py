@@ -408,6 +408,32 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
             assert not [name for name in plane.vms() if name.startswith(("two-", "three-"))]
 
 
+def test_a_move_that_was_interrupted_before_it_deleted_anything_is_resumed_and_repeated(
+    plane: Plane, program: Path, tmp_path: Path
+) -> None:
+    options = plane.way()
+    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(_fleet(Path(options[-1]).read_text())))
+    plane.settled("two", 1)
+    before, vms = plane.names("clusters,machines,nutanixmachines"), plane.vms()
+    (tmp_path / "other").mkdir()
+    with running(tmp_path / "other" / "data", plane.kubectl.kubectl, program, *options) as other:
+        move = ("move", "-n", FLEET, "--to-kubeconfig", str(other.kubectl.kubeconfig))
+        plane.clusterctl.interrupt("Creating objects in the target cluster", *move)
+        assert plane.names("clusters,machines,nutanixmachines") == before
+        refused = plane.clusterctl.run(*move)
+        assert refused.returncode != 0
+        assert "paused" in refused.stderr
+        resume = ("--type", "merge", "-p", '{"spec": {"paused": false}}')
+        plane.kubectl.ok("patch", "cluster", "two", "-n", FLEET, *resume)
+        plane.clusterctl.ok(*move)
+        assert not plane.names("clusters,machines,nutanixmachines")
+        other.settled("two", 1)
+        assert other.names("clusters,machines,nutanixmachines") == before
+        assert plane.vms() == vms
+        other.kubectl.ok("delete", "clusters", "--all", "-n", FLEET, "--wait=false")
+        other.wait("--for=delete", "cluster/two")
+
+
 @pytest.mark.skipif(not os.environ.get("HOMEPORT_UPSTREAM"), reason="takes long: `make upstream` runs it")
 def test_a_cluster_looks_after_itself_rolls_out_its_own_control_plane_and_comes_back(
     one: Plane, program: Path, tmp_path: Path

@@ -1,4 +1,4 @@
-"""What a plane that runs for months does for itself: its log stays bounded, free memory goes back to the system."""
+"""Upkeep of a plane that runs for months: its log stays bounded, and free memory goes back to the system."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LogFile:
 
 
 def release_memory() -> bool:
-    """Give free memory back to the system, where the C library keeps it otherwise (glibc). False: it has no such."""
+    """Give free memory back to the system where the C library keeps it (glibc). False: there is no such call."""
     if sys.platform != "linux":
         return False
     try:

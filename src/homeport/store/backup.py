@@ -63,7 +63,7 @@ def write_records(
     """A backup of a store that lives in memory only."""
     partial = _partial_of(path)
     partial.unlink(missing_ok=True)
-    database = Database(partial, cipher, sealed, "NORMAL")
+    database = Database(partial, cipher, sealed, "NORMAL", reserve=False)
     try:
         database.load()
         database.fill(records, revision)

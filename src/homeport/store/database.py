@@ -55,13 +55,15 @@ class Database:
         cipher: Cipher | None,
         sealed: frozenset[str],
         synchronous: Literal["FULL", "NORMAL"],
+        *,
+        reserve: bool = True,
     ) -> None:
         self.path = path
         self._codec = Codec(path, cipher, sealed)
         if not path.exists():
             layout.create(path)
         self._connection = layout.connect(path, synchronous)
-        self._reserve = Reserve(path)
+        self._reserve = Reserve(path, wanted=reserve)
         # About how much the write-ahead log holds. Estimated: asking SQLite takes a callback in each commit.
         self.wal_bytes = 0
         self._copies: set[Backup] = set()
@@ -74,10 +76,12 @@ class Database:
         sealed: frozenset[str],
         synchronous: Literal["FULL", "NORMAL"],
         loaded: Callable[[Loaded], None],
+        *,
+        reserve: bool = True,
     ) -> Self:
         """Open and load; nothing is left open if that fails."""
         try:
-            database = cls(path, cipher, sealed, synchronous)
+            database = cls(path, cipher, sealed, synchronous, reserve=reserve)
         except OSError as error:
             raise unopened(path, error) from error
         try:

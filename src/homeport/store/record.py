@@ -63,7 +63,7 @@ class History:
     """How much past is kept for watches and snapshots; what exceeds any of the three is compacted.
 
     `bytes` counts what history alone keeps alive: superseded and deleted values, not current objects. All of it is in
-    memory and in the file. Ten minutes are twice what etcd keeps for kube-apiserver: clients away longer list again.
+    memory and in the file. Ten minutes are twice what etcd keeps for kube-apiserver; a later watch lists again.
     """
 
     revisions: int = 50_000

@@ -17,12 +17,14 @@ _GROWTH_BYTES = 1024  # what a mark of deletion, or a condition that tells about
 class Reserve:
     """A file beside the database. Taken when a commit finds no space, put back when there is plenty again."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, *, wanted: bool = True) -> None:
+        """`wanted` False: nothing is put aside, as for a copy that nobody deletes objects from."""
+        self._wanted = wanted
         self.path = database.with_name(database.name + ".reserve")
 
     def put_aside(self) -> None:
         """Where there is room; a disk that is nearly full is left alone."""
-        if self.path.exists():
+        if not self._wanted or self.path.exists():
             return
         with contextlib.suppress(OSError):
             disk = os.statvfs(self.path.parent)

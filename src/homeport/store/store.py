@@ -357,7 +357,7 @@ class Store:
 
 def _read_copy(path: Path, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:
     found: list[Loaded] = []
-    Database.open(path, cipher, sealed, "NORMAL", found.append).close()
+    Database.open(path, cipher, sealed, "NORMAL", found.append, reserve=False).close()
     return found[0]
 
 

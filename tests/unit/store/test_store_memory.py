@@ -1,8 +1,9 @@
-"""What a store takes in memory."""
+"""What a store takes in memory, and what one in memory leaves on disk."""
 
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 
 import orjson
 
@@ -23,3 +24,18 @@ async def test_values_take_no_more_memory_than_they_are_long() -> None:
         tracemalloc.stop()
     await store.close()
     assert held < size + 1200  # the record, the change, their names and places in tables
+
+
+def files(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def test_a_copy_of_a_store_in_memory_is_one_file_and_reading_it_leaves_nothing_else(tmp_path: Path) -> None:
+    store = await Store.open(None)
+    await store.put("pods", "a", lambda revision: b"x", expect=0)
+    await store.backup(tmp_path / "copy.db")
+    await store.close()
+    assert files(tmp_path) == ["copy.db"]
+    again = await Store.open(None, copy_of=tmp_path / "copy.db")
+    await again.close()
+    assert files(tmp_path) == ["copy.db"]

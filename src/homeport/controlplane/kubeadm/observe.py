@@ -23,6 +23,7 @@ from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.health import Said, Subject, conditions_of, etcd_problem_of, problems_of
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation, RemediationRule
 from homeport.controlplane.kubeadm.rollout import outdated
+from homeport.controlplane.kubeadm.safety import unsafe_change
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
@@ -153,7 +154,8 @@ def observed_of(scope: ControlPlaneScope) -> Observed:
             _MIN_HEALTHY_SECONDS if healthy_seconds is None else float(healthy_seconds),
         ),
         pending_version=_pending_version(kcp, scope.cluster),
-        hooks_in_order=versions.parse(kcp.spec.version).line >= _HOOKS_IN_ORDER,
+        unsafe=unsafe_change(kcp, (each.machine.spec.version for each in scope.owned), etcd_managed=etcd_managed(kcp)),
+        hooks_in_order=versions.is_valid(kcp.spec.version) and versions.parse(kcp.spec.version).line >= _HOOKS_IN_ORDER,
     )
 
 

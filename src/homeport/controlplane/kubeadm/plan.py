@@ -10,6 +10,7 @@ from homeport.controlplane.kubeadm.preflight import preflight
 from homeport.controlplane.kubeadm.quorum import components_problem, etcd_problem
 from homeport.controlplane.kubeadm.remediation import plan_remediation
 
+UNSAFE = "UnsafeChange"
 WAITING_FOR_DELETION = "WaitingForMachineDeletion"
 QUORUM = "QuorumAtRisk"
 
@@ -22,6 +23,8 @@ def plan(observed: Observed) -> list[Action]:
     leaving = plan_leaving(observed)
     if leaving is not None:
         return [leaving]
+    if observed.unsafe:
+        return [Hold(UNSAFE, observed.unsafe)]
     healed, go_on = plan_remediation(observed)
     if not go_on:
         return healed

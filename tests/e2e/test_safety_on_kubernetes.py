@@ -1,0 +1,122 @@
+"""On a real kube-apiserver that asks no webhook of ours: what would do harm is refused, or named and left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.api.meta import Resource
+from homeport.capi.definition import definitions
+from homeport.client import kubeconfig
+from homeport.client.errors import Invalid, NotFound
+from homeport.client.http import HttpClient
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.definition import establish
+from homeport.runtime.informer import Informer
+from realkube import RealKube
+
+pytestmark = [pytest.mark.timeout(180)]
+
+CRDS = Path(__file__).resolve().parents[2] / "config" / "crds"
+INFRA = "infrastructure.cluster.x-k8s.io"
+TEMPLATE = Resource(INFRA, "v1beta1", "NutanixMachineTemplate", "nutanixmachinetemplates")
+KCP = KubeadmControlPlane.__resource__
+OLD_KCP = Resource(KCP.group, "v1beta1", KCP.kind, KCP.plural)
+
+
+@pytest.fixture
+def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
+    if isinstance(binaries, str):
+        pytest.skip(binaries)
+    with RealKube(binaries) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
+    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
+        yield made
+
+
+def shipped() -> list[dict[str, Any]]:
+    return [yaml.load(path.read_bytes(), yaml.CSafeLoader) for path in sorted(CRDS.glob("*.yaml"))]
+
+
+def control_plane(name: str, api_version: str = KCP.api_version, **spec: Any) -> dict[str, Any]:
+    reference = {"apiGroup": INFRA, "kind": "NutanixMachineTemplate", "name": "t"}
+    whole = {"replicas": 1, "version": "v1.30.0", "machineTemplate": {"spec": {"infrastructureRef": reference}}, **spec}
+    return {
+        "apiVersion": api_version,
+        "kind": KCP.kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": whole,
+    }
+
+
+async def until(predicate: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not predicate():  # noqa: ASYNC110 - what it can't read wakes no handler
+            await asyncio.sleep(0.05)
+
+
+async def test_the_definitions_that_we_ship_serve_one_version_and_keep_templates_as_they_are(
+    client: HttpClient,
+) -> None:
+    await establish(client, *shipped())
+    await client.create(control_plane("one"), kind=KCP)
+    with pytest.raises(NotFound):
+        # Without conversion this would prune whatever only the newer version knows.
+        await client.patch(OLD_KCP, Key("default", "one"), MergePatch({"metadata": {"annotations": {"a": "b"}}}))
+    machine = {
+        "vcpuSockets": 2,
+        "vcpusPerSocket": 1,
+        "memorySize": "4Gi",
+        "systemDiskSize": "40Gi",
+        "image": {"type": "name", "name": "i"},
+        "cluster": {"type": "name", "name": "c"},
+        "subnet": [{"type": "name", "name": "s"}],
+    }
+    template = {
+        "apiVersion": TEMPLATE.api_version,
+        "kind": TEMPLATE.kind,
+        "metadata": {"name": "t", "namespace": "default"},
+        "spec": {"template": {"spec": machine}},
+    }
+    await client.create(template, kind=TEMPLATE)
+    key = Key("default", "t")
+    with pytest.raises(Invalid, match="immutable"):
+        await client.patch(TEMPLATE, key, MergePatch({"spec": {"template": {"spec": {"vcpuSockets": 4}}}}))
+    await client.patch(TEMPLATE, key, MergePatch({"metadata": {"labels": {"still": "possible"}}}))
+    await client.delete(KCP, Key("default", "one"))
+    await client.delete(TEMPLATE, key)
+
+
+async def test_an_object_of_an_older_version_is_named_and_the_others_are_followed(client: HttpClient) -> None:
+    """As with definitions that serve both versions and convert neither."""
+    both = [dict(each) for each in definitions() if each["metadata"]["name"] == f"{KCP.plural}.{KCP.group}"]
+    await establish(client, *both)
+    await client.create(control_plane("fine"), kind=KCP)
+    arguments = {"clusterConfiguration": {"apiServer": {"extraArgs": {"v": "4"}}}}  # a list in the newer version
+    old = control_plane("old", OLD_KCP.api_version, kubeadmConfigSpec=arguments)
+    old["spec"]["machineTemplate"] = {"infrastructureRef": {"apiVersion": f"{INFRA}/v1beta1", "kind": "X", "name": "t"}}
+    await client.create(old, kind=OLD_KCP)
+    informer = Informer(client, KubeadmControlPlane)
+    running = asyncio.create_task(informer.run())
+    try:
+        await asyncio.wait_for(informer.synced.wait(), 30)
+        assert [each.metadata.name for each in informer.cache] == ["fine"]
+        assert list(informer.unreadable) == [Key("default", "old")]
+        await client.patch(KCP, Key("default", "fine"), MergePatch({"spec": {"replicas": 3}}))
+        await until(lambda: [each.spec.replicas for each in informer.cache] == [3])
+        await client.delete(OLD_KCP, Key("default", "old"))
+        await until(lambda: not informer.unreadable)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await client.delete(KCP, Key("default", "fine"))
