@@ -50,7 +50,7 @@ def stored_alone(crd: dict[str, Any]) -> dict[str, Any]:
     return {**crd, "metadata": metadata, "spec": {**spec, "versions": stored}}
 
 
-# Templates whose change our admission refuses. Where it is not asked, kube-apiserver refuses it by a rule of the schema.
+# Templates whose change our admission refuses. Where that is not asked, kube-apiserver refuses it by a schema rule.
 _IMMUTABLE = ("NutanixMachineTemplate", "NutanixClusterTemplate", "KubeadmControlPlaneTemplate")
 
 
