@@ -174,7 +174,7 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
     world.write_text("clusters: [{name: other}]\nusers: [{name: me, passwords: [secret]}]\n")
     refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--sim", "--sim-world", str(world))
     assert refused.returncode == 1
-    assert "keeps a simulated world that began otherwise" in refused.stderr
+    assert "was created with a different --sim-world" in refused.stderr
     assert "--sim-reset" in refused.stderr
     await asyncio.to_thread(plane.up, "--sim-world", str(world), "--sim-reset")
 

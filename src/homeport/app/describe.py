@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 from homeport.api.meta import Resource
 from homeport.app.clusterstate import clusters_of
-from homeport.app.description import ControllerState, Description, Finding, PartState, SimulatorState, Unfinished
+from homeport.app.description import ControllerState, Description, Finding, PartState, Unfinished
 from homeport.app.part import Part
 from homeport.app.progress import progress
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
+from homeport.sim.state import SimulatorState
 
 _SHOWN = 100  # unfinished objects per controller; their number is told in any case
 

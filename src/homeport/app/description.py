@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from homeport.sim.state import SimulatorState
+
 
 class PartState(msgspec.Struct, frozen=True, rename="camel"):
     name: str
@@ -69,31 +71,13 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     unfinished: list[Unfinished]
 
 
-class SimulatorState(msgspec.Struct, frozen=True, rename="camel"):
-    """A simulated infrastructure, and how to get at it."""
-
-    name: str
-    url: str
-    port: int  # whatever host is dialled at this port by the proxy, it answers
-    authority: str  # file of the certificate that clients have to trust
-    user: str
-    password: str
-    admin: str
-    admin_header: str  # file of the header that requests to `admin` need
-    proxy: str
-    requests: int
-    machines: int
-    running: int
-    clusters: int
-
-
 class Description(msgspec.Struct, frozen=True, rename="camel"):
     revision: int  # of the store; 0 on a cluster of others
     objects: dict[str, int]
     requests: int  # answered since the start; 0 on a cluster of others
     parts: list[PartState]
     controllers: list[ControllerState]
-    blind: dict[str, str]  # kinds that can't be followed, objects that can't be read, and why
+    blind: dict[str, str]  # kinds that can't be followed, and why
     simulators: list[SimulatorState] = []
     clusters: list[ClusterState] = []
     stuck: list[Finding] = []  # what needs a user, causes before consequences

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from homeport.app import simulators
 from homeport.client.reach import DIRECT, Reach
+from homeport.sim.state import Options
 
 DEFAULT_DATA = Path("~/.homeport")
 DEFAULT_LISTEN = "127.0.0.1:6443"
@@ -15,31 +18,49 @@ class SettingsError(ValueError):
     """A setting that cannot work; the text names it and the cure."""
 
 
-SIMULATORS = ("prism",)
-
-
 @dataclass(frozen=True, slots=True)
 class Simulators:
-    """Which simulators run beside the plane, and how."""
+    """Which simulators run beside the plane, and how. Options by simulator; one without gets the defaults."""
 
-    names: tuple[str, ...] = SIMULATORS
+    names: tuple[str, ...] = simulators.NAMES
     speed: str = "instant"
-    world: Path | None = None
-    faults: Path | None = None
-    listen: tuple[str, int] | None = None  # None: the usual port, or a free one if that is taken
+    world: Mapping[str, Path] = field(default_factory=dict)
+    faults: Mapping[str, Path] = field(default_factory=dict)
+    listen: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     reset: bool = False
 
-    @classmethod
-    def named(cls, text: str) -> tuple[str, ...]:
-        """`all`, or names with commas between them."""
-        names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-        if names == ("all",):
-            return SIMULATORS
-        for name in names:
-            if name not in SIMULATORS:
-                known = ", ".join(SIMULATORS)
-                raise SettingsError(f"--sim {text!r}: there is no simulator {name!r}; there are: {known}")
-        return names
+    def options(self, name: str) -> Options:
+        return Options(self.speed, self.world.get(name), self.faults.get(name), self.listen.get(name), self.reset)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """`all`, or names separated by commas. Raises SettingsError."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if names == ("all",):
+        return simulators.NAMES
+    for name in names:
+        if name not in simulators.NAMES:
+            known = ", ".join(simulators.NAMES)
+            raise SettingsError(f"--sim {text!r}: unknown simulator {name!r}: expected all, or some of {known}")
+    return names
+
+
+def parse_by_name(option: str, values: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` for each simulator, or one plain VALUE if only one runs. Raises SettingsError."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, equals, rest = value.partition("=")
+        if not equals or name not in simulators.NAMES:
+            if len(names) != 1:
+                forms = " or ".join(f"{each}={value}" for each in names)
+                raise SettingsError(f"{option} {value}: several simulators run: write {forms}")
+            name, rest = names[0], value
+        if name not in names:
+            raise SettingsError(f"{option} {value}: simulator {name!r} does not run; add it to --sim")
+        if name in found:
+            raise SettingsError(f"{option} {value}: given twice for simulator {name!r}")
+        found[name] = rest
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +121,8 @@ class Settings:
 
 
 def simulated_before(folder: Path) -> bool:
-    """Whether simulators ran in the folder `sim` of a data directory."""
-    return (folder / "prism" / "world.json").exists()
+    """Whether simulators ran in the folder `sim` of a data directory: each keeps its world there."""
+    return any(folder.glob("*/world.*"))
 
 
 def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:

@@ -1,46 +1,34 @@
-"""Simulators beside the plane: one network with a proxy, hypervisors on it, and machines that boot.
+"""Simulators beside the plane: one network with a proxy, simulated vendors on it, and machines that boot.
 
-Everything runs in the plane's own process and loop, on loopback. What is simulated is kept in DIR/sim and goes on from
-there at the next start, as a site does after a loss of power.
+Everything runs in the plane's own process and loop, on loopback. State is kept in DIR/sim and continues
+from there at the next start, as a site does after a power failure.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import structlog
 
+from homeport.app import simulators
 from homeport.app.ccm import programs
-from homeport.app.description import SimulatorState
-from homeport.app.keeping import Keeping, KeepingError, Kept
+from homeport.app.keeping import Keeping
 from homeport.app.settings import Simulators
 from homeport.client.reach import Reach
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.stream import LogStreams
 from homeport.sim.engine.credential import AdminCredential
-from homeport.sim.engine.document import DocumentError
-from homeport.sim.engine.fault import Fault, load_faults
-from homeport.sim.engine.journal import Entry
-from homeport.sim.engine.tls import Authority
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import pace_of
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
-from homeport.sim.network import Loopback, Network, Proxy
-from homeport.sim.prism.pace import Pace, parse_speed
-from homeport.sim.prism.prism import Prism
-from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
-from homeport.sim.prism.wire import Wire
-from homeport.sim.prism.world import WorldFile, default_world, load_world
+from homeport.sim.network import Network, Proxy
+from homeport.sim.simulator import Running, Simulator, SimulatorError, SimulatorState, Surroundings
 from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
 
-PRISM_PORT = 9440
-PRISM_LOG = "sim-prism"
 MACHINE_LOG = "sim-machine"
 _SAVE_SECONDS = 5.0
 
@@ -50,80 +38,67 @@ class SimulationError(Exception):
 
 
 class Simulation:
-    """Reads all files when it is made; `start` listens; `run` saves now and then; `close` saves and ends.
+    """Reads all files when it is created; `start` listens; `run` saves now and then; `close` saves and ends.
 
     Raises SimulationError for what can't work.
     """
 
     def __init__(self, folder: Path, settings: Simulators, streams: LogStreams) -> None:
-        pace, faults, beginning = _read(settings)
-        clock = self._clock = SystemClock()
-        self._settings = settings
+        self._clock = SystemClock()
         self._streams = streams
         self._keeping = Keeping(folder)
+        self._credential = AdminCredential.ensure(folder)
         if settings.reset:
             self._keeping.forget()
-        try:
-            kept = self._kept = self._keeping.read(settings.world, beginning)
-        except KeepingError as error:
-            raise SimulationError(str(error)) from error
         self.network = Network()
-        self.fleet = Fleet(
-            self.network, clock, pace=pace_of(settings.speed), consoles=self._say, programs=programs(self._reach_from)
-        )
-        self.prism = Prism(kept.world, clock=clock, pace=pace, faults=faults, guests=self.fleet)
-        self.prism.journal.told = self._note
         self._proxy = Proxy(self.network)
-        self._wire = Wire(self.prism)
-        self._authority = Authority.ensure(folder / "prism", clock)
-        self._credential = AdminCredential.ensure(folder)
         self._machines = Snapshot(folder / "machine")
-        self._saved: tuple[object, int] = (None, 0)  # the world that is on disk
         self._saving = asyncio.Lock()  # two at once would write the same files
-        self._url = self._admin = ""
+        self._started = False
+        try:
+            self.fleet = Fleet(
+                self.network,
+                self._clock,
+                pace=pace_of(settings.speed),
+                consoles=self._say,
+                programs=programs(self._reach_from),
+            )
+            self._simulators = simulators.load(settings.names)
+            self.running: dict[str, Running] = {
+                each.name: each.make(settings.options(each.name), self._around(folder, each))
+                for each in self._simulators
+            }
+        except (SimulatorError, ValueError) as error:
+            raise SimulationError(str(error)) from error
+
+    def _around(self, folder: Path, simulator: Simulator) -> Surroundings:
+        push = self._streams.source(simulator.log).push
+        return Surroundings(folder / simulator.name, self.network, self.fleet, self._clock, push, self._credential)
 
     # -- life --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        # The proxy comes first: programs on machines that go on ask for its address as soon as their Pods run.
+        # The proxy comes first: programs on machines that continue ask for its address as soon as their Pods run.
         await self._start_proxy()
         await self._load_machines()
-        called = self._authority.called("server", NAMES, self._clock)
-        host, port = await self._listen(called.context)
-        called.admit(host)
-        self._admin = f"http://127.0.0.1:{await self._wire.start_admin(self._credential)}"
-        self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
-        answering = Loopback(host, port)
-
-        def answer(dialled: str) -> Loopback:
-            called.admit(dialled)
-            return answering
-
-        self.network.stand_in(PRISM_PORT, self.network.attach("prism-central"), answer)
+        try:
+            for simulator in self.running.values():
+                await simulator.start()
+        except SimulatorError as error:
+            raise SimulationError(str(error)) from error
+        self._started = True
         await self.save()
 
     async def _load_machines(self) -> None:
         try:
             await self._machines.load(self.fleet)
         except (SnapshotError, StoreError) as error:
-            raise SimulationError(f"{error}; --sim-reset begins anew") from error
-        for ext_id in [ext_id for ext_id in self.fleet.machines if ext_id not in self.prism.world.vms]:
-            self.fleet.removed(ext_id)
-
-    async def _listen(self, tls: ssl.SSLContext) -> tuple[str, int]:
-        """At the port that was asked for; the usual one gives way to a free one where somebody else has it."""
-        if self._settings.listen is not None:
-            host, port = self._settings.listen
-            try:
-                return reachable(host), await self._wire.start(host, port, tls=tls)
-            except OSError as error:
-                why = error.strerror or error
-                raise SimulationError(
-                    f"--sim-listen {host}:{port}: {why}; choose another address, or leave the option out"
-                ) from error
-        with contextlib.suppress(OSError):
-            return "127.0.0.1", await self._wire.start("127.0.0.1", PRISM_PORT, tls=tls)
-        return "127.0.0.1", await self._wire.start("127.0.0.1", 0, tls=tls)
+            raise SimulationError(f"{error}; --sim-reset discards the saved state") from error
+        # Machines of simulators that don't run this time stay off, and are kept for when they do.
+        for machine in list(self.fleet.machines.values()):
+            owner = self.running.get(machine.simulator)
+            if owner is not None and not owner.owns(machine.id):
+                self.fleet.removed(machine.id)
 
     async def _start_proxy(self) -> None:
         before = self._keeping.proxy_port()
@@ -132,7 +107,7 @@ class Simulation:
         except OSError as error:
             await self._proxy.start()
             log.warning(
-                "the proxy of the simulated network has moved: kubeconfigs that name the old port don't work",
+                "the proxy of the simulated network has a new port: kubeconfigs with the old port don't work",
                 was=before,
                 now=self._proxy.port,
                 why=error.strerror,
@@ -150,14 +125,15 @@ class Simulation:
             pause = max(_SAVE_SECONDS, 50 * (self._clock.monotonic() - begun))
 
     async def close(self) -> None:
-        await self._wire.close()
-        if self._url:
+        for simulator in self.running.values():
+            await simulator.close()
+        if self._started:
             await self.save()
         await self._proxy.close()
         await self.fleet.close()
 
     async def copy(self, target: Path) -> None:
-        """The whole site as it is now, in a new folder that is private."""
+        """The whole site as it is now, in a new private folder."""
         async with self._saving:
             await self._save()
             await asyncio.to_thread(self._keeping.copy, target)
@@ -168,83 +144,49 @@ class Simulation:
 
     async def _save(self) -> None:
         await self._machines.save(self.fleet)
-        past = self.prism.world.past
-        if self._saved != (past, past.total):
-            saving = (past, past.total)
-            kept = Kept(self.prism.world.snapshot(), self._kept.began)
-            await asyncio.to_thread(self._keeping.write, kept)
-            self._saved = saving
+        for simulator in self.running.values():
+            await simulator.save()
 
     # -- what others need to know ------------------------------------------------------------------------------
 
     @property
     def reach(self) -> Reach:
-        return Reach(self._proxy.url(), self._authority.path.read_bytes())
+        return Reach(self._proxy.url(), self._authorities())
 
     def _reach_from(self, host: str) -> Reach:
         """How a machine of the simulation reaches others."""
-        return Reach(self._proxy.url(host), self._authority.path.read_bytes())
+        return Reach(self._proxy.url(host), self._authorities())
+
+    def _authorities(self) -> bytes:
+        return b"".join(simulator.authority for simulator in self.running.values())
 
     @property
     def logs(self) -> tuple[str, ...]:
         """Names of the streams that the simulators write."""
-        return (MACHINE_LOG, PRISM_LOG)
+        return (MACHINE_LOG, *(each.log for each in self._simulators))
 
     def describe(self) -> list[SimulatorState]:
-        user, password = credentials(self.prism)
-        return [
-            SimulatorState(
-                name="prism",
-                url=self._url,
-                port=PRISM_PORT,
-                authority=str(self._authority.path),
-                user=user,
-                password=password,
-                admin=self._admin,
-                admin_header=str(self._credential.path),
-                proxy=self._proxy.url(),
-                requests=self.prism.journal.total,
-                machines=len(self.fleet.machines),
-                running=sum(machine.running for machine in self.fleet.machines.values()),
-                clusters=len(self.fleet.clusters()),
-            )
-        ]
+        return [self._describe(name, simulator.describe()) for name, simulator in self.running.items()]
 
-    def told(self) -> tuple[str, ...]:
-        """What to say at the start."""
-        found = self.describe()[0]
-        return (
-            f"Prism Central is simulated at {found.url} (user {found.user}, password {found.password})",
-            f"Through the proxy {found.proxy}, any host on port {found.port} reaches the simulator",
+    def _describe(self, name: str, state: SimulatorState) -> SimulatorState:
+        machines = [each for each in self.fleet.machines.values() if each.simulator == name]
+        clusters = {id(each.cluster) for each in machines if each.cluster is not None and not each.cluster.closed}
+        return msgspec.structs.replace(
+            state,
+            proxy=self._proxy.url(),
+            machines=len(machines),
+            running=sum(machine.running for machine in machines),
+            clusters=len(clusters),
         )
 
-    def _say(self, ext_id: str, line: str) -> None:
-        self.prism.write_console(ext_id, line)
-        vm = self.prism.world.vms.get(ext_id)
-        self._streams.source(MACHINE_LOG).push(self._clock.now(), f"{vm.name if vm is not None else ext_id}: {line}")
+    def told(self) -> tuple[str, ...]:
+        """What to print at the start."""
+        lines = [simulator.announce() for simulator in self.running.values()]
+        ports = ", ".join(str(state.port) for state in self.describe())
+        return (*lines, f"Through the proxy {self._proxy.url()}, any host on port {ports} reaches the simulator")
 
-    def _note(self, entry: Entry) -> None:
-        query = f"?{entry.query}" if entry.query else ""
-        struck = f" faults: {', '.join(entry.faults)}" if entry.faults else ""
-        status = entry.status or "dropped"
-        text = f"{entry.method} {entry.path}{query} {status} {entry.seconds * 1000:.1f} ms {entry.user or '-'}{struck}"
-        self._streams.source(PRISM_LOG).push(entry.time, text)
-
-
-def _read(settings: Simulators) -> tuple[Pace, tuple[Fault, ...], WorldFile]:
-    with _naming("--speed"):
-        pace = parse_speed(settings.speed)
-    with _naming("--sim-faults"):
-        faults = load_faults(settings.faults) if settings.faults is not None else ()
-    with _naming("--sim-world"):
-        world = load_world(settings.world) if settings.world is not None else default_world()
-        credentials(Prism(world))
-    return pace, faults, world
-
-
-@contextlib.contextmanager
-def _naming(option: str) -> Iterator[None]:
-    try:
-        yield
-    except (DocumentError, StartError, ValueError) as error:
-        raise SimulationError(f"{option}: {error}") from error
+    def _say(self, machine: str, line: str) -> None:
+        found = self.fleet.machines.get(machine)
+        owner = self.running.get(found.simulator) if found is not None else None
+        name = owner.write_console(machine, line) if owner is not None else machine
+        self._streams.source(MACHINE_LOG).push(self._clock.now(), f"{name}: {line}")

@@ -49,10 +49,10 @@ def command() -> None:
 )
 @click.option(
     "--api-version",
-    type=click.Choice(["v4.0", "v4.1", "v4.2", "v4.3", "v4.4"]),
+    type=click.Choice(["v3", "v4.0", "v4.1", "v4.2", "v4.3", "v4.4"]),
     default="v4.4",
     show_default=True,
-    help="the newest that clients are offered",
+    help="newest API version offered; v3: a Prism Central without API v4",
 )
 @click.option("--print-world", is_flag=True, help="print the built-in world, to start a file of your own from")
 def prism(
@@ -95,7 +95,7 @@ def prism(
         speed=speed,
         seed=seed,
         session_seconds=session_seconds,
-        newest_minor=int(api_version[-1]),
+        newest_minor=None if api_version == "v3" else int(api_version[-1]),
     )
     try:
         asyncio.run(run(options, _ready))

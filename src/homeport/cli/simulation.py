@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from homeport.app.settings import Simulators, parse_listen
+from homeport.app.settings import SettingsError, Simulators, parse_by_name, parse_listen, parse_names
+from homeport.app.simulators import NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 SPEEDS = "instant, real, x10 (ten times faster than real), 2s, 2s~30% (with jitter), reads:3, never"
-_FILE = click.Path(path_type=Path, dir_okay=False)
 _OPTIONS = (
     click.option(
         "--sim",
         metavar="[NAME,...]",
         is_flag=False,
         flag_value="all",
-        help="run simulated infrastructures beside the plane: prism; without a name all that there are",
+        help=f"run simulated infrastructure beside the plane: {', '.join(NAMES)} (default: all of them)",
     ),
-    click.option("--speed", default="instant", show_default=True, help=f"of what is simulated: {SPEEDS}"),
-    click.option("--sim-world", metavar="FILE", type=_FILE, help="what the simulated world begins with"),
-    click.option("--sim-faults", metavar="FILE", type=_FILE, help="what goes wrong in it, as YAML"),
+    click.option(
+        "--speed", default="instant", show_default=True, help=f"how fast simulated tasks and machines finish: {SPEEDS}"
+    ),
+    click.option("--sim-world", metavar="[NAME=]FILE", multiple=True, help="initial state of a simulator, as YAML"),
+    click.option("--sim-faults", metavar="[NAME=]FILE", multiple=True, help="faults of a simulator, as YAML"),
     click.option(
         "--sim-listen",
-        metavar="HOST:PORT",
-        default="",
+        metavar="[NAME=]HOST:PORT",
+        multiple=True,
         envvar="HOMEPORT_SIM_LISTEN",
-        help="where Prism Central is served; default: 127.0.0.1:9440, or a free port if that is taken",
+        help="where a simulator listens (default: its usual port on 127.0.0.1, or a free port if that is taken)",
     ),
-    click.option("--sim-reset", is_flag=True, help="forget what was simulated before, and begin anew"),
+    click.option("--sim-reset", is_flag=True, help="discard the simulators' saved state"),
 )
 
 
@@ -43,24 +45,37 @@ def options(command: F) -> F:
 
 
 def read_simulation(
-    sim: str | None, speed: str, sim_world: Path | None, sim_faults: Path | None, sim_listen: str, sim_reset: bool
+    sim: str | None,
+    speed: str,
+    sim_world: Sequence[str],
+    sim_faults: Sequence[str],
+    sim_listen: Sequence[str],
+    sim_reset: bool,
 ) -> Simulators | None:
     """Raises SettingsError."""
     if sim is None:
         return None
-    listen = parse_listen(sim_listen if ":" in sim_listen else f"{sim_listen}:9440", option="--sim-listen")
+    names = parse_names(sim)
     return Simulators(
-        Simulators.named(sim),
+        names,
         speed,
-        _absolute(sim_world),
-        _absolute(sim_faults),
-        listen if sim_listen else None,
+        _files("--sim-world", sim_world, names),
+        _files("--sim-faults", sim_faults, names),
+        {name: _address(text) for name, text in parse_by_name("--sim-listen", sim_listen, names).items()},
         sim_reset,
     )
 
 
-def _absolute(path: Path | None) -> Path | None:
-    return None if path is None else path.expanduser().absolute()
+def _files(option: str, values: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
+    found = {name: Path(text).expanduser().absolute() for name, text in parse_by_name(option, values, names).items()}
+    for path in found.values():
+        if path.is_dir():
+            raise SettingsError(f"{option} {path}: is a directory; a file is required")
+    return found
+
+
+def _address(text: str) -> tuple[str, int]:
+    return parse_listen(text if ":" in text else f"{text}:9440", option="--sim-listen")
 
 
 def write_simulation(simulators: Simulators | None) -> list[str]:
@@ -68,9 +83,8 @@ def write_simulation(simulators: Simulators | None) -> list[str]:
     if simulators is None:
         return []
     found = [f"--sim={','.join(simulators.names)}", f"--speed={simulators.speed}"]
-    found += [f"--sim-world={simulators.world}"] if simulators.world else []
-    found += [f"--sim-faults={simulators.faults}"] if simulators.faults else []
-    if simulators.listen is not None:
-        host, port = simulators.listen
-        found.append(f"--sim-listen={f'[{host}]' if ':' in host else host}:{port}")
+    found += [f"--sim-world={name}={path}" for name, path in simulators.world.items()]
+    found += [f"--sim-faults={name}={path}" for name, path in simulators.faults.items()]
+    for name, (host, port) in simulators.listen.items():
+        found.append(f"--sim-listen={name}={f'[{host}]' if ':' in host else host}:{port}")
     return [*found, *(["--sim-reset"] if simulators.reset else [])]

@@ -271,12 +271,10 @@ async def nutanix_site(
             pace=pace,
             faults=faults,
             guests=fleet,
-            newest_minor=newest_minor,
+            newest_minor=newest_minor if v4 else None,
             session_seconds=session_seconds,
             seed=seed,
         )
-        if not v4:
-            _without_v4(prism)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="homeport-site-")))
         # Certificates are verified by OpenSSL, which knows the real time alone.
         authority = Authority.ensure(folder, SystemClock())
@@ -301,13 +299,3 @@ async def nutanix_site(
             await wire.close()
             await proxy.close()
             await asyncio.sleep(0)
-
-
-def _without_v4(prism: Prism) -> None:
-    """As a Prism Central of 2023 and before."""
-    from homeport.sim.prism import v3
-    from homeport.sim.prism.site import Routes
-
-    routes = Routes()
-    v3.add_routes(routes)
-    prism.router = routes.router

@@ -25,6 +25,8 @@ class Machine(msgspec.Struct, frozen=True):
     meta_data: bytes = b""
     addresses: tuple[str, ...] = ()
     macs: tuple[str, ...] = ()
+    platform: str = "nutanix"  # as cloud-init names the hypervisor
+    simulator: str = "prism"  # whose machine it is
 
 
 class Guests(Protocol):

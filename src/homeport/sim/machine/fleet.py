@@ -51,7 +51,6 @@ class Fleet:
         *,
         pace: Pace = QUICK,
         images: Describe = describe,
-        platform: str = "nutanix",
         consoles: Callable[[str, str], None] | None = None,
         programs: Programs | None = None,
     ) -> None:
@@ -62,7 +61,6 @@ class Fleet:
         self._by_host: dict[str, Machine] = {}
         self.heart = Heart(clock)
         self._images = images
-        self._platform = platform
         self._consoles = consoles
         self.programs = programs
         self._bootstraps: dict[str, asyncio.Event] = {}
@@ -151,9 +149,9 @@ class Fleet:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _build(self, machine: guest.Machine) -> Machine:
-        return self.rebuild(machine.ext_id, machine.name, self._images(machine))
+        return self.rebuild(machine.ext_id, machine.name, self._images(machine), machine.simulator, machine.platform)
 
-    def rebuild(self, ext_id: str, called: str, image: Image) -> Machine:
+    def rebuild(self, ext_id: str, called: str, image: Image, simulator: str, platform: str) -> Machine:
         """A machine that is off, with an empty disk."""
         name = called if self.network.host(called) is None else f"{called}-{ext_id[:8]}"
         host = self.network.attach(name)
@@ -166,7 +164,8 @@ class Fleet:
             network=self.network,
             clock=self.clock,
             pace=self.pace,
-            platform=self._platform,
+            platform=platform,
+            simulator=simulator,
             sink=None if self._consoles is None else partial(self._consoles, ext_id),
         )
         self.machines[ext_id] = self._by_host[name] = built

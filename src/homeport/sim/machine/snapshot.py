@@ -58,6 +58,8 @@ class _Machine(msgspec.Struct, frozen=True):
     node: str = ""  # of its kubelet
     manifests: list[dict[str, Any]] = []
     moves: bool = True
+    simulator: str = "prism"
+    platform: str = "nutanix"
 
 
 class _Plane(msgspec.Struct, frozen=True):
@@ -199,6 +201,8 @@ def _of_machine(machine: Machine, names: dict[int, str]) -> _Machine:
         kubelet.node if kubelet is not None and not kubelet.retired else "",
         kubelet.manifests if kubelet is not None else [],
         kubelet.moves if kubelet is not None else True,
+        machine.simulator,
+        machine.platform,
     )
 
 
@@ -248,7 +252,7 @@ def _to_authority(pair: _Pair, clock: Clock) -> Authority:
 
 
 def _to_machine(fleet: Fleet, saved: _Machine) -> Machine:
-    machine = fleet.rebuild(saved.id, saved.name, saved.image)
+    machine = fleet.rebuild(saved.id, saved.name, saved.image, saved.simulator, saved.platform)
     machine.hostname, machine.installed, machine.k0s = saved.hostname, saved.installed, saved.k0s
     machine.provisioned = True
     for file in saved.files:

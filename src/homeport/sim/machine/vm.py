@@ -38,6 +38,7 @@ class Machine:
     memory_bytes: int = 4 * GIB
     uefi: bool = False
     platform: str = "nutanix"
+    simulator: str = "prism"  # whose machine it is
     state: State = "off"
     hostname: str = ""
     provisioned: bool = False  # its user data was carried out: that happens once in its life

@@ -97,6 +97,14 @@ class _Link:
 _Test = Callable[[_Link], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _StandIn:
+    port: int
+    host: Host
+    service: Callable[[str], Service]
+    names: frozenset[str] | None
+
+
 class Network:
     """`silence_seconds`: how long a caller waits before he learns that nobody answers. 0: he learns it at once."""
 
@@ -108,7 +116,7 @@ class Network:
         self._partitions: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {}
         self._latency: dict[frozenset[str], float] = {}
         self._links: set[_Link] = set()
-        self._stand_ins: dict[int, tuple[Host, Callable[[str], Service]]] = {}
+        self._stand_ins: list[_StandIn] = []
         self._next_loopback = random.randrange(_LOOPBACKS)  # noqa: S311 - several networks keep out of each other's way
         self._followers: list[Callable[[frozenset[str] | None], None]] = []
 
@@ -157,12 +165,24 @@ class Network:
             raise socket.gaierror(socket.EAI_NONAME, f"no such host: {wanted}")
         return found
 
-    def stand_in(self, port: int, host: Host, service: Callable[[str], Service]) -> None:
-        """`host` answers at `port` of whatever name or address nobody else answers at.
+    def stand_in(
+        self, port: int, host: Host, service: Callable[[str], Service], names: Iterable[str] | None = None
+    ) -> None:
+        """`host` answers at `port` of these names and addresses (None: of any) if no other host answers there.
 
-        `service` is told what was dialled, so that it can show a certificate for it.
+        A stand-in with names comes before one without. `service` is told what was dialled, so that it can show a
+        certificate for it.
         """
-        self._stand_ins[port] = (host, service)
+        wanted = None if names is None else frozenset(normal(name) for name in names)
+        others = [each for each in self._stand_ins if (each.port, each.names) != (port, wanted)]
+        self._stand_ins = [*others, _StandIn(port, host, service, wanted)]
+        self._stand_ins.sort(key=lambda each: each.names is None)
+
+    def _stand_in_at(self, name: str, port: int) -> tuple[Host, Callable[[str], Service]] | None:
+        for each in self._stand_ins:
+            if each.port == port and each.host.up and (each.names is None or name in each.names):
+                return each.host, each.service
+        return None
 
     def loopback(self) -> str:
         """A loopback address for a server to listen on by itself; a network gives each one once."""
@@ -243,8 +263,8 @@ class Network:
         try:
             return self._answer_any(source, self.resolve(host), port)
         except OSError as error:
-            stand_in = self._stand_ins.get(port)
-            if stand_in is None or error.errno == errno.ETIMEDOUT or not stand_in[0].up:
+            stand_in = self._stand_in_at(normal(host), port)
+            if stand_in is None or error.errno == errno.ETIMEDOUT:
                 raise
             return self._answer_instead(source, normal(host), stand_in)
 

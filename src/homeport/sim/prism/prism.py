@@ -61,15 +61,16 @@ class Prism:
         seed: int = 0,
         session_seconds: float = SESSION_SECONDS,
         journal_size: int = DEFAULT_SIZE,
-        newest_minor: int = 4,
+        newest_minor: int | None = 4,
     ) -> None:
+        """`newest_minor`: of API v4, as clients are offered it; None: an older release that has only v3."""
         self.core = Core(
             World(world if world is not None else default_world()),
             clock=clock or SystemClock(),
             pace=pace,
             guests=guests or NoGuests(),
             seed=seed,
-            newest_minor=newest_minor,
+            newest_minor=newest_minor or 0,
         )
         self.core.faults.set(faults)
         self.power = Power(self.core)
@@ -81,7 +82,9 @@ class Prism:
         self._site = Site(self.core, self.power, self.machines, self.core.world)
         self._replays: OrderedDict[tuple[str, str, str], tuple[float, Answer]] = OrderedDict()
         routes = Routes()
-        v4.add_routes(routes)
+        self._v4 = newest_minor is not None
+        if self._v4:
+            v4.add_routes(routes)
         v4.add_actions(self.core, self.power)
         v3.add_routes(routes)
         self.router = routes.router
@@ -161,7 +164,7 @@ class Prism:
         try:
             cookies = self._admit(call, route)
             if route is None:
-                raise _unknown(call, methods)
+                raise _unknown(call, methods, self._v4)
             call.params = params
             answer = self._answered(call, route, age)
         except Refusal as refusal:
@@ -238,12 +241,12 @@ def _with_version(call: Call) -> Call:
     return call
 
 
-def _unknown(call: Call, methods: frozenset[str]) -> Refusal:
+def _unknown(call: Call, methods: frozenset[str], v4_served: bool) -> Refusal:
     if methods:
         return Refusal(
             405, f"{call.method} is not allowed on {call.path}.", "", "METHOD_NOT_ALLOWED", "INVALID_REQUEST"
         )
-    if any(call.path.startswith(f"/api/{name}/v4.") for name in v4.NAMESPACES):
+    if v4_served and any(call.path.startswith(f"/api/{name}/v4.") for name in v4.NAMESPACES):
         return unserved(f"{call.method} {call.path}")
     return Refusal(404, f"The URL {call.path} was not found.", "", "API_NOT_FOUND", "URL_NOT_FOUND")
 

@@ -40,7 +40,7 @@ class Options:
     speed: str = "instant"
     seed: int = 0
     session_seconds: float = 900.0
-    newest_minor: int = 4
+    newest_minor: int | None = 4  # None: only API v3
 
 
 @dataclass(frozen=True, slots=True)

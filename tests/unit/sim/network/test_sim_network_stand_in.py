@@ -114,3 +114,14 @@ def test_names_that_no_certificate_can_hold_are_passed_over(host: str, tmp_path:
     called = Authority.ensure(tmp_path, SystemClock()).called("server", ["localhost"], SystemClock())
     called.admit(host)
     called.admit("fine.example.com")
+
+
+async def test_a_stand_in_for_some_names_comes_before_one_for_all() -> None:
+    network = Network()
+    everywhere, special = Loopback("127.0.0.1", 1), Loopback("127.0.0.1", 2)
+    network.stand_in(9440, network.attach("all"), lambda dialled: everywhere)
+    network.stand_in(9440, network.attach("some"), lambda dialled: special, ["Other.example.com", "10.20.0.2"])
+    found = {name: network.find("outside", name, 9440)[2] for name in ("other.example.com", "10.20.0.2", "10.1.1.1")}
+    assert found == {"other.example.com": special, "10.20.0.2": special, "10.1.1.1": everywhere}
+    with pytest.raises(OSError, match="no such host"):
+        network.find("outside", "other.example.com", 443)

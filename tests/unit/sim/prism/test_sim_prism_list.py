@@ -82,6 +82,13 @@ async def test_clients_are_offered_the_newest_version(newest: int, offered: str)
     assert (await call("OPTIONS", "/api/vmm/unversioned/info")).body == {"data": offered}
 
 
+async def test_a_prism_central_without_api_v4_has_only_v3() -> None:
+    call = Caller(Prism(newest_minor=None))
+    assert (await call("OPTIONS", "/api/vmm/unversioned/info")).status == 404
+    assert (await call("GET", IMAGES)).status == 404
+    assert (await call("POST", "/api/nutanix/v3/images/list", {})).status == 200
+
+
 async def test_what_is_not_served_says_so(call: Caller) -> None:
     unserved = await call("GET", "/api/vmm/v4.3/ahv/policies/vm-startup-policies")
     assert unserved.status == 501

@@ -1,0 +1,138 @@
+"""Prism Central as a simulator beside the plane."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterator
+
+from homeport.sim.engine.document import DocumentError
+from homeport.sim.engine.fault import load_faults
+from homeport.sim.engine.journal import Entry
+from homeport.sim.engine.tls import Authority
+from homeport.sim.network import Loopback
+from homeport.sim.prism.pace import parse_speed
+from homeport.sim.prism.prism import Prism
+from homeport.sim.prism.saved import SavedWorld, WorldStore
+from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
+from homeport.sim.prism.wire import Wire
+from homeport.sim.prism.world import default_world, load_world
+from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
+
+NAME = "prism"
+LOG = "sim-prism"
+PORT = 9440
+
+
+class PrismSimulator:
+    def __init__(self, options: Options, around: Surroundings) -> None:
+        with _naming("--speed"):
+            pace = parse_speed(options.speed)
+        with _naming("--sim-faults"):
+            faults = load_faults(options.faults) if options.faults is not None else ()
+        with _naming("--sim-world"):
+            world = load_world(options.world) if options.world is not None else default_world()
+            credentials(Prism(world))
+        self._options = options
+        self._around = around
+        self._store = WorldStore(around.folder)
+        if options.reset:
+            self._store.discard()
+        self._saved_world = self._store.read(options.world, world)
+        self.prism = Prism(self._saved_world.world, clock=around.clock, pace=pace, faults=faults, guests=around.guests)
+        self.prism.journal.told = self._note
+        self._wire = Wire(self.prism)
+        self._authority = Authority.ensure(around.folder, around.clock)
+        self._written: tuple[object, int] = (None, 0)  # the world that is on disk
+        self._url = self._admin = ""
+
+    async def start(self) -> None:
+        called = self._authority.called("server", NAMES, self._around.clock)
+        host, port = await self._listen(called.context)
+        called.admit(host)
+        self._admin = f"http://127.0.0.1:{await self._wire.start_admin(self._around.credential)}"
+        self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+        answering = Loopback(host, port)
+
+        def answer(dialled: str) -> Loopback:
+            called.admit(dialled)
+            return answering
+
+        network = self._around.network
+        network.stand_in(PORT, network.attach("prism-central"), answer)
+
+    async def _listen(self, tls: ssl.SSLContext) -> tuple[str, int]:
+        """On the port that was asked for; by default the usual one, or a free one if that is taken."""
+        if self._options.listen is not None:
+            host, port = self._options.listen
+            try:
+                return reachable(host), await self._wire.start(host, port, tls=tls)
+            except OSError as error:
+                why = error.strerror or error
+                raise SimulatorError(
+                    f"--sim-listen {host}:{port}: {why}; choose another address, or leave the option out"
+                ) from error
+        with contextlib.suppress(OSError):
+            return "127.0.0.1", await self._wire.start("127.0.0.1", PORT, tls=tls)
+        return "127.0.0.1", await self._wire.start("127.0.0.1", 0, tls=tls)
+
+    async def save(self) -> None:
+        past = self.prism.world.past
+        if self._written == (past, past.total):
+            return
+        writing = (past, past.total)
+        saved = SavedWorld(self.prism.world.snapshot(), self._saved_world.began)
+        await asyncio.to_thread(self._store.write, saved)
+        self._written = writing
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    def owns(self, machine: str) -> bool:
+        return machine in self.prism.world.vms
+
+    def write_console(self, machine: str, line: str) -> str:
+        self.prism.write_console(machine, line)
+        vm = self.prism.world.vms.get(machine)
+        return vm.name if vm is not None else machine
+
+    def describe(self) -> SimulatorState:
+        user, password = credentials(self.prism)
+        return SimulatorState(
+            name=NAME,
+            url=self._url,
+            port=PORT,
+            authority=str(self._authority.path),
+            user=user,
+            password=password,
+            admin=self._admin,
+            admin_header=str(self._around.credential.path),
+            requests=self.prism.journal.total,
+        )
+
+    def announce(self) -> str:
+        user, password = credentials(self.prism)
+        return f"Prism Central is simulated at {self._url} (user {user}, password {password})"
+
+    @property
+    def authority(self) -> bytes:
+        return self._authority.path.read_bytes()
+
+    def _note(self, entry: Entry) -> None:
+        query = f"?{entry.query}" if entry.query else ""
+        struck = f" faults: {', '.join(entry.faults)}" if entry.faults else ""
+        status = entry.status or "dropped"
+        text = f"{entry.method} {entry.path}{query} {status} {entry.seconds * 1000:.1f} ms {entry.user or '-'}{struck}"
+        self._around.log(entry.time, text)
+
+
+@contextlib.contextmanager
+def _naming(option: str) -> Iterator[None]:
+    try:
+        yield
+    except (DocumentError, StartError, ValueError) as error:
+        raise SimulatorError(f"{option}: {error}") from error
+
+
+SIMULATOR = Simulator(NAME, LOG, PrismSimulator)

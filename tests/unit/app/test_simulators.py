@@ -1,0 +1,81 @@
+"""Several simulators side by side: whose options and machines are whose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from homeport.app import simulators
+from homeport.app.settings import SettingsError, Simulators, parse_by_name, parse_names
+from homeport.app.simulation import Simulation, SimulationError
+from homeport.runtime.stream import LogStreams
+from homeport.sim.engine.guest import Machine
+from homeport.sim.machine.image import Image
+
+
+def test_every_name_has_its_simulator() -> None:
+    assert tuple(each.name for each in simulators.load(simulators.NAMES)) == simulators.NAMES
+
+
+def test_an_unknown_simulator_is_named_with_the_known_ones() -> None:
+    assert parse_names("all") == simulators.NAMES
+    with pytest.raises(SettingsError, match="unknown simulator 'vsphere': expected all, or some of prism"):
+        parse_names("vsphere")
+
+
+def test_a_plain_value_is_that_of_the_only_simulator() -> None:
+    assert parse_by_name("--sim-world", ["w.yaml"], ["prism"]) == {"prism": "w.yaml"}
+    assert parse_by_name("--sim-world", ["prism=w.yaml"], ["prism", "other"]) == {"prism": "w.yaml"}
+    assert parse_by_name("--sim-world", ["a=b.yaml"], ["prism"]) == {"prism": "a=b.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "told"),
+    [
+        (["w.yaml"], ["prism", "other"], "several simulators run: write prism=w.yaml or other=w.yaml"),
+        (["prism=w.yaml"], ["other"], "simulator 'prism' does not run"),
+        (["prism=a", "prism=b"], ["prism"], "given twice"),
+    ],
+)
+def test_a_value_that_belongs_to_no_simulator_is_refused(values: list[str], names: list[str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        parse_by_name("--sim-world", values, names)
+
+
+def test_a_world_that_can_not_be_read_names_the_option(tmp_path: Path) -> None:
+    world = tmp_path / "w.yaml"
+    world.write_text("clusters: 5")
+    with pytest.raises(SimulationError, match="--sim-world: "):
+        Simulation(tmp_path / "sim", Simulators(world={"prism": world}), LogStreams())
+
+
+async def test_machines_of_a_simulator_that_does_not_run_are_kept(tmp_path: Path) -> None:
+    """Their simulator knows of them; one that runs and does not know its machine has lost it."""
+    first = Simulation(tmp_path, Simulators(), LogStreams())
+    await first.start()
+    for name, owner in (("lost", "prism"), ("elsewhere", "other")):
+        machine = first.fleet.rebuild(name, name, Image("rocky"), owner, "nutanix")
+        machine.provisioned = True
+    await first.close()
+    second = Simulation(tmp_path, Simulators(), LogStreams())
+    await second.start()
+    try:
+        assert list(second.fleet.machines) == ["elsewhere"]
+        assert second.describe()[0].machines == 0
+    finally:
+        await second.close()
+
+
+async def test_a_console_line_goes_to_the_simulator_that_owns_the_machine(tmp_path: Path) -> None:
+    streams = LogStreams()
+    simulation = Simulation(tmp_path, Simulators(), streams)
+    await simulation.start()
+    try:
+        simulation.fleet.powered_on(Machine(ext_id="1", name="vm", cluster="c"))
+        await simulation.fleet.settled()
+        lines = [line.text for line in streams.source("sim-machine").lines()]
+        assert lines
+        assert simulation.running["prism"].describe().name == "prism"
+    finally:
+        await simulation.close()
