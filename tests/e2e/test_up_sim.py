@@ -182,8 +182,8 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--sim=foo"], "there is no simulator 'foo'; there are: prism"),
-        (["--sim=prism,"], "there is no simulator ''; there are: prism"),
+        (["--sim=foo"], "unknown simulator 'foo': expected all, or some of prism"),
+        (["--sim=prism,"], "unknown simulator '': expected all, or some of prism"),
         (["--sim", "--speed", "soon"], "--speed: 'soon' is no speed"),
         (["--sim", "--sim-world", "bad.yaml"], "--sim-world: {folder}/bad.yaml:1: clusters: expected `array`"),
         (["--sim", "--sim-world", "empty.yaml"], "--sim-world: the world has no user with a password"),
