@@ -288,8 +288,8 @@ class Remotes:
         if before is not None:
             self._spawn(_close_later(before), f"{link.remote.key}: the client before")
         fresh = not link.connected
+        self._answered(link)  # first: followers hear of a connection once
         link.connected = True
-        self._answered(link)
         if fresh:
             log.info("connected")
             self._tell(link)
