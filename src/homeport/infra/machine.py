@@ -14,8 +14,10 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
 from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, Unreachable
-from homeport.infra.protocol import Instance, MachineScope, Provider, Session, StaticAddress
+from homeport.infra.orphan import provider_id
+from homeport.infra.protocol import ClusterScope, Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, has_run, is_provisioned
+from homeport.infra.sweep import orphans_of
 from homeport.infra.vip import VirtualAddress, with_virtual_address
 from homeport.runtime.manager import Manager, Solo
 from homeport.runtime.outcome import Wait
@@ -113,6 +115,9 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return self._vanished(scope)
         self._missed.pop(scope.key, None)
         if instance is None:
+            older = await self._initialized_before(made)
+            if older is not None:
+                return older
             made.user_data, made.format = await self._user_data(machine)
             if made.control_plane and self._provider.vip_interface:
                 made.user_data = self._with_vip(made)
@@ -129,6 +134,26 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         # Nobody tells us when somebody removes it, or takes its address.
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
+
+    async def _initialized_before(self, made: MachineScope[C, M, S]) -> Wait | None:
+        """A first control plane beside machines of the same cluster would begin a second cluster at the same address:
+        this state is older than the cluster."""
+        if not made.control_plane or made.cluster.status.initialization.control_plane_initialized:
+            return None
+        scope = ClusterScope(made.cluster, made.infra_cluster, made.session, provisioned=True)
+        owned = await self._provider.cluster_driver.list_owned(scope)
+        known = frozenset(each.metadata.uid for each in self._infra)
+        ids = frozenset(filter(None, (provider_id(each) for each in self._infra)))
+        orphans = orphans_of(owned, made.infra_cluster.metadata.uid, known, ids)
+        if not orphans:
+            return None
+        shown = ", ".join(f"{each.name} ({each.id})" for each in orphans[:3])
+        name, namespace = made.cluster.metadata.name, made.cluster.metadata.namespace
+        text = (
+            f"machines of this cluster exist that no object knows: {shown}. The control plane is not initialized a "
+            f"second time: run 'homeport orphans list {name} -n {namespace}', or restore a newer backup"
+        )
+        return Wait("OrphanedMachines", text, after=_GONE_SECONDS, warning=True)
 
     def _no_bootstrap_data(self, machine: Machine, cluster: Cluster) -> Wait:
         plane = names.CONTROL_PLANE_LABEL in machine.metadata.labels

@@ -11,7 +11,7 @@ import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.app import adoption
 from homeport.client.protocol import Key
 from homeport.runtime.clock import rfc3339
@@ -77,6 +77,24 @@ async def test_machines_that_replaced_those_of_the_backup_live_on() -> None:
         await asyncio.sleep(WHILE)
         assert new <= vms(site)
         assert etcd <= members(site)
+
+
+@virtual
+async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_second_time() -> None:
+    async with nutanix_site() as site:
+        objects = manifest.whole(NAME, 1, 0)
+        await site.have(*(each for each in objects if each["kind"] != "KubeadmControlPlane"))
+        await site.until(NutanixCluster, NAME, lambda c: bool(c.metadata.finalizers))
+        backup = site.backup()
+        await site.have(*(each for each in objects if each["kind"] == "KubeadmControlPlane"))
+        await site.running(NAME, 1)
+        before = vms(site)
+        await site.restore(backup)
+        await site.have(*(each for each in objects if each["kind"] == "KubeadmControlPlane"))
+        await asyncio.sleep(WHILE / 2)
+        assert vms(site) == before
+        (waiting,) = await site.list(NutanixMachine)
+        await site.condition(NutanixMachine, waiting.metadata.name, "Ready", "False", "not initialized a second time")
 
 
 async def agree(site: Site) -> None:
