@@ -14,6 +14,7 @@ from homeport.api.meta import Resource
 from homeport.capi.addresspool import KINDS, Pool, describe, network_of, reservations, usable
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key
+from homeport.ipam import conversion
 from homeport.ipam.name import SKIP_VALIDATE_DELETE
 from homeport.ipam.pool import list_addresses
 from homeport.machinery.address import Address, AddressSet, parse_span
@@ -26,6 +27,7 @@ _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 def register(hooks: Hooks, client: Client) -> None:
     """`client` looks up what is in use; it must be able to read claims and addresses wherever these hooks run."""
+    conversion.register(hooks)
     for kind in KINDS.values():
         use = Use(client, kind)
         hooks.validate(kind, validate_pool)

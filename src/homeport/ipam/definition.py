@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.api.ipam import v1alpha2 as ipam
 from homeport.capi import inventory
 from homeport.capi.column import AGE, Column
 from homeport.capi.definition import Kind, render_definition
 from homeport.capi.name import MOVE_HIERARCHY_LABEL
+from homeport.ipam.conversion import KINDS
 
 LISTED = inventory.Listed("IPAMProvider", "in-cluster", "v1.0.3")
 # Pools belong to no cluster: the label is how tools that move clusters find them, and what is made from them.
@@ -20,9 +20,19 @@ _COLUMNS = (
     Column("Used", ".status.ipAddresses.used", "integer"),
     AGE,
 )
-_KINDS = (Kind(versions=(ipam.InClusterIPPool,)), Kind(versions=(ipam.GlobalInClusterIPPool,)))
+_OLD_COLUMNS = (
+    Column("Subnet", ".spec.subnet"),
+    Column("Start", ".spec.start"),
+    Column("End", ".spec.end"),
+    *_COLUMNS,
+)
+_KINDS = tuple(Kind(versions=versions) for versions in KINDS)
 
 
 def definitions() -> list[dict[str, Any]]:
-    columns = {(kind.versions[-1].__resource__.kind, "v1alpha2"): _COLUMNS for kind in _KINDS}
+    columns = {
+        (kind.versions[-1].__resource__.kind, version): shown
+        for kind in _KINDS
+        for version, shown in (("v1alpha1", _OLD_COLUMNS), ("v1alpha2", _COLUMNS))
+    }
     return [render_definition(kind, columns, LABELS) for kind in _KINDS]
