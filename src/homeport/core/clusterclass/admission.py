@@ -13,11 +13,11 @@ from homeport.capi.name import TEMPLATE_SUFFIX
 from homeport.capi.version import Version, is_valid, parse
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client, Query
-from homeport.core.clusterclass.compatibility import incompatible
 from homeport.core.clusterclass.definition import definition_causes
-from homeport.core.clusterclass.part import has_check, part_causes
-from homeport.core.clusterclass.template import WORKERS, templates
+from homeport.core.clusterclass.template import templates
 from homeport.core.clusterclass.usage import deletion_causes, usage_causes, uses
+from homeport.core.topology.compatibility import incompatible
+from homeport.core.topology.part import WORKERS, has_check, part_causes
 from homeport.core.topology.patch import check_patches
 from homeport.runtime.webhook.hook import Hooks
 

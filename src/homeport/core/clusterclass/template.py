@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from homeport.core.topology.part import WORKERS
 from homeport.machinery.gvk import parse_api_version
-
-WORKERS = ("machineDeployments", "machinePools")
 
 
 class TemplateRef(NamedTuple):

@@ -12,9 +12,9 @@ from homeport.capi import name
 from homeport.capi.version import is_valid, same
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key
-from homeport.core.clusterclass.compatibility import classes, incompatible
-from homeport.core.clusterclass.part import has_check, is_autoscaled, part_causes
 from homeport.core.topology import variable, version
+from homeport.core.topology.compatibility import classes, incompatible
+from homeport.core.topology.part import WORKERS, has_check, is_autoscaled, part_causes
 from homeport.core.topology.value import fill_in, value_causes
 from homeport.machinery import condition
 from homeport.machinery.schema.name import label_value
@@ -22,7 +22,6 @@ from homeport.machinery.schema.name import label_value
 Json = dict[str, Any]
 
 _PATH = "spec.topology"
-_WORKERS = ("machineDeployments", "machinePools")
 _CHECKED = "machineDeployments"  # pools have no health checks of their own and count by themselves
 
 
@@ -185,7 +184,7 @@ def _static(topology: Json) -> Iterator[Cause]:
         why = "must be a semantic version with a leading v, such as v1.30.2"
         yield _invalid(f"{_PATH}.version", text, why)
     yield from part_causes(topology.get("controlPlane") or {}, f"{_PATH}.controlPlane", worker=False)
-    for part in _WORKERS:
+    for part in WORKERS:
         seen: set[str] = set()
         for path, each in _workers(topology, part):
             called = str(each.get("name") or "")
@@ -222,7 +221,7 @@ def class_causes(topology: Json, cluster_class: Json) -> Iterator[Cause]:
         why = f"the class knows {', '.join(offered)}"
         yield _invalid(f"{_PATH}.version", str(topology.get("version")), why)
     yield from _plane_check(topology.get("controlPlane") or {}, spec.get("controlPlane") or {})
-    for part in _WORKERS:
+    for part in WORKERS:
         known = classes(cluster_class, part)
         for path, each in _workers(topology, part):
             if each.get("class") not in known:

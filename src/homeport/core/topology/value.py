@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from homeport.client.errors import Cause
 from homeport.core.topology import variable
+from homeport.core.topology.part import WORKERS
 from homeport.core.topology.variable import Definition
 
 Json = dict[str, Any]
 
 _PATH = "spec.topology"
-_WORKERS = ("machineDeployments", "machinePools")
 
 
 class Values(NamedTuple):
@@ -38,7 +38,7 @@ def values_of(topology: Json) -> Iterator[Values]:
     parts: list[tuple[Json, str, tuple[str, ...]]] = [
         (topology.get("controlPlane") or {}, f"{_PATH}.controlPlane", ("controlPlane",))
     ]
-    for kind in _WORKERS:
+    for kind in WORKERS:
         for i, each in enumerate((topology.get("workers") or {}).get(kind) or ()):
             parts.append((each, f"{_PATH}.workers.{kind}[{i}]", (kind, str(each.get("name")))))
     for part, path, owner in parts:

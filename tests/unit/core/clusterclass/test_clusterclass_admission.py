@@ -10,9 +10,9 @@ import pytest
 
 from capikit import blueprint
 from homeport.core.clusterclass.admission import validate
-from homeport.core.clusterclass.compatibility import incompatible
 from homeport.core.clusterclass.definition import schema_causes
 from homeport.core.clusterclass.usage import deletion_causes, usage_causes, uses
+from homeport.core.topology.compatibility import incompatible
 
 Json = dict[str, Any]
 Change = Callable[[Json], None]

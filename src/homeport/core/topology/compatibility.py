@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.client.errors import Cause
-from homeport.core.clusterclass.template import WORKERS
+from homeport.core.topology.part import WORKERS
 
 Json = Mapping[str, Any]
 

@@ -15,6 +15,7 @@ from homeport.machinery.schema.name import label_key, label_value
 Json = dict[str, Any]
 
 _SHORTEST_SECONDS = 30
+WORKERS = ("machineDeployments", "machinePools")  # the lists under `workers`, in a class and in a topology
 AUTOSCALED = (name.AUTOSCALER_MIN_SIZE, name.AUTOSCALER_MAX_SIZE)
 
 
