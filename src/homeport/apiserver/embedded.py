@@ -35,6 +35,7 @@ from homeport.apiserver.view import to_version
 from homeport.apiserver.webhook.condition import compile_condition
 from homeport.apiserver.webhook.conversion import ConversionCaller
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
+from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.client.errors import AlreadyExists
 from homeport.store import AesGcm, History, Store
 
@@ -74,12 +75,12 @@ class EmbeddedServer:
         self.authenticator = Authenticator(store, self.accounts, static, now=clock)
         Reviews(self.authenticator, self.rbac, self.registry.now).install(self.registry)
         TokenRequests(self.accounts, store, self.registry.now).install(self.registry)
-        self._caller = WebhookCaller()
+        self.webhook_caller = WebhookCaller(ServiceEndpoints(store).resolve)
         self.conversions: dict[tuple[str, str], ConversionHook] = {}  # (group, kind) > converter of a kind of ours
         self.custom = CustomResources(
-            self.registry, hooks=self.conversions, caller=ConversionCaller(store, self._caller)
+            self.registry, hooks=self.conversions, caller=ConversionCaller(store, self.webhook_caller)
         )
-        self._webhooks = WebhookAdmission(store, self._caller, _convert, compile_condition, self.admission)
+        self._webhooks = WebhookAdmission(store, self.webhook_caller, _convert, compile_condition, self.admission)
         self.admission.add(self._webhooks, last=True)
         self.aggregator = Aggregator(self.rbac, self.client())
         self.http: HttpServer | None = None
@@ -145,7 +146,7 @@ class EmbeddedServer:
         if self.http is not None:
             await self.http.drain(drain_seconds)
         await self.custom.close()
-        await self._caller.close()
+        await self.webhook_caller.close()
         if self._audit is not None:
             self._audit.close()
         await self.store.close()

@@ -18,6 +18,7 @@ from homeport.apiserver.admission import Admission
 from homeport.apiserver.http.webhook import WebhookCaller
 from homeport.apiserver.resource import Json, Served
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
+from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.apiserver.webhook.hook import Condition, ConditionError
 from homeport.client.errors import ApiError, BadRequest, Forbidden, Internal
 from homeport.store import Store
@@ -97,12 +98,7 @@ def condition(text: str) -> Condition:
 @pytest.fixture
 async def admission(store: Store, server: Server) -> AsyncIterator[Admission]:
     made = Admission()
-    port = server.url.rpartition(":")[2]
-
-    def resolve(namespace: str, name: str, wanted: int) -> str | None:
-        return f"https://127.0.0.1:{port}" if (namespace, name, wanted) == ("ops", "hook", 8443) else None
-
-    caller = WebhookCaller(resolve)
+    caller = WebhookCaller(ServiceEndpoints(store).resolve)
     webhooks = WebhookAdmission(store, caller, rename, condition, made)
     made.add(webhooks, last=True)
     stop = webhooks.follow()
@@ -412,12 +408,39 @@ async def test_the_older_review_is_used_where_it_is_listed_first(
     assert server.review_versions == ["admission.k8s.io/v1beta1"]
 
 
-async def test_a_service_is_found_by_the_resolver(store: Store, server: Server, admission: Admission) -> None:
+SERVICE = {"namespace": "ops", "name": "hook", "port": 8443, "path": "/check"}
+
+
+async def test_a_service_is_reached_at_its_endpoint_under_its_own_name(
+    store: Store, server: Server, admission: Admission
+) -> None:
     server.answers["check"] = lambda request: {"allowed": False}
-    service = {"namespace": "ops", "name": "hook", "port": 8443, "path": "/check"}
-    await configure(store, server, "a", clientConfig={"service": service, "caBundle": server.ca})
+    port = int(server.url.rpartition(":")[2])
+    ports = [{"name": "hooks", "port": 8443, "targetPort": "https"}]
+    await put(store, "services", "ops/hook", {"metadata": {"name": "hook"}, "spec": {"ports": ports}})
+    slice_ = {
+        "metadata": {"name": "hook-1", "labels": {"kubernetes.io/service-name": "hook"}},
+        "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}],
+        "ports": [{"name": "hooks", "port": port}],
+    }
+    await put(store, "endpointslices.discovery.k8s.io", "ops/hook-1", slice_)
+    await configure(store, server, "a", clientConfig={"service": SERVICE, "caBundle": server.ca})
     with pytest.raises(ApiError, match="denied"):
         await admission.validate(attributes())
+
+
+async def test_a_service_without_endpoints_is_a_failure_that_names_it(
+    store: Store, server: Server, admission: Admission
+) -> None:
+    await put(store, "services", "ops/hook", {"metadata": {"name": "hook"}, "spec": {"ports": [{"port": 8443}]}})
+    await configure(store, server, "a", clientConfig={"service": SERVICE, "caBundle": server.ca})
+    with pytest.raises(Internal) as failed:
+        await admission.validate(attributes())
+    assert str(failed.value) == (
+        'Internal error occurred: failed calling webhook "a.example.org": failed to call webhook: '
+        'Post "https://hook.ops.svc:8443/check?timeout=5s": '
+        'no endpoints available for service "hook" in namespace "ops": it has no endpoints'
+    )
 
 
 def _body(**review: Any) -> Answer:
@@ -530,9 +553,9 @@ async def test_a_configuration_that_can_not_work_says_why(
         await admission.validate(attributes())
 
 
-async def test_an_endless_answer_is_cut_off(server: Server) -> None:
+async def test_an_endless_answer_is_cut_off(store: Store, server: Server) -> None:
     server.answers["a"] = lambda request: web.Response(body=b"x" * 10_000)
-    caller = WebhookCaller()
+    caller = WebhookCaller(ServiceEndpoints(store).resolve)
     try:
         with pytest.raises(Exception, match="more than 100 bytes"):
             await caller.call(server.client("a"), b'{"request":{"uid":"1"}}', 5.0, 100)

@@ -7,17 +7,19 @@ import binascii
 import hashlib
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
 from yarl import URL
 
 from homeport.apiserver.webhook.call import CallFailed
+from homeport.apiserver.webhook.endpoint import Address
 
-# (namespace, name, port) of a Service > base URL, or None if there is no such Service. Without a resolver the Service's
-# DNS name is used.
-Resolver = Callable[[str, str, int], str | None]
+# (namespace, name, port) of a Service > the address of one of its endpoints, or CallFailed.
+Resolver = Callable[[str, str, int], Address]
+# An endpoint's address > the URL of the HTTP proxy that leads to it. Raises OSError where nobody answers.
+Route = Callable[[Address], Awaitable[str]]
 
 POOLS = 64  # one per CA in use; the one idle longest is given up
 IDLE_SECONDS = 30.0
@@ -29,16 +31,19 @@ _HEADERS = {
 }
 
 
-class _Address(NamedTuple):
+class _Target(NamedTuple):
     url: URL
-    server_name: str | None  # for TLS, where it differs from the URL's host
+    shown: str  # for people
+    endpoint: Address | None = None  # of a Service
+    server_name: str | None = None  # for TLS, where it differs from the URL's host
 
 
 class WebhookCaller:
-    """Use within one event loop, and `close` it there."""
+    """Use within one event loop, and `close` it there. `route` is set where endpoints are on a simulated network."""
 
-    def __init__(self, resolver: Resolver | None = None) -> None:
+    def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+        self.route: Route | None = None
         self._sessions: OrderedDict[bytes, aiohttp.ClientSession] = OrderedDict()
 
     async def close(self) -> None:
@@ -47,40 +52,47 @@ class WebhookCaller:
             await session.close()
 
     async def call(self, client: Mapping[str, Any], body: bytes, timeout: float, limit: int) -> bytes:
-        address = self._address(client, timeout)
+        target = self._target(client, timeout)
         session = await self._session(client.get("caBundle") or "")
-        shown = f'Post "{address.url}"'
         try:
+            proxy = await self.route(target.endpoint) if self.route and target.endpoint else None
             try:
-                return await self._post(session, address, body, timeout, limit)
+                return await self._post(session, target, proxy, body, timeout, limit)
             except (aiohttp.ServerDisconnectedError, ConnectionResetError):
                 # A kept connection that the other side had closed meanwhile. Asking twice does no harm.
-                return await self._post(session, address, body, timeout, limit)
+                return await self._post(session, target, proxy, body, timeout, limit)
         except TimeoutError as late:
-            raise CallFailed(f"{shown}: context deadline exceeded") from late
+            raise CallFailed(f"{target.shown}: {late.strerror or 'context deadline exceeded'}") from late
         except (aiohttp.ClientError, OSError, ValueError) as failed:
-            raise CallFailed(f"{shown}: {_reason(failed)}") from failed
+            raise CallFailed(f"{target.shown}: {_reason(failed)}") from failed
 
     async def _post(
-        self, session: aiohttp.ClientSession, address: _Address, body: bytes, timeout: float, limit: int
+        self,
+        session: aiohttp.ClientSession,
+        target: _Target,
+        proxy: str | None,
+        body: bytes,
+        timeout: float,
+        limit: int,
     ) -> bytes:
         async with session.post(
-            address.url,
+            target.url,
             data=body,
             headers=_HEADERS,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=timeout),
-            server_hostname=address.server_name,
+            server_hostname=target.server_name,
+            proxy=proxy,
         ) as response:
             if not 200 <= response.status < 300:
                 raise CallFailed(await _refusal(response))
             return await _read(response, limit)
 
-    def _address(self, client: Mapping[str, Any], timeout: float) -> _Address:
+    def _target(self, client: Mapping[str, Any], timeout: float) -> _Target:
         query = {"timeout": f"{timeout:g}s"}
         if client.get("url"):
-            url = _parse(client["url"])
-            return _Address(url.update_query(query), None)
+            url = _parse(client["url"]).update_query(query)
+            return _Target(url, f'Post "{url}"')
         service = client.get("service")
         if not isinstance(service, dict):
             raise CallFailed("the webhook's clientConfig has neither url nor service")
@@ -88,12 +100,13 @@ class WebhookCaller:
         port = int(service.get("port") or 443)
         dns_name = f"{name}.{namespace}.svc"
         path = "/" + str(service.get("path") or "").lstrip("/")
-        if self._resolver is None:
-            return _Address(_parse(f"https://{dns_name}:{port}").with_path(path).update_query(query), None)
-        found = self._resolver(namespace, name, port)
-        if found is None:
-            raise CallFailed(f'Post "https://{dns_name}:{port}{path}?timeout={timeout:g}s": service "{name}" not found')
-        return _Address(_parse(found).with_path(path).update_query(query), dns_name)
+        shown = f'Post "https://{dns_name}:{port}{path}?timeout={timeout:g}s"'
+        try:
+            endpoint = self._resolver(namespace, name, port)
+        except CallFailed as failed:
+            raise CallFailed(f"{shown}: {failed}") from failed
+        base = URL.build(scheme="https", host=endpoint.host, port=endpoint.port)
+        return _Target(base.with_path(path).update_query(query), shown, endpoint, dns_name)
 
     async def _session(self, bundle: str) -> aiohttp.ClientSession:
         key = hashlib.sha256(bundle.encode()).digest()
@@ -139,6 +152,8 @@ def _reason(failed: Exception) -> str:
         return f"dial tcp: lookup {failed.host}: no such host"
     if isinstance(failed, aiohttp.ClientConnectorError) and isinstance(failed.os_error, ConnectionRefusedError):
         return f"dial tcp {failed.host}:{failed.port}: connect: connection refused"
+    if isinstance(failed, OSError) and not isinstance(failed, aiohttp.ClientError) and failed.strerror:
+        return f"dial tcp: {failed.strerror}"
     return str(failed) or type(failed).__name__
 
 

@@ -13,6 +13,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.option import DeleteOptions
 from homeport.apiserver.request import SYSTEM, Context
 from homeport.apiserver.resource import Json, Served, Strategy, Version
+from homeport.apiserver.webhook.endpoint import target_port
 from homeport.builtin.workload.kind import (
     NODE,
     POD,
@@ -181,20 +182,8 @@ def _named(pod: Unstructured, service: Unstructured) -> bool:
 def _ports(service: Unstructured, pods: Sequence[Unstructured]) -> list[Json]:
     result = []
     for port in spec_of(service).get("ports") or ():
-        number = _number(port, pods)
+        number = target_port(port, pods)
         if number is not None:
             shown = {"name": port.get("name", ""), "port": number, "protocol": port.get("protocol", "TCP")}
             result.append({field: value for field, value in shown.items() if value != "" or field != "name"})
     return result
-
-
-def _number(port: Json, pods: Sequence[Unstructured]) -> int | None:
-    target = port.get("targetPort") or port.get("port")
-    if isinstance(target, int):
-        return target
-    for pod in pods:
-        for container in spec_of(pod).get("containers") or ():
-            for each in container.get("ports") or ():
-                if each.get("name") == target:
-                    return int(each["containerPort"])
-    return None

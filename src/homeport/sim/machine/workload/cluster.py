@@ -33,6 +33,7 @@ from homeport.sim.machine.workload.kind import LEASE, NODE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.machine.workload.portforward import PodDialer
 from homeport.sim.machine.workload.vip import Vip, VipConfig
+from homeport.sim.machine.workload.webhook import WebhookRoute
 from homeport.sim.network import Balancer, Network
 from homeport.store import Change, History
 
@@ -93,12 +94,14 @@ class WorkloadCluster:
     etcd: Etcd = field(init=False)
     containers: Containers = field(init=False)
     controllers: Controllers = field(init=False)
+    webhooks: WebhookRoute = field(init=False)
     k0s: K0sMembers | None = None
 
     def __post_init__(self) -> None:
         self.etcd = Etcd(self._alive, self._hears, self.rng)
         self.server.store.subscribe(LEASE.qualified, self._count_beats)
         self.containers = Containers(self)
+        self.webhooks = WebhookRoute(self)
         self.controllers = Controllers(self.server, self.clock, self._kubelet_alive, self.containers)
         if self.facts.flavour == "k0s":
             self.k0s = K0sMembers(self)
@@ -124,6 +127,7 @@ class WorkloadCluster:
         )
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
         server.builtin.ports.dial = PodDialer(made).dial
+        server.webhook_caller.route = made.webhooks.reach
         await _serve(server, pki, network)
         assert server.http is not None
         server.http.root.version = made.version
@@ -142,6 +146,7 @@ class WorkloadCluster:
         if self.k0s is not None:
             await self.k0s.close()
         await self.server.close(drain_seconds=0.5)
+        await self.webhooks.close()
 
     # -- the API -----------------------------------------------------------------------------------------------
 
