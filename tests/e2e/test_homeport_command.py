@@ -107,7 +107,7 @@ def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane):
     pid = plane.up()
     again = plane.homeport("up", "--listen", "127.0.0.1:0", check=False)
     assert again.returncode == 1
-    assert f"already runs on {plane.data} (process {pid}" in again.stdout
+    assert f"is already running on {plane.data} (process {pid}" in again.stdout
     assert plane.homeport("up", "--detach").returncode == 0
 
 
@@ -183,7 +183,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(plane):
 def test_status_tells_where_it_runs_and_what_it_holds(plane):
     down = plane.homeport("status", check=False)
     assert down.returncode == 3
-    assert "not running" in down.stdout
+    assert "no plane is running" in down.stdout
     pid = plane.up()
     assert f"next: homeport up --data {plane.data}\n" in down.stdout
     up = plane.homeport("status").stdout
@@ -263,7 +263,7 @@ def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane):
     assert "the last: ValueError: broken 2" in shown
     assert "component loops: running\n" in shown
     log = (plane.data / "homeport.log").read_text()
-    assert "controllers: crashed (ValueError: broken 1), starting again in" in log
+    assert "controllers: crashed (ValueError: broken 1), restarting in" in log
     assert "controllers: running again after 2 crashes" in log
 
 

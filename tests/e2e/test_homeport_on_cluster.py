@@ -179,7 +179,7 @@ async def test_a_second_replica_stands_by_and_takes_over(config, client, namespa
     first.until("controllers: running")
     second = start(config, "--namespace", namespace, "--health", "127.0.0.1:0")
     address = re.search(r"http://\S+", second.until("health: "))[0].removesuffix("/readyz")
-    second.until("controllers: standing by, another replica works")
+    second.until("controllers: standing by: another replica is the leader")
     assert await asyncio.to_thread(fetch, f"{address}/readyz") == (200, "ok")
     await client.create(sample(namespace, "before"), kind=CONFIG_MAP)
     assert await signatures(client, namespace, 1) == {str(first.pid)}
@@ -233,7 +233,7 @@ def test_a_refused_credential_is_told(config, start, tmp_path):
 
     replica = start(changed(config, tmp_path / "stranger", with_token))
     assert replica.wait() == 1
-    assert "does not accept the credential of" in replica.text
+    assert "rejects the credentials of" in replica.text
     assert "of-somebody-else" not in replica.text
 
 
@@ -258,7 +258,7 @@ def test_options_that_exclude_each_other_are_refused(start, tmp_path):
     assert "--detach is for a server of our own" in replica.text
     alone = Replica("--data", str(tmp_path / "data"), "--shards")
     assert alone.wait() == 2
-    assert "--shards needs --kubeconfig FILE" in alone.text
+    assert "--shards requires --kubeconfig FILE" in alone.text
     alone.end()
     assert not (tmp_path / "data").exists()
 

@@ -115,7 +115,7 @@ def follow(plane: Cluster, container: str, text: str) -> str:
 
 async def test_whatever_prism_address_is_named_the_simulator_answers(plane: Plane) -> None:
     told = await asyncio.to_thread(plane.up)
-    assert "Prism Central is simulated at https://127.0.0.1:" in told
+    assert "Simulated Prism Central is ready at https://127.0.0.1:" in told
     assert "(user admin, password password)" in told
     for host in ("prism-central.example.com", "10.0.0.10", "pc.acme.test"):
         answer = await plane.prism("POST", f"{V3}/clusters/list", {"length": 10}, host=host)
@@ -190,8 +190,8 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
         (["--sim", "--sim-faults", "bad.yaml"], "--sim-faults: {folder}/bad.yaml:1: clusters: "),
         (["--sim", "--sim-faults", "no.yaml"], "--sim-faults: {folder}/no.yaml: can't be read"),
         (["--sim", "--sim-listen", "127.0.0.1:x"], "--sim-listen '127.0.0.1:x': the port must be a number"),
-        (["--speed", "real"], "--speed needs --sim"),
-        (["--sim-reset"], "--sim-reset needs --sim"),
+        (["--speed", "real"], "--speed requires --sim"),
+        (["--sim-reset"], "--sim-reset requires --sim"),
         (["--kubeconfig", "k", "--sim"], "--sim is for a server of our own"),
     ],
 )

@@ -54,14 +54,14 @@ async def look(client: Client, key: Key) -> tuple[Found, ...]:
 async def _cluster(client: Client, key: Key) -> Cluster:
     cluster = await client.get(Cluster, key)
     if cluster.spec.paused:
-        raise Refused(f"Cluster {key} is paused: its controllers do not answer; unpause it first")
+        raise Refused(f"Cluster {key} is paused: its controllers do not answer. Unpause it first")
     return cluster
 
 
 def _infra_kind(cluster: Cluster) -> tuple[Resource, Key]:
     ref = cluster.spec.infrastructure_ref
     if ref is None:
-        raise Refused(f"Cluster {cluster.metadata.name} has no infrastructureRef: it has no VMs of its own")
+        raise Refused(f"Cluster {cluster.metadata.name} has no infrastructureRef: it has no VMs")
     return Resource(ref.api_group, "v1beta1", ref.kind, plural(ref.kind)), Key(cluster.metadata.namespace, ref.name)
 
 
@@ -82,7 +82,7 @@ async def _ask(client: Client, cluster: Cluster, request: Request) -> Answer:
                     return answer
     except TimeoutError:
         pass
-    raise Refused(f"{kind.kind} {key}: no answer within {_ANSWER_SECONDS:g} s: is the plane running?")
+    raise Refused(f"{kind.kind} {key}: no answer within {_ANSWER_SECONDS:g} s: check that the plane is running")
 
 
 # -- removal -------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def _chosen(found: Sequence[Found], names: Sequence[str], key: Key) -> list[Foun
         if not fits:
             raise Refused(f"VM {name} is not an orphan of cluster {key.name}: see 'homeport orphans list {key.name}'")
         if len(fits) > 1:
-            raise Refused(f"VM {name}: several orphans have this name, use the id")
+            raise Refused(f"VM {name}: several orphans have this name: use the ID")
         chosen.append(fits[0])
     return chosen
 
@@ -294,7 +294,7 @@ def _objects(
 
 async def _template(client: Client, ref: Any, namespace: str, version: str = "v1beta1") -> Unstructured:
     if ref is None:
-        raise Refused("the owner names no infrastructure template")
+        raise Refused("the owner has no infrastructureRef to a template")
     kind = Resource(ref.api_group, version, ref.kind, plural(ref.kind))
     found: Unstructured = await client.get(kind, Key(namespace, ref.name))
     found.setdefault("kind", kind.kind)
@@ -318,7 +318,8 @@ async def _grow(client: Client, cluster: Cluster, plan: Plan, owner: Any, count:
         if cluster.spec.topology.class_ref is not None:
             raise Refused(
                 f"{kind.__name__} {name} has {have} replicas, and {have + growth} Machines would belong to it: set "
-                f"replicas in spec.topology of Cluster {cluster.metadata.name} to {have + growth} and adopt at once"
+                f"replicas in spec.topology of Cluster {cluster.metadata.name} to {have + growth} and adopt "
+                "immediately afterwards"
             )
         plan.replicas[kind, name] = have + growth
 
@@ -351,7 +352,9 @@ async def _create(client: Client, kind: Resource, body: dict[str, Any]) -> bool:
         meta = body["metadata"]
         found = await client.get(kind, Key(meta["namespace"], meta["name"]))
         if (found.get("spec") or {}).get("providerID") != body["spec"].get("providerID"):
-            raise Refused(f"{kind.kind} {meta['name']} exists and belongs to another machine: delete it") from None
+            raise Refused(
+                f"{kind.kind} {meta['name']} already exists and belongs to another machine: delete it first"
+            ) from None
         return False
 
 

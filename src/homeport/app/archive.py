@@ -135,7 +135,7 @@ def _unpack(archive: Path, folder: Path) -> None:
         with tarfile.open(archive, "r:") as tar:
             tar.extractall(folder, filter="data")
     except FileNotFoundError as error:
-        raise ArchiveError(f"{archive}: there is no such file") from error
+        raise ArchiveError(f"{archive}: no such file: check the path") from error
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         if isinstance(error, OSError) and error.errno:  # no fault of the archive: a full disk, missing permissions
             raise
@@ -150,7 +150,7 @@ def _check(archive: Path, folder: Path) -> None:
     except msgspec.DecodeError as error:
         raise _damaged(archive, f"homeport.json: {error}") from error
     if manifest.format > _FORMAT:
-        raise ArchiveError(f"{archive}: written by a newer Homeport ({manifest.version}): restore it with that one")
+        raise ArchiveError(f"{archive}: written by a newer Homeport ({manifest.version}): restore it with that version")
     for name in sorted({"state.db", *(f"pki/{each}" for each in _NEEDED_KEYS), *manifest.digests}):
         if not (folder / name).is_file():
             raise _damaged(archive, f"{name} is missing")

@@ -66,7 +66,7 @@ async def _run(program: Program, reach: Reach, lease: str) -> None:
     args, namespace = program.args, str(program.pod["metadata"]["namespace"])
     path = _option(args, "--config") or _option(args, _VENDOR_CONFIG)
     if path not in program.files:
-        raise Misconfigured(f"no such file: {path!r}; mount the ConfigMap with the configuration there")
+        raise Misconfigured(f"{path!r}: no such file. Mount the ConfigMap with the configuration at this path")
     file = parse_cloud(_option(args, "--cloud") or _vendor(args), program.files[path].decode(), namespace)
     mode = Elected(namespace, lease, TIMING)
     who = str(program.pod["metadata"]["name"])

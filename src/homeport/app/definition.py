@@ -56,8 +56,8 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     try:
         await client.apply(wanted, _WRITE, kind=CRD, force=True)
     except Invalid as error:
-        raise DefinitionError(f"{name} can't be brought up to date: {error}") from error
-    log.info("definition installed" if not found else "definition brought up to date", name=name)
+        raise DefinitionError(f"{name} can't be updated: {error}") from error
+    log.info("definition installed" if not found else "CustomResourceDefinition updated", name=name)
     return name
 
 
@@ -66,8 +66,9 @@ def _keep_stored_versions(name: str, found: Mapping[str, Any], body: Mapping[str
     lost = sorted(set(stored) - {version["name"] for version in body["spec"]["versions"]})
     if lost:
         raise DefinitionError(
-            f"{name}: there may be objects of {', '.join(lost)}, which this version of Homeport does not know: "
-            "use the version that wrote them, or delete these objects and their CustomResourceDefinition with it"
+            f"{name}: objects of {', '.join(lost)} may be stored, and this version of Homeport does not serve them: "
+            "use the Homeport version that wrote them, or delete these objects and their CustomResourceDefinition "
+            "with it"
         )
 
 
@@ -88,7 +89,7 @@ async def _await_served(client: Client, name: str) -> None:
 def _why(found: Mapping[str, Any]) -> str:
     conditions = (found.get("status") or {}).get("conditions") or ()
     told = [f"{each['type']} {each.get('message', '')}" for each in conditions if each.get("status") != "True"]
-    return "; ".join(told) or "the server says nothing about it"
+    return "; ".join(told) or "the server reports no reason"
 
 
 async def undefined(client: RestClient, bodies: Iterable[Mapping[str, Any]]) -> list[str]:

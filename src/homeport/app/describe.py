@@ -49,7 +49,7 @@ def describe(
 def _own(parts: Iterable[PartState], blind: dict[str, str]) -> list[Finding]:
     """What is wrong with the plane itself: everything else may follow from it."""
     crashed = [
-        Finding("Component", part.name, f"crashed, starting again in {part.retry_in:.0f} s: {part.error}")
+        Finding("Component", part.name, f"crashed, restarting in {part.retry_in:.0f} s: {part.error}")
         for part in parts
         if part.state == "waiting"
     ]

@@ -64,7 +64,7 @@ class HealthServer:
             return _reply(503, "".join(f"[-]{name}: {why}\n" for name, why in problems.items()), body=body)
         if path == "/metrics":
             return _reply(200, generate_latest(REGISTRY).decode(), content_type=_METRICS_TYPE, body=body)
-        return _reply(404, "there are /healthz, /readyz and /metrics\n", body=body)
+        return _reply(404, "not found: use /healthz, /readyz or /metrics\n", body=body)
 
 
 def _reply(code: int, text: str, *, content_type: str = "text/plain; charset=utf-8", body: bool = True) -> bytes:

@@ -67,7 +67,7 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
     stopping = stop_event()
     platform = platform or Platform()
     if not platform.components:
-        show.say("no controllers are registered: nothing to do but to hold the Lease (see --plugin)")
+        show.say("no controllers are registered, so this process only holds the Lease: see --plugin")
     async with HttpClient(config) as client:
         replica = Replica(client, cluster, config.namespace, show, platform)
         working = asyncio.create_task(replica.run())
@@ -114,7 +114,8 @@ class Replica:
         if absent:
             self._platform = self._platform.served(absent)
             self._show.say(
-                f"clusters are not managed here: {len(absent)} definitions are missing ({', '.join(absent[:2])}, ...); "
+                f"clusters are not managed: {len(absent)} CustomResourceDefinitions are missing "
+                f"({', '.join(absent[:2])}, ...); "
                 "install config/crds with 'kubectl apply --server-side -f' and start again"
             )
 
@@ -173,12 +174,12 @@ class Replica:
                 return  # it knows us; what we may do is asked next
             except Unauthorized as error:
                 server, file = self._client.config.server, self._cluster.kubeconfig or "the Pod's service account"
-                raise StartError(f"{server} does not accept the credential of {file}: {error}") from error
+                raise StartError(f"{server} rejects the credentials of {file}: {error}") from error
             except (Unavailable, Timeout) as error:
                 failures += 1
                 delay = backoff.delay(failures)
                 self._unready = str(error)
-                self._show.say(f"waiting for the cluster: {error}; trying again in {delay:.0f} s")
+                self._show.say(f"waiting for the cluster: {error}; retrying in {delay:.0f} s")
                 await asyncio.sleep(delay)
 
     async def _check(self) -> None:
@@ -189,8 +190,8 @@ class Replica:
             await self._client.get(_NAMESPACE, Key("", self._namespace))
         except NotFound as error:
             raise StartError(
-                f"namespace {self._namespace!r}, where the Lease is to be kept, does not exist: "
-                f"make it with 'kubectl create namespace {self._namespace}', or choose another with --namespace"
+                f"namespace {self._namespace!r} for the Lease does not exist: create it with 'kubectl create "
+                f"namespace {self._namespace}', or choose another with --namespace"
             ) from error
         except ApiError as error:
-            log.debug("can't look at the namespace of the Lease", namespace=self._namespace, error=str(error))
+            log.debug("can't read the namespace of the Lease", namespace=self._namespace, error=str(error))

@@ -81,8 +81,9 @@ async def user_name(client: Client) -> str:
 
 
 def explain(user: str, denied: Sequence[Need]) -> str:
-    who = f"user {user!r}" if user else "the credential of the kubeconfig"
+    who = f"user {user!r}" if user else "the user of the kubeconfig"
     listed = "".join(f"\n  {need}" for need in denied)
     return (
-        f"{who} lacks permissions that the controllers need:{listed}\ngrant them by a ClusterRole, or use another user"
+        f"{who} lacks permissions that the controllers need:{listed}\nGrant them with a ClusterRole, or use "
+        "another user"
     )

@@ -106,7 +106,7 @@ def load(name: str) -> Component:
     it has two parameters). Raises PluginError."""
     module, colon, attribute = name.partition(":")
     if not colon or not module or not attribute:
-        raise PluginError(f"--plugin {name!r}: expected MODULE:NAME, such as acme.controllers:COMPONENT")
+        raise PluginError(f"--plugin {name!r}: expected MODULE:NAME, for example acme.controllers:COMPONENT")
     try:
         imported = importlib.import_module(module)
     except ImportError as error:

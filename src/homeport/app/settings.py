@@ -53,10 +53,10 @@ def parse_by_name(option: str, values: Sequence[str], names: Sequence[str]) -> d
         if not equals or name not in simulators.NAMES:
             if len(names) != 1:
                 forms = " or ".join(f"{each}={value}" for each in names)
-                raise SettingsError(f"{option} {value}: several simulators run: write {forms}")
+                raise SettingsError(f"{option} {value}: several simulators run: expected {forms}")
             name, rest = names[0], value
         if name not in names:
-            raise SettingsError(f"{option} {value}: simulator {name!r} does not run; add it to --sim")
+            raise SettingsError(f"{option} {value}: simulator {name!r} is not started: add it to --sim")
         if name in found:
             raise SettingsError(f"{option} {value}: given twice for simulator {name!r}")
         found[name] = rest
@@ -132,7 +132,7 @@ def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:
         host, port = text, "6443"
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if ":" in host and not text.startswith("["):
-        raise SettingsError(f"{option} {text!r}: write an IPv6 address in brackets, such as [::1]:6443")
+        raise SettingsError(f"{option} {text!r}: an IPv6 address needs brackets, for example [::1]:6443")
     if not port.isdigit() or int(port) > 65535:
-        raise SettingsError(f"{option} {text!r}: the port must be a number from 0 to 65535, such as 127.0.0.1:6443")
+        raise SettingsError(f"{option} {text!r}: the port must be a number from 0 to 65535, for example 127.0.0.1:6443")
     return host, int(port)

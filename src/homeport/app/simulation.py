@@ -107,7 +107,7 @@ class Simulation:
         except OSError as error:
             await self._proxy.start()
             log.warning(
-                "the proxy of the simulated network has a new port: kubeconfigs with the old port don't work",
+                "the proxy of the simulated network has a new port: kubeconfigs with the old port no longer work",
                 was=before,
                 now=self._proxy.port,
                 why=error.strerror,

@@ -203,7 +203,7 @@ def unsimulated(settings: Settings) -> tuple[str, ...]:
     stop, start = on_data("down", settings.data), up_command(settings)
     return (
         f"warning: {settings.data} was used with --sim before, and this start has no --sim: the controllers now "
-        f"connect to the addresses in its objects for real. To go on with the simulation: {stop} && {start}",
+        f"connect to the real addresses in its objects. To continue with the simulation: {stop} && {start}",
     )
 
 

@@ -73,7 +73,7 @@ class Supervisor:
             part.error = why
             part.retry_in = self._backoff.delay(failures)
             part.become("waiting")
-            log.warning("starting it again", part=part.name, error=why, retry_in=round(part.retry_in, 1))
+            log.warning("restarting it", part=part.name, error=why, retry_in=round(part.retry_in, 1))
             await asyncio.sleep(part.retry_in)
 
     async def _attempt(self, part: Part) -> str:
@@ -81,9 +81,9 @@ class Supervisor:
         try:
             await part.run()
         except Exception as error:
-            log.exception("a part of the plane crashed", part=part.name)
+            log.exception("a component of the plane crashed", part=part.name)
             return _say(error)
-        return "it ended by itself"
+        return "it exited unexpectedly"
 
 
 def _say(error: BaseException) -> str:

@@ -15,9 +15,9 @@ from homeport.cli.option import data as data_option
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @data_option
-@click.option("--force", is_flag=True, help="replace FILE if it exists")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(file: Path, data: Path, force: bool) -> None:
-    """Write everything that DIR holds, keys included, to FILE (mode 0600). Works while the plane runs, and when not."""
+    """Write the database and the keys in DIR to FILE (mode 0600). Works whether or not the plane is running."""
     from homeport.app.archive import write_archive
     from homeport.client.errors import ApiError
     from homeport.store import StoreError
@@ -25,11 +25,13 @@ def command(file: Path, data: Path, force: bool) -> None:
     settings = Settings.make(data)
     target = file.expanduser().absolute()
     if target.exists() and not force:
-        raise click.ClickException(f"{file} exists: choose another name, or say --force")
+        raise click.ClickException(f"{file} already exists: choose another name, or use --force to replace it")
     if not target.parent.is_dir():
-        raise click.ClickException(f"{target.parent} is no directory: make it first")
+        raise click.ClickException(f"{target.parent} is not a directory: create it first")
     if not settings.database.exists():
-        raise click.ClickException(f"{settings.data} holds no database: nothing to back up (is --data right?)")
+        raise click.ClickException(
+            f"{settings.data} contains no database, so there is nothing to back up: check --data"
+        )
     try:
         copy, simulated = _copy(settings)
     except (ApiError, StoreError) as error:
@@ -41,7 +43,8 @@ def command(file: Path, data: Path, force: bool) -> None:
         if simulated is not None and simulated != settings.simulated:
             shutil.rmtree(simulated, ignore_errors=True)
     click.echo(
-        f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It holds keys and secrets: keep it safe"
+        f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It contains keys and secrets: store it "
+        "safely"
     )
 
 

@@ -17,39 +17,51 @@ from homeport.app.settings import SettingsError, parse_listen
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="of the cloud; for nutanix: nutanix_config.json, as Nutanix' own manager has it",
+    help="Read the cloud configuration from FILE (for nutanix: the nutanix_config.json of Nutanix' own manager).",
 )
-@click.option("--cloud", metavar="NAME", default="nutanix", show_default=True, help="where the Nodes run")
+@click.option(
+    "--cloud", metavar="NAME", default="nutanix", show_default=True, help="Manage Nodes on this infrastructure."
+)
 @click.option(
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="of the workload cluster; default: the service account of the Pod that this runs in",
+    help="Connect to the workload cluster with this kubeconfig (default: the Pod's service account).",
 )
-@click.option("--context", metavar="NAME", default="", help="of the kubeconfig; default: its current context")
+@click.option("--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one).")
 @click.option(
     "--namespace",
     metavar="NAME",
     default="",
     envvar="POD_NAMESPACE",
-    help="where the Lease is, and the Secret if the configuration does not say; default: the context's or the Pod's",
+    help="Keep the Lease in this namespace, and read the Secret there if the configuration names no namespace "
+    "(default: that of the context or the Pod).",
 )
 @click.option(
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
-    help="one of several replicas works, by Lease, and the others wait",
+    help="Elect one of several replicas with a Lease; the others stand by.",
 )
-@click.option("--health", metavar="HOST:PORT", default="", help="serve /healthz, /readyz and /metrics there")
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+    "--health",
+    metavar="HOST:PORT",
+    default="",
+    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Log messages of this level and above.",
 )
 def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud: str, **where: Any) -> None:
     """Run the cloud controller manager of a workload cluster.
 
-    It gives Nodes their provider id, addresses, zone and region, removes those of machines that are gone, taints those
-    of machines that are off, and gives Services of type LoadBalancer addresses from pools. Clusters that Homeport makes
-    get one by themselves.
+    It sets the provider ID, addresses, zone and region of Nodes, deletes Nodes whose machine no longer exists, taints
+    Nodes whose machine is powered off, and assigns addresses from pools to Services of type LoadBalancer. Homeport
+    installs it automatically in the clusters that it creates.
     """
     try:
         listen = parse_listen(health, option="--health") if health else None
@@ -70,14 +82,14 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
     log.configure(level=log_level)
     lease = LEASE_NAME if leader_elect else ""
     cluster = manager.Cluster(lease=lease, health=listen, timing=TIMING, **where)
-    show = Lines(lambda url: [f"the cloud controller manager for {cloud} runs on {url}"])
+    show = Lines(lambda url: [f"The cloud controller manager for {cloud} manages the cluster at {url}"])
     import uvloop
 
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(manager.run(cluster, show, cloudcontroller.platform(cluster, cloud, config)))
     except ConfigError as error:
-        hint = "" if where["kubeconfig"] else "; to run it elsewhere, name the cluster with --kubeconfig FILE"
+        hint = "" if where["kubeconfig"] else "; outside of a Pod, name the cluster with --kubeconfig FILE"
         raise click.ClickException(f"{error}{hint}") from error
     except (Misconfigured, manager.StartError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -47,9 +47,9 @@ class Lines:
 def part_line(part: Part) -> str:
     """'' for what goes without saying."""
     if part.state == "waiting":
-        return f"{part.name}: crashed ({part.error}), starting again in {part.retry_in:.1f} s"
+        return f"{part.name}: crashed ({part.error}), restarting in {part.retry_in:.1f} s"
     if part.state == "following":
-        return f"{part.name}: standing by, another replica works"
+        return f"{part.name}: standing by: another replica is the leader"
     if part.state == "running":
         return f"{part.name}: running" + (f" again after {part.crashes} crashes" if part.crashes else "")
     return ""

@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 _VERBS = {
-    "up": "start the management plane",
-    "down": "stop it",
-    "status": "show its address, its clusters and what is stuck",
-    "backup": "write everything to one file, while it runs",
-    "restore": "put a backup in place",
-    "sim": "simulate infrastructure, also for your own clients",
-    "rollout": "manage rollouts: status, history, pause, resume, restart, undo",
-    "orphans": "list, adopt or remove VMs of a cluster that belong to no object",
-    "ccm": "run the cloud controller manager of a workload cluster",
-    "version": "print the version",
+    "up": "Start the management plane.",
+    "down": "Stop the management plane.",
+    "status": "Show the plane's address, its clusters and what is stuck.",
+    "backup": "Write the database and keys to one file, also while the plane runs.",
+    "restore": "Replace the database and keys with those of a backup.",
+    "sim": "Simulate infrastructure, also for your own clients.",
+    "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
+    "orphans": "List, adopt or remove VMs of a cluster that belong to no object.",
+    "ccm": "Run the cloud controller manager of a workload cluster.",
+    "version": "Print the version.",
 }
 
 

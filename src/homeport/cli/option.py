@@ -13,5 +13,5 @@ data = click.option(
     default=Path("~/.homeport"),
     show_default=True,
     envvar="HOMEPORT_DATA",
-    help="where the plane keeps its database, keys and kubeconfig",
+    help="Keep the plane's database, keys and kubeconfig in DIR.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-_NO_SPACE = "free some space there, then run the command again; nothing that was stored is lost"
+_NO_SPACE = "free some space there, then run the command again; no stored data is lost"
 _ELSEWHERE = "choose a directory that you can write to, for example with --data DIR"
 _CURES = {
     errno.ENOSPC: _NO_SPACE,
@@ -14,8 +14,8 @@ _CURES = {
     errno.EACCES: f"correct its permissions, or {_ELSEWHERE}",
     errno.EPERM: f"correct its permissions, or {_ELSEWHERE}",
     errno.ENOENT: f"it does not exist and can't be created; {_ELSEWHERE}",
-    errno.ENOTDIR: f"a file is in the place of a directory; {_ELSEWHERE}",
-    errno.EISDIR: "a directory is in the place of a file; name another file",
+    errno.ENOTDIR: f"part of the path is a file, not a directory; {_ELSEWHERE}",
+    errno.EISDIR: "it is a directory; name a file",
     errno.ENAMETOOLONG: "use a shorter path",
     errno.EIO: "check the disk",
     errno.EMFILE: "raise the limit of open files (ulimit -n), then run the command again",

@@ -41,7 +41,7 @@ def overview(found: Description, *, width: int | None = None, height: int | None
 
 def _clusters(clusters: Sequence[ClusterState], width: int | None) -> list[Line]:
     if not clusters:
-        return [Line("No clusters yet: 'kubectl apply' a Cluster to make one", "dim")]
+        return [Line("No clusters yet. Create one with 'kubectl apply'", "dim")]
     rows = [_HEADER, *(_row(each) for each in clusters)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
     if width is not None:

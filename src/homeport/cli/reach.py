@@ -20,14 +20,15 @@ _OPTIONS = (
         metavar="URL",
         default="",
         envvar="HOMEPORT_PROXY",
-        help="dial hypervisors and workload clusters by this HTTP proxy, such as that of another plane's --sim",
+        help="Connect to hypervisors and workload clusters through this HTTP proxy, such as the one of another "
+        "plane's --sim (default: connect directly).",
     ),
     click.option(
         "--trust",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
         envvar="HOMEPORT_TRUST",
-        help="certificates of authorities, PEM, to trust there besides those that manifests name",
+        help="Trust these additional CA certificates (PEM) for connections to hypervisors and workload clusters.",
     ),
 )
 
@@ -43,7 +44,9 @@ def read_reach(proxy: str, trust: Path | None) -> Reach:
     if proxy:
         parts = urlsplit(proxy)
         if parts.scheme != "http" or not parts.hostname:
-            raise SettingsError(f"--proxy {proxy!r}: write the URL of an HTTP proxy, such as http://proxy.example:3128")
+            raise SettingsError(
+                f"--proxy {proxy!r}: expected the URL of an HTTP proxy, for example http://proxy.example:3128"
+            )
     return Reach(proxy, _read(trust) if trust is not None else b"")
 
 
@@ -54,7 +57,7 @@ def _read(trust: Path) -> bytes:
     except OSError as error:
         raise SettingsError(f"--trust {trust}: {error.strerror}") from error
     except ValueError as error:
-        raise SettingsError(f"--trust {trust} holds no certificate in PEM form") from error
+        raise SettingsError(f"--trust {trust} contains no valid PEM certificate") from error
     return found
 
 

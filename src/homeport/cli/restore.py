@@ -15,7 +15,7 @@ from homeport.cli.option import data as data_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @data_option
 def command(file: Path, data: Path) -> None:
-    """Put the backup FILE in place of what DIR holds. The plane must be down; the old state is kept aside."""
+    """Replace the contents of DIR with the backup FILE. Stop the plane first. The old state is kept next to it."""
     from homeport.app.archive import ArchiveError, restore_archive
     from homeport.store import StoreError
 
@@ -27,9 +27,9 @@ def command(file: Path, data: Path) -> None:
         raise click.ClickException(str(error)) from error
     click.echo(f"restored {restored.objects} objects from {file} into {settings.data}")
     if restored.replaced is not None:
-        click.echo(f"what was there is kept as {restored.replaced}")
+        click.echo(f"the previous data is kept in {restored.replaced}")
     if site:
         click.echo(
-            f"the simulated site in {settings.simulated} stays as it is, with all that happened since the backup"
+            f"the simulators' state in {settings.simulated} is unchanged: it includes changes made since the backup"
         )
     click.echo(f"next: {up_command(settings)}")

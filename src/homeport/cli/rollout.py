@@ -27,7 +27,7 @@ class _Target(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         kind, slash, name = str(value).partition("/")
         if not slash or kind.lower() not in _KINDS or not name or "/" in name:
-            self.fail(f"{value!r}: name it as machinedeployment/NAME", param, ctx)
+            self.fail(f"{value!r}: expected machinedeployment/NAME", param, ctx)
         return name
 
 
@@ -54,7 +54,7 @@ def undo(where: Where, target: str, to_revision: int) -> None:
 
     found = _ask(where, target, lambda client, key: rollback.undo(client, key, to_revision))
     version = f" ({found.version})" if found.version else ""
-    click.echo(f"machinedeployment/{target} goes back to revision {found.number}{version}")
+    click.echo(f"machinedeployment/{target} is rolled back to revision {found.number}{version}")
     click.echo(f"next: homeport rollout status machinedeployment/{target}{where.arguments()}")
 
 
@@ -83,7 +83,7 @@ def restart(where: Where, target: str) -> None:
 
     now = SystemClock().now()
     when = _ask(where, target, lambda client, key: rollback.restart(client, key, now))
-    click.echo(f"machinedeployment/{target} is restarted: Machines made before {when} are replaced")
+    click.echo(f"machinedeployment/{target} is restarted: Machines created before {when} are replaced")
 
 
 @command.command()
@@ -133,7 +133,9 @@ def status(where: Where, target: str, timeout: float, watch: bool) -> None:
     try:
         over = _ask(where, target, tell)
     except TimeoutError:
-        raise click.ClickException(f"machinedeployment/{target} is not rolled out after {timeout:g} s") from None
+        raise click.ClickException(
+            f"machinedeployment/{target} has not finished its rollout after {timeout:g} s"
+        ) from None
     if not over and watch:
         raise SystemExit(1)
 

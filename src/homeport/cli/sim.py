@@ -20,7 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group()
 def command() -> None:
-    """Simulated infrastructure, for your own clients and scripts as well as for Homeport."""
+    """Simulate infrastructure, for Homeport and for your own clients and scripts."""
 
 
 @command.command()
@@ -31,30 +31,51 @@ def command() -> None:
     default="127.0.0.1:9440",
     show_default=True,
     envvar="HOMEPORT_SIM_LISTEN",
-    help="where to serve it",
+    help="Serve the simulator at this address.",
 )
-@click.option("--admin-port", metavar="PORT", type=click.IntRange(0, 65535), default=0, help="of the admin endpoint")
-@click.option("--world", metavar="FILE", type=_FILE, help="start with this world; default: the built-in one")
-@click.option("--faults", metavar="FILE", type=_FILE, help="what goes wrong, as YAML")
-@click.option("--save", metavar="FILE", type=_FILE, help="write the world there at the end")
+@click.option(
+    "--admin-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Serve the admin endpoint on this port (default: a free port).",
+)
+@click.option(
+    "--world",
+    metavar="FILE",
+    type=_FILE,
+    help="Load the initial state from this YAML file (default: the built-in world).",
+)
+@click.option("--faults", metavar="FILE", type=_FILE, help="Inject the faults in this YAML file.")
+@click.option("--save", metavar="FILE", type=_FILE, help="Save the state to FILE at exit.")
 @click.option(
     "--speed",
     default="instant",
     show_default=True,
-    help=SPEEDS,
+    help=f"Set how fast tasks and machines finish: {SPEEDS}.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="the same seed gives the same ids and chances")
 @click.option(
-    "--session-seconds", type=click.FloatRange(min=0), default=900.0, show_default=True, help="how long cookies last"
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed random numbers: the same seed gives the same IDs and faults.",
+)
+@click.option(
+    "--session-seconds",
+    type=click.FloatRange(min=0),
+    default=900.0,
+    show_default=True,
+    help="Expire session cookies after this time.",
 )
 @click.option(
     "--api-version",
     type=click.Choice(["v3", "v4.0", "v4.1", "v4.2", "v4.3", "v4.4"]),
     default="v4.4",
     show_default=True,
-    help="newest API version offered; v3: a Prism Central without API v4",
+    help="Offer API versions up to this one. With v3, Prism Central has no API v4.",
 )
-@click.option("--print-world", is_flag=True, help="print the built-in world, to start a file of your own from")
+@click.option("--print-world", is_flag=True, help="Print the built-in world as a starting point for --world.")
 def prism(
     data: Path,
     listen: str,
@@ -68,7 +89,7 @@ def prism(
     api_version: str,
     print_world: bool,
 ) -> None:
-    """Nutanix Prism Central, API v3 and v4, with the clusters, subnets and images that the guides name."""
+    """Simulate Nutanix Prism Central (API v3 and v4) with the clusters, subnets and images of the guides."""
     if print_world:
         _print_world()
         return
@@ -83,7 +104,10 @@ def prism(
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     if host not in _LOOPBACK:
-        click.echo(f"others can reach this: it listens on {host}, with well-known passwords", err=True)
+        click.echo(
+            f"warning: {host} is not a loopback address: others can reach this simulator, and its passwords are public",
+            err=True,
+        )
     options = Options(
         data=data.expanduser().absolute(),
         host=host,
@@ -104,7 +128,7 @@ def prism(
 
 
 def _ready(running: Running) -> None:
-    click.echo(f"Prism Central is simulated at {running.url}")
+    click.echo(f"Simulated Prism Central is ready at {running.url}")
     click.echo(f"certificate authority: {running.authority}")
     click.echo(f"admin (world, faults, journal): curl -H @{running.admin_header} {running.admin_url}")
     click.echo(f"next: {running.next_step}")

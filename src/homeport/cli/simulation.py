@@ -20,21 +20,35 @@ _OPTIONS = (
         metavar="[NAME,...]",
         is_flag=False,
         flag_value="all",
-        help=f"run simulated infrastructure beside the plane: {', '.join(NAMES)} (default: all of them)",
+        help=f"Run simulated infrastructure with the plane: {', '.join(NAMES)} (default: all of them).",
     ),
     click.option(
-        "--speed", default="instant", show_default=True, help=f"how fast simulated tasks and machines finish: {SPEEDS}"
+        "--speed",
+        default="instant",
+        show_default=True,
+        help=f"Set how fast simulated tasks and machines finish: {SPEEDS}.",
     ),
-    click.option("--sim-world", metavar="[NAME=]FILE", multiple=True, help="initial state of a simulator, as YAML"),
-    click.option("--sim-faults", metavar="[NAME=]FILE", multiple=True, help="faults of a simulator, as YAML"),
+    click.option(
+        "--sim-world",
+        metavar="[NAME=]FILE",
+        multiple=True,
+        help="Load a simulator's initial state from this YAML file (default: the built-in world).",
+    ),
+    click.option(
+        "--sim-faults",
+        metavar="[NAME=]FILE",
+        multiple=True,
+        help="Inject the faults in this YAML file into a simulator.",
+    ),
     click.option(
         "--sim-listen",
         metavar="[NAME=]HOST:PORT",
         multiple=True,
         envvar="HOMEPORT_SIM_LISTEN",
-        help="where a simulator listens (default: its usual port on 127.0.0.1, or a free port if that is taken)",
+        help="Serve a simulator at this address (default: its usual port on 127.0.0.1, or a free port if that is "
+        "taken).",
     ),
-    click.option("--sim-reset", is_flag=True, help="discard the simulators' saved state"),
+    click.option("--sim-reset", is_flag=True, help="Discard the simulators' saved state."),
 )
 
 

@@ -31,9 +31,9 @@ _UNFINISHED = 20
     "-o", "--output", type=click.Choice(["json", "yaml"]), help="Print everything in this format (default: a summary)."
 )
 def command(data: Path, controllers: bool, output: str | None) -> None:
-    """Show the plane that runs on DIR: its address, its clusters, what is under way and what is stuck.
+    """Show the plane that runs on DIR: its address, its clusters, what is in progress and what is stuck.
 
-    Exit code 0 if it runs, 3 if it does not, 1 if it runs but does not answer.
+    The exit code is 0 if the plane runs, 3 if it does not run, and 1 if it runs but does not answer.
     """
     settings = Settings.make(data)
     instance = read_instance(settings.data)
@@ -53,7 +53,7 @@ def _not_running(settings: Settings, output: str | None) -> None:
     if output is not None:
         _print({**_place(settings), "running": False}, output)
         return
-    click.echo(f"not running on {settings.data}")
+    click.echo(f"no plane is running on {settings.data}")
     click.echo(f"next: {up_command(settings)}")
 
 
@@ -69,7 +69,7 @@ def _ask(settings: Settings, instance: Instance) -> Description:
         return msgspec.convert(ask(settings.kubeconfig, STATUS_PATH), Description)
     except (ApiError, ConfigError) as error:
         what = f"the plane at {instance.url} (process {instance.pid}) does not answer"
-        raise click.ClickException(f"{what}: {error}. Look at {settings.log}") from error
+        raise click.ClickException(f"{what}: {error}. See {settings.log}") from error
 
 
 def _lines(settings: Settings, instance: Instance, found: Description, *, controllers: bool) -> Iterator[Line]:

@@ -43,14 +43,14 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     default=DEFAULT_LISTEN,
     show_default=True,
     envvar="HOMEPORT_LISTEN",
-    help="where to serve the API",
+    help="Serve the API at this address.",
 )
-@click.option("--detach", is_flag=True, help="go on in the background; returns when the plane is ready")
-@click.option("--audit", is_flag=True, help="write who did what to DIR/audit.log")
+@click.option("--detach", is_flag=True, help="Run in the background; the command returns when the plane is ready.")
+@click.option("--audit", is_flag=True, help="Write an audit log of all requests to DIR/audit.log.")
 @click.option(
     "--workloads/--no-workloads",
     default=True,
-    help="look after Deployments, StatefulSets, Jobs and Pods, as far as there are runners for their images",
+    help="Reconcile Deployments, StatefulSets, Jobs and Pods. Pods run only if the plane knows their image.",
     show_default=True,
 )
 @simulation
@@ -59,39 +59,59 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="run the controllers on this cluster, instead of a server of our own",
+    help="Run the controllers on this cluster (default: on the embedded API server).",
 )
-@click.option("--context", metavar="NAME", default="", help="of the kubeconfig; default: its current context")
-@click.option("--namespace", metavar="NAME", default="", help="where replicas keep their Lease; default: the context's")
-@click.option("--shards", is_flag=True, help="replicas share the work, instead of one working and the others waiting")
-@click.option("--health", metavar="HOST:PORT", default="", help="serve /healthz, /readyz and /metrics there")
-@click.option("--tracing", is_flag=True, help="send spans by OTLP (needs homeport[tracing])", envvar="HOMEPORT_TRACING")
+@click.option("--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one).")
+@click.option(
+    "--namespace",
+    metavar="NAME",
+    default="",
+    help="Keep the Lease of the replicas in this namespace (default: that of the context).",
+)
+@click.option(
+    "--shards", is_flag=True, help="Share the work between replicas (default: one leads, the others stand by)."
+)
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    default="",
+    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
+)
+@click.option(
+    "--tracing", is_flag=True, help="Send traces with OTLP (requires homeport[tracing]).", envvar="HOMEPORT_TRACING"
+)
 @click.option(
     "--plugin",
     "plugins",
     metavar="MODULE:NAME",
     multiple=True,
-    help="add a component, or a function that adds controllers",
+    help="Add a Component, or a function that adds controllers.",
 )
 @click.option(
     "--ccm-image",
     metavar="IMAGE",
     default="",
     envvar="HOMEPORT_CCM_IMAGE",
-    help="image of the cloud controller manager in workload clusters; default: the one of this release",
+    help="Use this image for the cloud controller manager in workload clusters (default: the one of this release).",
 )
-@click.option("--without", metavar="COMPONENT", multiple=True, help="leave out a component, such as nutanix or ccm")
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+    "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Log messages of this level and above.",
 )
 @click.pass_context
 def command(
     ctx: click.Context, /, data: Path, listen: str, detach: bool, audit: bool, workloads: bool, **more: Any
 ) -> None:
-    """Start the management plane: a Kubernetes API on SQLite, nothing else needed.
+    """Start the management plane: a Kubernetes API server on SQLite, and the controllers.
 
-    With --sim, simulated infrastructures run beside it, and whatever a manifest names is served by them.
-    With --kubeconfig the controllers run on that cluster; start several for availability.
+    With --sim, the plane also runs simulated infrastructure, and every hypervisor address in a manifest leads to it.
+    With --kubeconfig, the controllers run on that cluster instead; start several replicas for high availability.
     """
     tracing = more.pop("tracing")
     simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
@@ -99,14 +119,14 @@ def command(
         _trace()
     reach = {name: more.pop(name) for name in _REACH}
     if more["kubeconfig"] is not None:
-        _refuse(ctx, _EMBEDDED_ONLY, "is for a server of our own: leave it out, or leave out --kubeconfig")
+        _refuse(ctx, _EMBEDDED_ONLY, "applies to the embedded API server only: remove it, or remove --kubeconfig")
         _run_on_cluster(**more, **reach)
         return
-    _refuse(ctx, _CLUSTER_ONLY, "needs --kubeconfig FILE")
+    _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE")
     if simulated["sim"] is None:
-        _refuse(ctx, _SIM_ONLY, "needs --sim")
+        _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
-        _refuse(ctx, _REACH, "is not for --sim: what is simulated is reached by a proxy of its own")
+        _refuse(ctx, _REACH, "can't be combined with --sim: the simulators are reached through their own proxy")
     try:
         simulators = read_simulation(**simulated)
         dialled = read_reach(**reach) if simulators is None else DIRECT
@@ -123,7 +143,7 @@ def command(
         raise click.UsageError(str(error)) from error
     running = read_instance(settings.data)
     if running is not None:
-        click.echo(f"Homeport already runs on {settings.data} (process {running.pid}, {running.url})")
+        click.echo(f"Homeport is already running on {settings.data} (process {running.pid}, {running.url})")
         click.echo(_next_step(settings))
         if detach:
             return
@@ -188,7 +208,7 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
     from homeport.client.config import ConfigError
 
     def told(url: str) -> list[str]:
-        return [f"Homeport runs its controllers on {url}"]
+        return [f"Homeport runs its controllers on the cluster at {url}"]
 
     try:
         health = parse_listen(more["health"], option="--health") if more["health"] else None
@@ -276,7 +296,7 @@ def _await_ready(settings: Settings, child: subprocess.Popen[bytes], log_start: 
             raise click.ClickException(f"the plane did not start:\n{_tail(settings.log, log_start)}")
         if time.monotonic() > deadline:
             child.terminate()
-            raise click.ClickException(f"the plane was not ready after {_START_SECONDS:.0f} s; see {settings.log}")
+            raise click.ClickException(f"the plane was not ready after {_START_SECONDS:.0f} s: see {settings.log}")
         time.sleep(0.02)
     click.echo(f"Homeport is ready at {instance.url} (process {instance.pid}, log {settings.log})")
     click.echo(f"kubeconfig: {settings.kubeconfig}")

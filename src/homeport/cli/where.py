@@ -44,7 +44,7 @@ class Where:
             return kubeconfig.load(self.kubeconfig, context=self.context)
         file = Settings.make(self.data).kubeconfig
         if not file.exists():
-            raise ConfigError(f"{file} does not exist: start a plane with 'homeport up', or name a --kubeconfig")
+            raise ConfigError(f"{file} does not exist: start a plane with 'homeport up', or use --kubeconfig FILE")
         return kubeconfig.load(file, context=self.context)
 
     @property
@@ -75,13 +75,17 @@ def located(fn: F) -> F:
 
     made: Any = call
     for decorate in (
-        click.option("-n", "--namespace", default="", help="Namespace (default: that of the kubeconfig context)."),
-        click.option("--context", metavar="NAME", default="", help="Kubeconfig context (default: the current one)."),
+        click.option(
+            "-n", "--namespace", default="", help="Use this namespace (default: that of the kubeconfig context)."
+        ),
+        click.option(
+            "--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one)."
+        ),
         click.option(
             "--kubeconfig",
             metavar="FILE",
             type=click.Path(path_type=Path, dir_okay=False, exists=True),
-            help="Kubeconfig of the plane (default: $KUBECONFIG, otherwise the one in the data directory).",
+            help="Connect to the plane with this kubeconfig (default: $KUBECONFIG, or else the one in DIR).",
         ),
         data_option,
     ):

@@ -77,13 +77,13 @@ async def test_a_version_that_objects_are_stored_in_is_not_taken_away(server: Em
     client = server.client()
     await install_definitions(client, [definition(BOAT)])
     other = definition(Resource(BOAT.group, "v2", "Boat", "boats"))
-    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com: there may be objects of v1"):
+    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com: objects of v1 may be stored"):
         await install_definitions(client, [other])
 
 
 async def test_a_definition_that_the_server_refuses_is_named(server: EmbeddedServer) -> None:
     broken = definition(BOAT, schema={"type": "nonsense"})
-    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com can't be brought up to date"):
+    with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com can't be updated"):
         await install_definitions(server.client(), [broken])
 
 

@@ -33,8 +33,8 @@ def test_a_plain_value_is_that_of_the_only_simulator() -> None:
 @pytest.mark.parametrize(
     ("values", "names", "told"),
     [
-        (["w.yaml"], ["prism", "other"], "several simulators run: write prism=w.yaml or other=w.yaml"),
-        (["prism=w.yaml"], ["other"], "simulator 'prism' does not run"),
+        (["w.yaml"], ["prism", "other"], "several simulators run: expected prism=w.yaml or other=w.yaml"),
+        (["prism=w.yaml"], ["other"], "simulator 'prism' is not started"),
         (["prism=a", "prism=b"], ["prism"], "given twice"),
     ],
 )

@@ -85,4 +85,4 @@ async def test_a_part_that_ends_by_itself_is_started_again():
     supervisor, told = supervise(part)
     await run_for(supervisor, 10)
     assert part.started == [0, 1]
-    assert ("part 0", "waiting", "it ended by itself") in told
+    assert ("part 0", "waiting", "it exited unexpectedly") in told

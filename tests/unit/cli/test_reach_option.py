@@ -14,7 +14,7 @@ from homeport.runtime.testing import shared_pki
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1:3128", "https://proxy:3128", "socks5://proxy", "http://"])
 def test_what_is_no_http_proxy_is_refused(proxy: str) -> None:
-    with pytest.raises(SettingsError, match=r"--proxy .*such as http://proxy\.example:3128"):
+    with pytest.raises(SettingsError, match=r"--proxy .*for example http://proxy\.example:3128"):
         read_reach(proxy, None)
 
 
@@ -22,7 +22,7 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="No such file"):
         read_reach("", tmp_path / "none")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(SettingsError, match="holds no certificate in PEM form"):
+    with pytest.raises(SettingsError, match="contains no valid PEM certificate"):
         read_reach("", tmp_path / "text")
 
 

@@ -92,7 +92,7 @@ async def test_undo_takes_the_template_back_by_one(served: tuple[Plane, Path]) -
     p, path = served
     result = await run(path, "undo")
     assert result.exit_code == 0, result.output
-    assert "goes back to revision 2 (v1.31.0)" in result.output
+    assert "is rolled back to revision 2 (v1.31.0)" in result.output
     assert (await p.client.get(MachineDeployment, MD)).spec.template.spec.version == "v1.31.0"
 
 
@@ -139,7 +139,7 @@ async def test_status_that_does_not_end_in_time_fails(served: tuple[Plane, Path]
     _, path = served
     result = await run(path, "status", "--timeout", "0.2")
     assert result.exit_code == 1
-    assert "is not rolled out after 0.2 s" in result.output
+    assert "has not finished its rollout after 0.2 s" in result.output
 
 
 async def test_the_plane_of_kubeconfig_is_asked_as_by_kubectl(
@@ -175,4 +175,4 @@ async def test_a_namespace_of_the_context_is_used_and_the_hint_repeats_the_optio
 def test_a_target_of_another_form_is_refused() -> None:
     result = CliRunner().invoke(group, ["rollout", "undo", "deployment/x"])
     assert result.exit_code == 2
-    assert "name it as machinedeployment/NAME" in result.output
+    assert "expected machinedeployment/NAME" in result.output

@@ -57,7 +57,7 @@ def test_parts_are_told_when_it_matters():
     part.state = "running"
     assert part_line(part) == "loops: running"
     part.state, part.error, part.crashes, part.retry_in = "waiting", "ValueError: x", 1, 0.5
-    assert part_line(part) == "loops: crashed (ValueError: x), starting again in 0.5 s"
+    assert part_line(part) == "loops: crashed (ValueError: x), restarting in 0.5 s"
     part.state = "running"
     assert part_line(part) == "loops: running again after 1 crashes"
 
@@ -144,7 +144,7 @@ def test_nothing_is_cut_off_where_there_is_no_terminal() -> None:
 
 
 def test_a_plane_without_clusters_says_how_to_make_one() -> None:
-    assert texts(overview(NOW)) == ["No clusters yet: 'kubectl apply' a Cluster to make one"]
+    assert texts(overview(NOW)) == ["No clusters yet. Create one with 'kubectl apply'"]
 
 
 def test_markup_in_messages_is_shown_as_it_is() -> None:

@@ -113,7 +113,7 @@ class PrismSimulator:
 
     def announce(self) -> str:
         user, password = credentials(self.prism)
-        return f"Prism Central is simulated at {self._url} (user {user}, password {password})"
+        return f"Simulated Prism Central is ready at {self._url} (user {user}, password {password})"
 
     @property
     def authority(self) -> bytes:

@@ -27,7 +27,7 @@ def test_it_says_what_to_do_next_and_that_works(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(4)]
-        assert re.match(r"Prism Central is simulated at https://127\.0\.0\.1:\d+$", lines[0])
+        assert re.match(r"Simulated Prism Central is ready at https://127\.0\.0\.1:\d+$", lines[0])
         command = lines[3].removeprefix("next: ").strip()
         done = subprocess.run(["bash", "-c", f"{command} -s --noproxy '*'"], capture_output=True, text=True, timeout=30)
         assert "nutanix-cluster-1" in done.stdout, done.stderr
