@@ -8,10 +8,10 @@ DEV := $(VENV)/.dev
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test campaign check gen verify bench conformance upstream docs clean
+.PHONY: help setup run test test-all campaign check gen verify bench conformance upstream docs clean
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(RUN) ## make .venv with the package (idempotent)
 
@@ -30,7 +30,10 @@ $(DEV): $(RUN) requirements/dev.txt
 run: setup ## start the plane with simulated infrastructure in the foreground (Ctrl-C stops it)
 	@$(BIN)/homeport up --sim
 
-test: check ## lint, types, layers, then every test that this machine can run
+test: check ## lint, types, layers, then the quick tests; needs nothing but Python
+	@$(BIN)/python -m pytest -n 2 --quick
+
+test-all: check ## everything that `make test` runs, and all long tests: real programs, scenarios, documentation
 	@tools/kube/build || test $$? -eq 3
 	@tools/cloudinit/install > /dev/null || test $$? -eq 3
 	@tools/prism/build || test $$? -eq 3

@@ -1,6 +1,9 @@
-"""Markers of the whole test tree, and the guard that keeps its sockets on loopback."""
+"""Markers of the whole test tree, what `make test` leaves out, and the guard that keeps sockets on loopback."""
 
 from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +11,54 @@ from loopback import stay_on_loopback
 
 __all__ = ["stay_on_loopback"]
 
+HERE = Path(__file__).parent
+# What takes long, by folder; a test in one of these that is marked `quick` runs all the same.
+_LONG = {
+    "scenario": "scenarios of whole platforms",
+    "e2e": "real programs: kubectl, clusterctl, kube-apiserver",
+    "fuzz": "fuzzing",
+    "docs/test_commands.py": "commands of the documentation",
+    "conformance/sdk": "vendors' SDKs",
+}
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out what takes long; says at the end what that was")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance: one client suite on several API servers, a real one among them")
     config.addinivalue_line("markers", "e2e: drives Homeport with programs that others wrote")
+    config.addinivalue_line("markers", "quick: runs with --quick, though its folder is left out")
+    config.stash[_LEFT_OUT] = Counter()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("quick") is None and _why(item)]
+    config.stash[_LEFT_OUT].update(_why(item) for item in left_out)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _why(item: pytest.Item) -> str:
+    path = item.path.relative_to(HERE).as_posix() if HERE in item.path.parents else ""
+    return next((why for part, why in _LONG.items() if path == part or path.startswith(f"{part}/")), "")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left_out = config.stash[_LEFT_OUT]
+    terminalreporter.write_line("")
+    skipped = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()))
+    for reason, count in skipped.most_common():
+        terminalreporter.write_line(f"{reason.removeprefix('Skipped: ')}: {count} tests")
+    if not config.getoption("--quick"):
+        return
+    # With xdist each worker collects everything, and the main process nothing: the folders are told in any case.
+    for why in dict.fromkeys(_LONG.values()):
+        count = f": {left_out[why]} tests" if left_out[why] else ""
+        terminalreporter.write_line(f"left out: {why}{count}")
+    terminalreporter.write_line("run them with: make test-all")
