@@ -6,12 +6,16 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from loopback import stay_on_loopback
 
 __all__ = ["stay_on_loopback"]
 
 HERE = Path(__file__).parent
+# How long one example takes depends on what else the machine does; the limit of each test catches what hangs.
+settings.register_profile("homeport", deadline=None)
+settings.load_profile("homeport")
 # What takes long, by folder; a test in one of these that is marked `quick` runs all the same.
 _LONG = {
     "scenario": "scenarios of whole platforms",
