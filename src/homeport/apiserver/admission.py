@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
 
-CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
+CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 WRITES = (CREATE, UPDATE)
 ALL = "*"
 

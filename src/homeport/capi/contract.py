@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from homeport.api.meta import Resource
 from homeport.capi import version as versions
-from homeport.capi.name import CONTRACT_LABEL_PREFIX, MANAGED_BY, Reason
+from homeport.capi.name import CONTRACT_LABEL_PREFIX, Reason
 from homeport.client.protocol import Key
 from homeport.machinery.condition import Condition
 from homeport.machinery.gvk import version_order
@@ -250,11 +250,6 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
         ]
         return sorted(made, key=lambda domain: domain.name)
 
-    @staticmethod
-    def managed_externally(obj: Mapping[str, Any]) -> bool:
-        """Somebody else looks after it: its provider does nothing, and its status is filled in from outside."""
-        return MANAGED_BY in (at(obj, "metadata", "annotations") or {})
-
 
 class infra_machine:  # noqa: N801
     """The infrastructure of a machine: a VM."""
@@ -310,34 +305,6 @@ class infra_template:  # noqa: N801
     @staticmethod
     def node_info(obj: Mapping[str, Any]) -> dict[str, str]:
         return dict(at(obj, "status", "nodeInfo") or {})
-
-
-class infra_pool:  # noqa: N801
-    """The infrastructure of a machine pool."""
-
-    failure = staticmethod(failure)
-
-    @staticmethod
-    def provider_ids(obj: Mapping[str, Any]) -> list[str]:
-        found = at(obj, "spec", "providerIDList")
-        return [each for each in found if isinstance(each, str) and each] if isinstance(found, list) else []
-
-    @staticmethod
-    def replicas(obj: Mapping[str, Any]) -> int | None:
-        return _number(obj, "status", "replicas")
-
-    @staticmethod
-    def provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
-        """Providers of the new contract may still say it the old way: core reads that for pools."""
-        return _provisioned(obj, contract) or _provisioned(obj, "v1beta1")
-
-    @staticmethod
-    def machine_kind(obj: Mapping[str, Any]) -> str:
-        return _text(obj, "status", "infrastructureMachineKind")
-
-    @staticmethod
-    def ready(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> Condition | None:
-        return _condition(obj, "Ready")
 
 
 class bootstrap:  # noqa: N801
@@ -454,12 +421,3 @@ class control_plane:  # noqa: N801
             return False
         goal = versions.parse(wanted)
         return any(versions.parse(v.version).build_key < goal.build_key for v in cls.status_versions(obj, contract))
-
-    @classmethod
-    def is_scaling(cls, obj: Mapping[str, Any], contract: Contract = "v1beta2") -> bool:
-        """Some count is not what is wanted, or not known yet."""
-        wanted = cls.replicas(obj)
-        if wanted is None:
-            return False
-        counts = (cls.status_replicas, cls.up_to_date_replicas, cls.ready_replicas, cls.available_replicas)
-        return any(count(obj, contract) != wanted for count in counts)

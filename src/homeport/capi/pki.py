@@ -128,11 +128,6 @@ def client_certificate(
     return KeyPair(made.certificate, made.key)
 
 
-def server_certificate(ca: KeyPair, hosts: Iterable[str], *, now: float, days: int = certs.LEAF_DAYS) -> KeyPair:
-    made = ca.issuer().server(hosts, moment(now), days=days)
-    return KeyPair(made.certificate, made.key)
-
-
 def hashes(certificate: bytes) -> list[str]:
     """Of each certificate's public key, as `kubeadm join --discovery-token-ca-cert-hash` takes them."""
     return [

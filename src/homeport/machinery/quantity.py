@@ -60,11 +60,6 @@ class Quantity:
         """Whole units, rounded up."""
         return int(self.amount.to_integral_value(ROUND_CEILING))
 
-    @property
-    def milli(self) -> int:
-        """Thousandths, rounded up."""
-        return int((self.amount * 1000).to_integral_value(ROUND_CEILING))
-
     def __str__(self) -> str:
         """The canonical form: no fraction, the largest suffix that allows that."""
         if self.amount == 0:

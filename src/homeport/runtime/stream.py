@@ -51,10 +51,6 @@ class LogStream:
         """What is kept, oldest first."""
         return [entry.line for entry in list(self._entries)]
 
-    def about(self, key: str) -> list[LogLine]:
-        """What was said about one object."""
-        return [entry.line for entry in list(self._entries) if entry.object == key]
-
     def follow(self) -> AsyncGenerator[LogLine, None]:
         """What is logged from this call on."""
         return self._following(self._first + len(self._entries))
@@ -97,8 +93,3 @@ class LogStreams:
 
     def names(self) -> list[str]:
         return sorted(self._streams)
-
-    def recent(self, key: str, lines: int = 20) -> list[str]:
-        """What was last logged about an object, by whichever controller: for messages about failures."""
-        about = sorted(line for stream in self._streams.values() for line in stream.about(key))
-        return [line.text for line in about[-lines:]]

@@ -55,8 +55,6 @@ async def test_an_authority_of_rsa_signs_clients_as_well() -> None:
     found.verify_directly_issued_by(x509.load_pem_x509_certificate(ca.certificate))
     assert found.subject.rfc4514_string() == "CN=kubernetes-admin,O=system:masters"
     assert pki.expiry(admin.certificate) == NOW + YEAR
-    server = pki.server_certificate(ca, ["10.0.0.1", "api.example.com"], now=NOW)
-    assert certs.host_names(x509.load_pem_x509_certificate(server.certificate)) == {"10.0.0.1", "api.example.com"}
 
 
 async def test_the_hash_is_of_the_public_key_of_each_certificate() -> None:

@@ -17,7 +17,6 @@ from homeport.capi.contract import (
     control_plane,
     infra_cluster,
     infra_machine,
-    infra_pool,
     infra_template,
     pick,
     plural,
@@ -210,11 +209,6 @@ def test_a_template() -> None:
     assert infra_template.capacity(obj) == {"cpu": "2"}
 
 
-def test_a_pool_is_provisioned_by_either_word() -> None:
-    assert infra_pool.provisioned({"status": {"ready": True}}, "v1beta2")
-    assert infra_pool.provider_ids({"spec": {"providerIDList": ["a", "", 3]}}) == ["a"]
-
-
 def kcp(spec: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
     return {"spec": {"replicas": 3, "version": "v1.32.1", **(spec or {})}, "status": status}
 
@@ -230,20 +224,6 @@ def test_replicas_of_a_control_plane_by_contract() -> None:
 
 
 FULL = {"replicas": 3, "readyReplicas": 3, "upToDateReplicas": 3, "availableReplicas": 3}
-
-
-@pytest.mark.parametrize(
-    ("obj", "scaling"),
-    [
-        (kcp(**FULL), False),
-        (kcp(**{**FULL, "readyReplicas": 2}), True),
-        (kcp(**{**FULL, "upToDateReplicas": 2}), True),
-        (kcp(), True),
-        ({"spec": {"version": "v1.32.1"}}, False),
-    ],
-)
-def test_a_control_plane_scales_while_any_count_differs(obj: dict[str, Any], scaling: bool) -> None:
-    assert control_plane.is_scaling(obj) is scaling
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,8 @@ def test_amounts_compare_across_notations():
     assert str(parse_quantity("1") - parse_quantity("250m")) == "750m"
 
 
-def test_whole_and_milli_values_round_up():
+def test_whole_values_round_up():
     assert parse_quantity("1500m").value == 2
-    assert parse_quantity("1100u").milli == 2
     assert parse_quantity("-1500m").value == -1
 
 

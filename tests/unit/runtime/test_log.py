@@ -92,7 +92,6 @@ def test_each_controller_has_a_stream_of_its_own() -> None:
     (line,) = streams.source("machine").lines()
     assert "seen by  controller=machine object=default/a who=machine" in line.text
     assert len(streams.source(PROCESS)) == 1
-    assert len(streams.recent("default/a")) == 2
 
 
 def test_levels_hold_by_logger() -> None:

@@ -67,15 +67,13 @@ async def test_a_slow_follower_is_told_what_it_missed() -> None:
     assert [await _next(lines), await _next(lines)] == ["3", "4"]
 
 
-def test_each_controller_has_its_own_stream_and_an_object_is_found_in_all() -> None:
+def test_each_controller_has_its_own_stream() -> None:
     streams = LogStreams()
     streams.source("machine").push(2, "late", "default/a")
     streams.source("cluster").push(1, "early", "default/a")
     streams.source("cluster").push(3, "other", "default/b")
     assert streams.names() == ["cluster", "machine"]
     assert texts(streams.source("machine")) == ["late"]
-    assert streams.recent("default/a") == ["early", "late"]
-    assert streams.recent("default/a", lines=1) == ["late"]
     assert texts(streams.source("nobody")) == []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology, MachinePoolTopology
+from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.capi import name
 
 Json = dict[str, Any]
@@ -75,20 +75,8 @@ def machine_deployment_builtin(
     return {**cluster_builtin(cluster), "machineDeployment": _workers(topology, deployment, bootstrap, infrastructure)}
 
 
-def machine_pool_builtin(
-    cluster: Cluster,
-    topology: MachinePoolTopology,
-    pool: Mapping[str, Any],
-    *,
-    bootstrap: Mapping[str, Any] | None = None,
-    infrastructure: Mapping[str, Any] | None = None,
-) -> Json:
-    """For the two templates of one pool. `pool` is the desired object."""
-    return {**cluster_builtin(cluster), "machinePool": _workers(topology, pool, bootstrap, infrastructure)}
-
-
 def _workers(
-    topology: MachineDeploymentTopology | MachinePoolTopology,
+    topology: MachineDeploymentTopology,
     workers: Mapping[str, Any],
     bootstrap: Mapping[str, Any] | None,
     infrastructure: Mapping[str, Any] | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -142,5 +141,3 @@ NAMED_TYPES: Final[dict[str, CelType]] = {
     "kubernetes.URL": URL,
     "kubernetes.NamedFormat": NAMED_FORMAT,
 }
-
-TypeMap = Callable[[CelType], CelType]

@@ -148,8 +148,6 @@ class AddressLoss(_Data, tag="address-loss", tag_field="kind", frozen=True):
 
 RequestEffect = Status | Throttle | Delay | Drop | Stale | SessionExpiry
 TaskEffect = TaskFailure | TaskHang
-MachineEffect = Crash | NoBoot | AddressLate | AddressChange | AddressLoss
-ClusterEffect = Outage | FullDisk
 Effect = (
     Status
     | Throttle

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from homeport.sim.network.address import is_address, normal
-from homeport.sim.network.service import Delayed, Service, pair
+from homeport.sim.network.service import Service, pair
 
 # Whoever is not a host of the network: the management plane, users with kubectl.
 OUTSIDE = "outside"
@@ -114,7 +114,6 @@ class Network:
         self._claims: dict[str, list[Host]] = {}  # the last one answers
         self._names: dict[str, tuple[str, ...]] = {}
         self._partitions: dict[str, tuple[frozenset[str], frozenset[str] | None]] = {}
-        self._latency: dict[frozenset[str], float] = {}
         self._links: set[_Link] = set()
         self._stand_ins: list[_StandIn] = []
         self._next_loopback = random.randrange(_LOOPBACKS)  # noqa: S311 - several networks keep out of each other's way
@@ -245,14 +244,6 @@ class Network:
                     return False
         return True
 
-    def set_latency(self, source: str, target: str, seconds: float) -> None:
-        """One way, both ways alike. Counts for connections made from now on."""
-        between = frozenset((source, target))
-        if seconds > 0:
-            self._latency[between] = seconds
-        else:
-            self._latency.pop(between, None)
-
     # -- connections -------------------------------------------------------------------------------------------
 
     def find(self, source: str, host: str, port: int) -> tuple[Host, str, Service]:
@@ -309,8 +300,7 @@ class Network:
     async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None:
         """Gives the far end of `sock` to whoever answers at host:port. Raises OSError as connecting would."""
         holder, address, service = await self.locate(source, host, port)
-        seconds = self._latency.get(frozenset((source, holder.name)), 0.0)
-        await (Delayed(service, seconds) if seconds else service).accept(sock, source)
+        await service.accept(sock, source)
         self._track(_Link(source, holder.name, address, port, weakref.ref(sock)))
 
     async def connect(self, source: str, host: str, port: int) -> socket.socket:

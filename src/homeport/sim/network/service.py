@@ -33,28 +33,6 @@ class Loopback:
         task.add_done_callback(self._relays.discard)
 
 
-class Delayed:
-    """A service at some distance: every byte takes `seconds` one way."""
-
-    def __init__(self, service: Service, seconds: float) -> None:
-        self._service = service
-        self._seconds = seconds
-        self._relays: set[asyncio.Task[None]] = set()
-
-    async def accept(self, sock: socket.socket, source: str) -> None:
-        await asyncio.sleep(2 * self._seconds)  # the handshake of a connection is a round trip
-        near, far = pair()
-        try:
-            await self._service.accept(far, source)
-        except OSError:
-            near.close()
-            far.close()
-            raise
-        task = asyncio.create_task(relay(sock, near, self._seconds), name=f"slow relay of {source}")
-        self._relays.add(task)
-        task.add_done_callback(self._relays.discard)
-
-
 def pair() -> tuple[socket.socket, socket.socket]:
     first, second = socket.socketpair()
     first.setblocking(False)
@@ -76,23 +54,21 @@ async def dial(host: str, port: int) -> socket.socket:
     return made
 
 
-async def relay(a: socket.socket, b: socket.socket, delay_seconds: float = 0.0) -> None:
+async def relay(a: socket.socket, b: socket.socket) -> None:
     """Carries bytes both ways until both sides have finished, then closes both."""
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_pump(a, b, delay_seconds))
-            group.create_task(_pump(b, a, delay_seconds))
+            group.create_task(_pump(a, b))
+            group.create_task(_pump(b, a))
     finally:
         a.close()
         b.close()
 
 
-async def _pump(source: socket.socket, sink: socket.socket, delay_seconds: float) -> None:
+async def _pump(source: socket.socket, sink: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
         while chunk := await loop.sock_recv(source, _CHUNK):
-            if delay_seconds:
-                await asyncio.sleep(delay_seconds)
             await loop.sock_sendall(sink, chunk)
     # One half may end before the other; a broken half ends both.
     with contextlib.suppress(OSError):

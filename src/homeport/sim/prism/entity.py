@@ -233,7 +233,6 @@ class Vm(Entity, frozen=True, kw_only=True):
     late: float | None = 0.0  # addresses come so long after the power-on; None: never
     last_task: str = ""
     vtpm: bool = False
-    serial_ports: tuple[int, ...] = ()
 
     @property
     def vcpus(self) -> int:

@@ -11,7 +11,6 @@ from homeport.core.topology.builtin import (
     cluster_builtin,
     control_plane_builtin,
     machine_deployment_builtin,
-    machine_pool_builtin,
 )
 
 COPY = "kubectl.kubernetes.io/last-applied-configuration"
@@ -96,8 +95,4 @@ def test_workers_tell_class_name_version_and_templates():
     assert machine_deployment_builtin(one, workers.machine_deployments[0], made, **refs) == {
         "cluster": FACTS,
         "machineDeployment": {**facts, "class": "w", "topologyName": "md-0"},
-    }
-    assert machine_pool_builtin(one, workers.machine_pools[0], made, **refs) == {
-        "cluster": FACTS,
-        "machinePool": {**facts, "class": "p", "topologyName": "mp-0"},
     }

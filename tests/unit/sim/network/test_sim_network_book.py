@@ -151,13 +151,9 @@ async def test_a_balancer_passes_over_backends_that_do_not_answer() -> None:
 
 
 @virtual
-async def test_latency_delays_every_byte_and_silence_takes_its_time() -> None:
+async def test_silence_takes_its_time() -> None:
     network, _, _ = two_hosts()
-    network.set_latency("a", "b", 0.05)
     loop = asyncio.get_running_loop()
-    started = loop.time()
-    assert await greeting(network, "a", "10.0.0.2") == "b"
-    assert loop.time() - started == pytest.approx(0.15)  # a handshake there and back, and the greeting
     network.silence_seconds = 20
     started = loop.time()
     with pytest.raises(OSError, match="nobody holds"):

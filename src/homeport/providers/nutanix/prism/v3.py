@@ -178,12 +178,6 @@ class PrismV3:
     async def power_off(self, vm: Vm) -> str:
         return await self._change(vm, lambda spec: spec["resources"].update(power_state="OFF"))
 
-    async def mark(self, vm: Vm, marks: Sequence[str]) -> str:
-        def add(spec: dict[str, Any]) -> None:
-            spec["description"] = described(spec.get("description", ""), marks)
-
-        return await self._change(vm, add)
-
     async def detach(self, vm: Vm, volume_group_id: str) -> str:
         def remove(spec: dict[str, Any]) -> None:
             disks = spec["resources"].get("disk_list") or []
@@ -216,10 +210,6 @@ class PrismV3:
             except Missing:
                 continue
         return found
-
-    async def busy(self, vm_id: str) -> list[Task]:
-        found = [_task(each) for each in await self._list("task")]
-        return [each for each in found if vm_id in each.entity_ids and each.status in ("queued", "running")]
 
     # -- pages -------------------------------------------------------------------------------------------------
 

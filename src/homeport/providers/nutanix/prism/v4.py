@@ -219,9 +219,6 @@ class PrismV4:
     async def power_off(self, vm: Vm) -> str:
         return await self._act(vm, "power-off")
 
-    async def mark(self, vm: Vm, marks: Sequence[str]) -> str:
-        return await self._act(vm, "add-custom-attributes", {"customAttributes": list(marks)})
-
     async def detach(self, vm: Vm, volume_group_id: str) -> str:
         path = await self._path("volumes", f"config/volume-groups/{volume_group_id}/$actions/detach-vm")
         body = {"$objectType": "volumes.v4.config.VmAttachment", "extId": vm.id}
@@ -267,11 +264,6 @@ class PrismV4:
             return [_task((await self._client.call("GET", path, what=f"task {task_id}")).body["data"])]
         except Missing:
             return []
-
-    async def busy(self, vm_id: str) -> list[Task]:
-        unfinished = " or ".join(f"status eq Prism.Config.TaskStatus'{each}'" for each in ("RUNNING", "QUEUED"))
-        query = {"$filter": f"entitiesAffected/any(a:a/extId eq {_literal(vm_id)}) and ({unfinished})"}
-        return [_task(each) for each in await self._list("prism", "config/tasks", query)]
 
     # -- paths and pages ---------------------------------------------------------------------------------------
 

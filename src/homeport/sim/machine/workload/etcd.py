@@ -40,10 +40,6 @@ class Etcd:
     def voters(self) -> list[Member]:
         return [member for member in self.members.values() if not member.learner]
 
-    def quorum(self) -> bool:
-        """Whether any side of the members can decide."""
-        return any(self.quorum_at(member.name) for member in self.voters)
-
     def quorum_at(self, name: str) -> bool:
         """Whether the member runs and hears, itself included, more than half of the voters."""
         if name not in self.members or not self.alive(name):

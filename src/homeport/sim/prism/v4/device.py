@@ -9,7 +9,7 @@ from typing import Any, Final
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import Core, replace
-from homeport.sim.prism.entity import Disk, Gpu, Nic, Vm
+from homeport.sim.prism.entity import Disk, Nic, Vm
 from homeport.sim.prism.error import missing, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Routes, Site
@@ -17,8 +17,6 @@ from homeport.sim.prism.v4.envelope import Dialect, Json, Listing, accepted, dia
 from homeport.sim.prism.v4.vm_input import read_cdrom, read_disk, read_gpu, read_nic, with_backing
 from homeport.sim.prism.v4.vm_view import NS, cdrom_view, disk_view, gpu_view, nic_view
 from homeport.sim.prism.v4.vmm import VMS, matched_vm
-
-Device = Disk | Nic | Gpu
 
 
 @dataclass(frozen=True, slots=True)
