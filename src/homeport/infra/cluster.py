@@ -17,7 +17,6 @@ from homeport.infra.orphan import Orphans
 from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider, Session
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, is_provisioned
 from homeport.infra.witness import Witness
-from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -97,11 +96,13 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
                 "no Cluster owns this object yet: name it in a Cluster's infrastructureRef",
                 quiet=True,  # the Cluster takes it in a moment, or somebody forgot it: the condition says so
             )
-        await self._hold_finalizer(scope)
         made = self._scope(scope, cluster, await self._connect(scope))
         failed = self._report_checks(scope, await self._provider.cluster_driver.preflight(made))
         if failed is not None and not made.provisioned:
             return failed
+        # Not earlier: the finalizer is the proof that the vendor may hold something. Without it the object can be
+        # deleted without asking the vendor, which may be impossible for ever; a status can get lost.
+        await self._hold_finalizer(scope)
         self._fence()
         wait = await self._provider.cluster_driver.converge(made)
         if wait is not None:
@@ -185,9 +186,6 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         if left:
             shown = ", ".join(sorted(each.metadata.name for each in left)[:3])
             return Wait("WaitingForMachines", f"{len(left)} machines of the cluster still exist ({shown})")
-        if not self._touched(scope.object):
-            await self._drop_finalizer(scope)  # nothing was ever made: no credentials are needed to undo it
-            return None
         sharing = any(
             each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
         )
@@ -202,12 +200,6 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             return wait
         await self._drop_finalizer(scope)
         return None
-
-    def _touched(self, infra: C) -> bool:
-        """Whether anything may have been made at the vendor."""
-        status: Any = getattr(infra, "status", None)
-        found = condition.is_true(status.conditions, self._provider.conditions.connection)
-        return found or is_provisioned(infra) or bool(condition.find(status.conditions, self._provider.conditions.made))
 
     def _owner(self, infra: C) -> Cluster | None:
         owner = owner_of_kind(infra, Cluster.__resource__)

@@ -212,7 +212,6 @@ class Conditions:
     """What a provider calls the conditions that every provider has."""
 
     connection: str = "ConnectionEstablished"
-    made: str = "ClusterResourcesCreated"
     orphans: str = "NoOrphanedMachines"
     instance: str = "InstanceProvisioned"
     addresses: str = "AddressesAssigned"

@@ -6,7 +6,7 @@ import asyncio
 
 from conformance.provider.ground import NAME, condition, ground, key
 from conformance.provider.vendor import Open
-from homeport.client.protocol import MergePatch
+from homeport.client.protocol import MergePatch, Write
 from homeport.runtime.testing import versions, virtual
 
 
@@ -52,6 +52,39 @@ async def test_a_cluster_that_never_got_through_is_deleted_without_credentials(v
         await g.cluster_says("Secret", "does not exist", type_=g.vendor.connection)
         await g.delete_cluster()
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
+
+
+@virtual
+async def test_a_cluster_restored_with_an_empty_status_releases_what_it_owns(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        assert g.vendor.leftovers(NAME)
+        await g.stop()
+        patch = MergePatch({"status": None})
+        await g.client.patch(g.vendor.cluster_kind, key(NAME), patch, Write(), subresource="status")
+        await g.delete_cluster()
+        assert not (await g.infra_cluster()).status.conditions
+        await g.start()
+        await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
+        assert g.vendor.leftovers(NAME) == []
+
+
+@virtual
+async def test_a_cluster_with_an_empty_status_stays_while_its_vendor_can_not_be_asked(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.stop()
+        patch = MergePatch({"status": None})
+        await g.client.patch(g.vendor.cluster_kind, key(NAME), patch, Write(), subresource="status")
+        await g.delete_cluster()
+        g.vendor.refuse(503)
+        await g.start()
+        await g.cluster_says("Unreachable")
+        await g.pass_time(600)
+        assert g.vendor.leftovers(NAME)
+        g.vendor.heal()
+        await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
+        assert g.vendor.leftovers(NAME) == []
 
 
 @virtual

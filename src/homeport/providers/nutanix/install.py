@@ -23,7 +23,7 @@ from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
 from homeport.providers.nutanix import failuredomain, metro
-from homeport.providers.nutanix.cluster import CATEGORY, ClusterDriver
+from homeport.providers.nutanix.cluster import ClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.machine import MachineDriver
 from homeport.providers.nutanix.preflight import Preflight, Wanted
@@ -42,9 +42,7 @@ FORMER_FINALIZERS = frozenset(
     }
 )
 # As upstream calls them, for whoever watches for these.
-CONDITIONS = Conditions(
-    connection="PrismClientInit", made=CATEGORY, instance="VMProvisioned", addresses="VMAddressesAssigned"
-)
+CONDITIONS = Conditions(connection="PrismClientInit", instance="VMProvisioned", addresses="VMAddressesAssigned")
 
 
 def install(
