@@ -403,9 +403,12 @@ class control_plane:  # noqa: N801
 
     @staticmethod
     def infrastructure_ref(obj: Mapping[str, Any], contract: Contract) -> dict[str, Any] | None:
-        """The template of its machines: `{apiGroup, kind, name}`, or an old object reference with apiVersion."""
+        """The template of its machines: `{apiGroup, kind, name}`, or an old object reference with apiVersion.
+
+        Talos has it at a place of its own.
+        """
         path = ("infrastructureRef",) if contract == "v1beta1" else ("spec", "infrastructureRef")
-        found = at(obj, "spec", "machineTemplate", *path)
+        found = at(obj, "spec", "machineTemplate", *path) or at(obj, "spec", "infrastructureTemplate")
         return dict(found) if isinstance(found, Mapping) else None
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +26,8 @@ NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, new) of a change
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Connect(Protocol):
@@ -190,5 +193,13 @@ def _slim_node(node: Unstructured) -> Unstructured:
 
 
 def _provider_ids(node: Unstructured) -> Iterable[str]:
-    found = (node.get("spec") or {}).get("providerID")
-    return (found,) if found else ()
+    return provider_id_forms(str((node.get("spec") or {}).get("providerID") or ""))
+
+
+def provider_id_forms(provider_id: str) -> tuple[str, ...]:
+    """The forms under which a Node is found: `nutanix://<Prism Central>/<VM>` is also `nutanix://<VM>`."""
+    scheme, separator, rest = provider_id.partition("://")
+    parts = rest.split("/")
+    if separator and len(parts) == 2 and all(_UUID.fullmatch(each) for each in parts):
+        return provider_id, f"{scheme}://{parts[1]}"
+    return (provider_id,) if provider_id else ()

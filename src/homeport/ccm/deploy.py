@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -18,6 +18,7 @@ from homeport.capi.cloud import CloudRequest, CloudSupport
 from homeport.capi.paused import is_paused
 from homeport.capi.workload import Remote
 from homeport.ccm.manifest import (
+    CONTROL_PLANE,
     DAEMON_SET,
     DEPLOYMENT,
     IMAGE,
@@ -43,6 +44,7 @@ MANAGED = "ccm.homeport.dev/managed"  # "false": somebody else brings one
 IMAGE_OF_CLUSTER = "ccm.homeport.dev/image"  # instead of the one that the plane was started with
 POOL = "ccm.homeport.dev/address-pool"  # addresses for Services of type LoadBalancer: FIRST-LAST or CIDR, by commas
 _ANY = "cloud-controller-manager"
+_KUBEADM_PLANE = "KubeadmControlPlane"
 _WRITE = Write(field_manager="homeport")
 _REFUSED_SECONDS = 30.0
 _REPLACED_SECONDS = 30.0
@@ -148,6 +150,7 @@ class DeployReconciler:
         if infra is None:
             return None  # its coming wakes us
         settings = await self._clouds[kind].settings(infra, cluster)
+        settings = replace(settings, workers=runs_on_workers(cluster, remote.nodes))
         await self._apply(key, cluster, remote, settings, there=there)
         self._foreign.pop(key, None)
         return _LATER
@@ -203,6 +206,17 @@ class DeployReconciler:
         return Wait(reason, message, after=_REFUSED_SECONDS if error is None else delay_of(error, count))
 
 
+def runs_on_workers(cluster: Cluster, nodes: Iterable[Unstructured]) -> bool:
+    """Hosted control planes and k0s have no Nodes for it. kubeadm labels its own only a moment after they joined."""
+    ref = cluster.spec.control_plane_ref
+    kubeadm = ref is not None and ref.kind == _KUBEADM_PLANE
+    return not kubeadm and not any(_is_control_plane(each) for each in nodes)
+
+
+def _is_control_plane(node: Unstructured | None) -> bool:
+    return node is not None and CONTROL_PLANE in (node.metadata.get("labels") or {})
+
+
 async def _was_here(remote: Remote) -> bool:
     """Whether the cluster once had ours: what its Pods need stays when the Deployment goes."""
     try:
@@ -254,7 +268,8 @@ def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], imag
     capi.remotes.follow(controller.wake)
 
     def node_changed(cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
-        if new is not None and not initialised(new) and (old is None or initialised(old)):
+        waits = new is not None and not initialised(new) and (old is None or initialised(old))
+        if waits or _is_control_plane(old) != _is_control_plane(new):
             controller.wake(cluster)
 
     capi.remotes.on_node(node_changed)

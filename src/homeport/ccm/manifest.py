@@ -33,7 +33,7 @@ ROLE = Resource(_RBAC, "v1", "Role", "roles")
 ROLE_BINDING = Resource(_RBAC, "v1", "RoleBinding", "rolebindings")
 
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "homeport"}
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _LOST_SECONDS = 60  # then another control plane takes over
 
 Json = dict[str, Any]
@@ -48,6 +48,7 @@ class Settings:
     config: str
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
     pools: bool = False  # there are addresses to be given to Services
+    workers: bool = False  # it runs on any Node: there is no control plane Node
 
 
 def render(settings: Settings, image: str = IMAGE) -> list[tuple[Json, Resource]]:
@@ -135,10 +136,11 @@ def _pod(settings: Settings, image: str) -> Json:
         # It has to work before the Pod network does, and to find names before there is a DNS in the cluster.
         "hostNetwork": True,
         "dnsPolicy": "Default",
-        "nodeSelector": {_CONTROL_PLANE: ""},
+        # The vendor's credentials stay on control plane Nodes where there are any.
+        "nodeSelector": {"kubernetes.io/os": "linux"} if settings.workers else {CONTROL_PLANE: ""},
         "tolerations": [
             {"key": UNINITIALIZED, "operator": "Exists", "effect": "NoSchedule"},
-            {"key": _CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"},
+            {"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"},
             {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"},
             *(
                 {

@@ -13,8 +13,11 @@ from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, policy_of
+from homeport.infra.failuredomain import render_failure_domains
 from homeport.infra.orphan import Orphans
-from homeport.infra.protocol import Check, ClusterScope, FailureDomain, Provider, Session
+from homeport.infra.plan import Plans
+from homeport.infra.preflight import check_cluster
+from homeport.infra.protocol import Check, ClusterScope, Provider, Session
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, is_provisioned
 from homeport.infra.witness import Witness
 from homeport.runtime.clock import rfc3339
@@ -31,11 +34,17 @@ _CHECK_AGAIN_SECONDS = 30.0
 
 class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     def __init__(
-        self, manager: Manager, provider: Provider[C, M, S], departures: Departures, capi: Capi | None = None
+        self,
+        manager: Manager,
+        provider: Provider[C, M, S],
+        departures: Departures,
+        plans: Plans | None = None,
+        capi: Capi | None = None,
     ) -> None:
         former = provider.former_finalizers
         super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer, former)
         self._provider = provider
+        self._plans = plans
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
@@ -97,7 +106,9 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
                 quiet=True,  # the Cluster takes it in a moment, or somebody forgot it: the condition says so
             )
         made = self._scope(scope, cluster, await self._connect(scope))
-        failed = self._report_checks(scope, await self._provider.cluster_driver.preflight(made))
+        if self._plans is not None:
+            made.plan = await self._plans.of(cluster)
+        failed = self._report_checks(scope, await check_cluster(self._provider, made))
         if failed is not None and not made.provisioned:
             return failed
         # Not earlier: the finalizer is the proof that the vendor may hold something. Without it the object can be
@@ -118,9 +129,9 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             cluster,
             scope.object,
             session,
-            sharing,
-            is_provisioned(scope.object),
-            lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
+            sharing=sharing,
+            provisioned=is_provisioned(scope.object),
+            report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
         )
 
     def _report_checks(self, scope: ProviderScope[C], checks: Sequence[Check]) -> Wait | None:
@@ -148,7 +159,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(made))
         status: Any = getattr(scope.object, "status", None)
         domains = await self._provider.cluster_driver.failure_domains(made)
-        status.failure_domains = render_failure_domains(domains)
+        status.failure_domains = render_failure_domains(domains, type(status))
         status.ready = True
         status.initialization.provisioned = True
 
@@ -204,17 +215,6 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     def _owner(self, infra: C) -> Cluster | None:
         owner = owner_of_kind(infra, Cluster.__resource__)
         return None if owner is None else self._clusters.get(Key(infra.metadata.namespace, owner["name"]))
-
-
-def render_failure_domains(domains: Sequence[FailureDomain]) -> Any:
-    """By name, as contract v1beta1 has them; the newer contract's readers take either form."""
-    return {
-        each.name: {
-            "controlPlane": each.control_plane,
-            **({"attributes": dict(each.attributes)} if each.attributes else {}),
-        }
-        for each in domains
-    }
 
 
 def _cluster_index(obj: Object) -> list[str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
 from homeport.capi.capi import Capi
+from homeport.capi.cloud import Sources
 from homeport.capi.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.infra.address import machine_of, takes_addresses
@@ -20,6 +22,7 @@ from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
 from homeport.infra.departure import Departures
 from homeport.infra.machine import MachineReconciler
+from homeport.infra.plan import Plans
 from homeport.infra.protocol import Provider, Session
 from homeport.infra.reconciler import is_provisioned
 from homeport.infra.source import SourceReconciler
@@ -53,9 +56,14 @@ def install(manager: Manager, provider: Provider[C, M, S], capi: Capi | None = N
 def _add_clusters(
     manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures, capi: Capi | None
 ) -> None:
-    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider, departures, capi)
+    plans = Plans(manager, provider.cluster_kind, provider.template_kind) if provider.template_kind else None
+    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider, departures, plans, capi)
     controller = Controller(f"{provider.name}cluster", provider.cluster_kind, reconciler, predicate=_edited)
     reconciler.attach(controller)
+    if plans is not None:
+        plans.attach(controller)
+        controller.map(provider.template_kind, plans.unprovisioned_beside, predicate=_edited)
+        controller.map(MachineDeployment, plans.infra_of_deployment, predicate=_edited)
     departures.wake = controller.queue.add
     controller.map(Cluster, links.infra_of_cluster, predicate=_cluster_news)
     controller.map(provider.machine_kind, links.waiting_for_machine, predicate=_went)
@@ -89,13 +97,20 @@ def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Li
             found: Iterable[Key] = getattr(provider.connector.sources(infra), field)
             return found
 
+        def machine_sources_of(infra: Any, field: str = field) -> Iterable[Key]:
+            found: Iterable[Key] = getattr(links.machine_sources(infra), field)
+            return found
+
         def users_of(key: Key, field: str = field) -> Iterable[Key]:
-            return links.users(key, field)
+            return chain(links.users(key, field), links.machine_users(key, field))
 
         finalizers = (provider.source_finalizer, provider.former_finalizers)
         reconciler = SourceReconciler(manager, kind, *finalizers, users_of, provider.name)
         controller = Controller(f"{provider.name}{kind.kind.lower()}", metadata_only(kind), reconciler, workers=2)
-        manager.add(controller.map(provider.cluster_kind, sources_of, predicate=_edited))
+        controller.map(provider.cluster_kind, sources_of, predicate=_edited)
+        if provider.machine_sources is not None:
+            controller.map(provider.machine_kind, machine_sources_of, predicate=_edited)
+        manager.add(controller)
 
 
 class _Links:
@@ -118,7 +133,19 @@ class _Links:
     def users_of(self, obj: Any) -> Iterable[Key]:
         return self.users(key_of(obj), "secrets", "config_maps")
 
+    def machine_sources(self, infra: Any) -> Sources:
+        of_machine = self._provider.machine_sources
+        return of_machine(infra) if of_machine is not None else Sources()
+
+    def machine_users(self, key: Key, *fields: str) -> Iterable[Key]:
+        """InfraMachines that name this Secret or ConfigMap themselves."""
+        for infra in self._machines if self._provider.machine_sources is not None else ():
+            sources = self.machine_sources(infra)
+            if any(key in getattr(sources, field) for field in fields):
+                yield key_of(infra)
+
     def machines_of_users(self, obj: Any) -> Iterable[Key]:
+        yield from self.machine_users(key_of(obj), "secrets", "config_maps")
         for key in self.users_of(obj):
             yield from self._machines_of(key.namespace, _cluster_name(self._clusters.get(key)))
 

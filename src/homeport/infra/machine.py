@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
+from homeport.capi.family import primary_family
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
@@ -18,7 +19,7 @@ from homeport.infra.orphan import provider_id
 from homeport.infra.protocol import ClusterScope, Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, has_run, is_provisioned
 from homeport.infra.sweep import orphans_of
-from homeport.infra.vip import VirtualAddress, with_virtual_address
+from homeport.infra.vip import with_vip
 from homeport.runtime.manager import Manager, Solo
 from homeport.runtime.outcome import Wait
 
@@ -107,26 +108,25 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             given = await self._claims.hold(scope.object, cluster)
         if isinstance(given, Wait):
             return given
-        session = await self._session(scope, self._provider.connector.connect(infra_cluster))
-        made = self._scope(scope, machine, cluster, infra_cluster, session)
+        made = await self._connected(scope, machine, cluster, infra_cluster)
         made.addresses = given
         instance = await self._provider.machine_driver.observe(made)
-        if instance is None and has_run(scope.object, machine):
+        if instance is None and made.has_run:
             return self._vanished(scope)
         self._missed.pop(scope.key, None)
         if instance is None:
-            older = await self._initialized_before(made)
+            older = await self._initialized_before(made, cluster, infra_cluster)
             if older is not None:
                 return older
             made.user_data, made.format = await self._user_data(machine)
             if made.control_plane and self._provider.vip_interface:
-                made.user_data = self._with_vip(made)
+                made.user_data = with_vip(made.user_data, machine, cluster, self._provider.vip_interface)
             await self._block_move(scope)
         self._fence()
         self._untouched.pop(scope.key, None)
         wait = await self._provider.machine_driver.converge(made, instance)
         if instance is not None:
-            await self._publish(scope, made, instance)
+            await self._publish(scope, made, cluster, instance)
         if wait is not None:
             return wait
         if instance is None or not (instance.serving or is_provisioned(scope.object)):
@@ -135,20 +135,20 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
 
-    async def _initialized_before(self, made: MachineScope[C, M, S]) -> Wait | None:
+    async def _initialized_before(self, made: MachineScope[C, M, S], cluster: Cluster, infra_cluster: C) -> Wait | None:
         """A first control plane beside machines of the same cluster would begin a second cluster at the same address:
         this state is older than the cluster."""
-        if not made.control_plane or made.cluster.status.initialization.control_plane_initialized:
+        if not made.control_plane or cluster.status.initialization.control_plane_initialized:
             return None
-        scope = ClusterScope(made.cluster, made.infra_cluster, made.session, provisioned=True)
+        scope = ClusterScope(cluster, infra_cluster, made.session, provisioned=True)
         owned = await self._provider.cluster_driver.list_owned(scope)
         known = frozenset(each.metadata.uid for each in self._infra)
         ids = frozenset(filter(None, (provider_id(each) for each in self._infra)))
-        orphans = orphans_of(owned, made.infra_cluster.metadata.uid, known, ids)
+        orphans = orphans_of(owned, infra_cluster.metadata.uid, known, ids)
         if not orphans:
             return None
         shown = ", ".join(f"{each.name} ({each.id})" for each in orphans[:3])
-        name, namespace = made.cluster.metadata.name, made.cluster.metadata.namespace
+        name, namespace = cluster.metadata.name, cluster.metadata.namespace
         text = (
             f"machines of this cluster exist that no object knows: {shown}. The control plane is not initialized a "
             f"second time: run 'homeport orphans list {name} -n {namespace}', or restore a newer backup"
@@ -173,11 +173,6 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         data = secret.get("data") or {}
         return base64.b64decode(data.get("value", "")), base64.b64decode(data.get("format", "")).decode()
 
-    def _with_vip(self, made: MachineScope[C, M, S]) -> bytes:
-        endpoint = made.cluster.spec.control_plane_endpoint
-        address = VirtualAddress(endpoint.host, endpoint.port or 6443, self._provider.vip_interface)
-        return with_virtual_address(made.user_data, address, made.machine.spec.version)
-
     def _vanished(self, scope: ProviderScope[M]) -> Wait:
         """Never made anew in silence: whoever owns the Machine decides about a replacement.
 
@@ -194,8 +189,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
         return Wait("InstanceGone", message, after=_GONE_SECONDS, warning=True)
 
-    async def _publish(self, scope: ProviderScope[M], made: MachineScope[C, M, S], instance: Instance) -> None:
-        await self._hold_provider_id(scope, made.cluster, instance)
+    async def _publish(
+        self, scope: ProviderScope[M], made: MachineScope[C, M, S], cluster: Cluster, instance: Instance
+    ) -> None:
+        await self._hold_provider_id(scope, cluster, instance)
         status: Any = getattr(scope.object, "status", None)
         self._publish_addresses(scope, status, instance)
         if instance.failure_domain or made.failure_domain:
@@ -268,8 +265,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
         begun = self._untouched.get(scope.key) != scope.object.metadata.uid
         if begun and machine is not None and cluster is not None and infra_cluster is not None:
-            session = await self._session(scope, self._provider.connector.connect(infra_cluster))
-            made = self._scope(scope, machine, cluster, infra_cluster, session)
+            made = await self._connected(scope, machine, cluster, infra_cluster)
             wait = await self._provider.machine_driver.quiesce(made)
             if wait is not None:
                 return wait
@@ -280,7 +276,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             await self._annotate(scope, {names.BLOCK_MOVE: None})
         return None
 
-    async def _annotate(self, scope: ProviderScope[M], annotations: Mapping[str, str | None]) -> None:
+    async def _annotate(self, scope: ProviderScope[M], annotations: Mapping[str, str] | Mapping[str, None]) -> None:
         meta = scope.object.metadata
         body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
         scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
@@ -298,8 +294,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
                 "create it again, or delete the machine by hand and then remove the finalizer "
                 f"{self._provider.machine_finalizer}",
             )
-        session = await self._session(scope, self._provider.connector.connect(infra_cluster))
-        made = self._scope(scope, machine or Machine(), cluster, infra_cluster, session)
+        made = await self._connected(scope, machine or Machine(), cluster, infra_cluster)
         instance = await self._provider.machine_driver.observe(made)
         self._fence()
         wait = await self._provider.machine_driver.release(made, instance)
@@ -313,22 +308,30 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
 
     # -- the object itself -------------------------------------------------------------------------------------
 
+    async def _connected(
+        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C
+    ) -> MachineScope[C, M, S]:
+        connecting = self._provider.connector.connect_machine(scope.object, infra_cluster)
+        return self._scope(scope, machine, cluster, infra_cluster, await self._session(scope, connecting))
+
     def _scope(
         self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
     ) -> MachineScope[C, M, S]:
         async def record(annotations: Mapping[str, str]) -> None:
-            meta = scope.object.metadata
-            body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
-            scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
+            await self._annotate(scope, annotations)
 
         key = scope.key
         return MachineScope(
-            cluster=cluster,
-            infra_cluster=infra_cluster,
-            machine=machine,
             infra=scope.object,
             session=session,
+            name=machine.metadata.name,
+            infra_cluster=infra_cluster,
+            cluster=cluster.metadata.name,
+            endpoint=cluster.spec.control_plane_endpoint.host,
+            family=primary_family(cluster),
+            version=machine.spec.version,
             control_plane=names.CONTROL_PLANE_LABEL in machine.metadata.labels,
+            has_run=has_run(scope.object, machine),
             failure_domain=machine.spec.failure_domain or "",
             untouched=self._untouched.get(key) == scope.object.metadata.uid,
             record=record,

@@ -8,19 +8,25 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi.cloud import Address, Sources
+from homeport.capi.family import Family
 from homeport.client.protocol import Key
+from homeport.infra.plan import NO_PLAN, ClusterPlan, MachinePlan
 from homeport.runtime.outcome import Wait
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound="Session")
 C_contra = TypeVar("C_contra", bound=Object, contravariant=True)
+M_contra = TypeVar("M_contra", bound=Object, contravariant=True)
 S_co = TypeVar("S_co", bound="Session", covariant=True)
+S_contra = TypeVar("S_contra", bound="Session", contravariant=True)
 
 Power = Literal["on", "off", "changing", "unknown"]
+# What discovery lists. A vendor without one of these answers with an empty list.
+Discoverable = Literal["clusters", "hosts", "networks", "images", "storage classes", "projects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,7 @@ class ClusterScope(Generic[C, S]):
     cluster: Cluster
     infra: C
     session: S
+    plan: ClusterPlan = NO_PLAN
     sharing: bool = False  # another Cluster of the same name exists, in some other namespace
     provisioned: bool = False
     report: Report = _tell_nobody
@@ -129,14 +136,22 @@ class ClusterScope(Generic[C, S]):
 
 @dataclass(slots=True)
 class MachineScope(Generic[C, M, S]):
-    """What a MachineDriver works on."""
+    """What a MachineDriver works on. Only `infra` and `session` are required: a machine may belong to no cluster.
 
-    cluster: Cluster
-    infra_cluster: C
-    machine: Machine
+    `infra` need not exist in the API. Its `metadata.uid` is the machine's identity at the vendor, and its status keeps
+    what the driver learns from one call to the next.
+    """
+
     infra: M
     session: S
-    control_plane: bool
+    name: str = ""  # of the machine at the vendor; '': as the object is called
+    infra_cluster: C | None = None
+    cluster: str = ""  # name of the cluster that it belongs to
+    endpoint: str = ""  # host of the cluster's control plane: an address that is not the machine's own
+    family: Family = 0  # the addresses of this family come first
+    version: str = ""  # of Kubernetes
+    control_plane: bool = False
+    has_run: bool = False  # it was up before: if it is off or gone now, somebody did that
     user_data: bytes = b""
     format: str = ""  # of the user data: cloud-config, ignition, ...
     addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
@@ -146,14 +161,41 @@ class MachineScope(Generic[C, M, S]):
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
     report: Report = _tell_nobody
 
+    def __post_init__(self) -> None:
+        self.name = self.name or self.infra.metadata.name
+
     @property
     def uid(self) -> str:
         return self.infra.metadata.uid
 
+    @property
+    def deleting(self) -> bool:
+        return bool(self.infra.metadata.deletion_timestamp)
+
+
+class Preflight(Protocol[S_contra]):
+    """What can be found wrong with machines before one of them exists, from their plans alone.
+
+    That the credentials are good is proven by the session. Never raises for what it checks.
+    """
+
+    async def check_references(
+        self, session: S_contra, plans: Sequence[MachinePlan], namespace: str
+    ) -> Sequence[Check]:
+        """Whether everything that the templates name exists. `namespace`: of objects that they refer to."""
+
+    async def check_capacity(self, session: S_contra, plans: Sequence[MachinePlan]) -> Sequence[Check]:
+        """Whether there is room for all of them. Plans whose references don't resolve need no room."""
+
+
+class Discovery(Protocol[S_contra]):
+    async def discover(self, session: S_contra, what: Discoverable) -> Sequence[Item]:
+        """What users may name in their specs. Empty for what the vendor does not have."""
+
 
 class ClusterDriver(Protocol[C, S]):
     async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
-        """Everything that can be known to be wrong before a machine exists. Never raises for what it checks.
+        """What can be wrong with the cluster itself: its endpoint, networks and failure domains.
 
         Also asked of clusters that are provisioned, for what may still go wrong there: it is told and stops nothing.
         """
@@ -175,9 +217,6 @@ class ClusterDriver(Protocol[C, S]):
     async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
         """Begins to remove an orphan that still carries its marks. One that is gone already is no error."""
 
-    async def discover(self, scope: ClusterScope[C, S], what: str) -> Sequence[Item]:
-        """Images, networks, clusters, ...: what a user may name. ValueError for what the vendor does not have."""
-
 
 class MachineDriver(Protocol[C, M, S]):
     async def observe(self, scope: MachineScope[C, M, S]) -> Instance | None:
@@ -196,12 +235,18 @@ class MachineDriver(Protocol[C, M, S]):
         """Nobody works on the object of this UID for now: what is watched for it alone needs no looks."""
 
 
-class Connector(Protocol[C_contra, S_co]):
-    """How to reach the vendor for an InfraCluster. Raises ProviderError: missing Secret, wrong password, no route."""
+class Connector(Protocol[C_contra, M_contra, S_co]):
+    """How to reach the vendor. All raise ProviderError: missing Secret, wrong password, no route."""
 
     def sources(self, infra: C_contra) -> Sources: ...
 
     async def connect(self, infra: C_contra) -> S_co: ...
+
+    async def connect_machine(self, infra: M_contra, cluster: C_contra | None) -> S_co:
+        """With the machine's own credentials where it names some, otherwise with those of its cluster."""
+
+    async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> S_co:
+        """From plain settings and the decoded data of a Secret: no object is read."""
 
     async def close(self) -> None:
         """All sessions end."""
@@ -234,14 +279,17 @@ class Provider(Generic[C, M, S]):
     machine_kind: type[M]
     cluster_driver: ClusterDriver[C, S]
     machine_driver: MachineDriver[C, M, S]
-    connector: Connector[C, S]
+    connector: Connector[C, M, S]
+    preflight: Preflight[S]
+    discovery: Discovery[S]
     cluster_finalizer: str
     machine_finalizer: str
     source_finalizer: str = ""  # keeps credentials while a cluster needs them; '': they may go at any time
     former_finalizers: frozenset[str] = frozenset()  # what upstream called any of these before: taken off where found
     conditions: Conditions = Conditions()
+    machine_sources: Callable[[M], Sources] | None = None  # where machines may name credentials of their own
     triggers: Sequence[Trigger] = ()
-    template_kind: type[Object] | None = None
+    template_kind: type[Object] | None = None  # from which preflight learns what machines there will be
     capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a machine made from a template, for autoscalers
     observe_seconds: float = 60.0  # how often a running machine is looked at; longer where the driver wakes who changed
     sweep_seconds: float = 600.0

@@ -13,6 +13,11 @@ from typing import Any
 
 import yaml
 
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+
+# On a Cluster, "false": its control plane's address is announced by something else.
+WANTED = "infra.homeport.dev/kube-vip"
+_KUBEADM = "KubeadmConfig"
 IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
 MANIFEST = "/etc/kubernetes/manifests/kube-vip.yaml"
 _ADMIN = "/etc/kubernetes/admin.conf"
@@ -27,6 +32,20 @@ class VirtualAddress:
     port: int
     interface: str
     image: str = IMAGE
+
+
+def with_vip(user_data: bytes, machine: Machine, cluster: Cluster, interface: str) -> bytes:
+    """The user data of a control plane machine, with kube-vip where its cluster wants it and kubelet would run it.
+
+    kubeadm's control planes run static Pods from files; Talos and k0s bring their own ways to hold an address.
+    """
+    endpoint, ref = cluster.spec.control_plane_endpoint, machine.spec.bootstrap.config_ref
+    unwanted = cluster.metadata.annotations.get(WANTED, "").lower() == "false"
+    kubeadm = ref.kind == _KUBEADM if ref is not None else b"kubeadm" in user_data
+    if unwanted or not kubeadm:
+        return user_data
+    address = VirtualAddress(endpoint.host, endpoint.port or 6443, interface)
+    return with_virtual_address(user_data, address, machine.spec.version)
 
 
 def with_virtual_address(user_data: bytes, address: VirtualAddress, version: str) -> bytes:

@@ -321,3 +321,33 @@ async def test_addresses_for_services_come_from_an_annotation_of_the_cluster() -
         assert config["addressPools"] == {"default": "10.0.0.30-10.0.0.39"}
         rules = (await s.workload.get(CLUSTER_ROLE, Key("", NAME)))["rules"]
         assert any("services/status" in rule["resources"] for rule in rules)
+
+
+async def _selector(s: Site, wanted: dict[str, str]) -> None:
+    async with asyncio.timeout(60):
+        while (await s.found(DEPLOYMENT))["spec"]["template"]["spec"]["nodeSelector"] != wanted:
+            await asyncio.sleep(0.5)
+
+
+@virtual
+async def test_without_control_plane_nodes_it_runs_on_workers_and_moves_when_there_is_one() -> None:
+    async with site() as s:
+        await s.have(cluster(), infra(), secret())
+        await s.connect()
+        await s.join("worker-0")
+        await _selector(s, {"kubernetes.io/os": "linux"})
+        label = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
+        await s.workload.patch(NODE, Key("", "worker-0"), MergePatch(label))
+        await _selector(s, {"node-role.kubernetes.io/control-plane": ""})
+
+
+@virtual
+async def test_with_a_kubeadm_control_plane_it_waits_for_its_nodes() -> None:
+    async with site() as s:
+        body = cluster()
+        ref = {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "c"}
+        body["spec"]["controlPlaneRef"] = ref
+        await s.have(body, infra(), secret())
+        await s.connect()
+        await s.join("cp-0")
+        await _selector(s, {"node-role.kubernetes.io/control-plane": ""})

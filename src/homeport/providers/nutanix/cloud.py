@@ -166,7 +166,7 @@ class NutanixCloud:
 def vm_ids(node: Unstructured) -> list[str]:
     """What the firmware says first: a provider id may be older than the machine."""
     provider = provider_id(node)
-    known = provider.removeprefix(PREFIX).lower() if provider.startswith(PREFIX) else ""
+    known = provider.removeprefix(PREFIX).rpartition("/")[2].lower() if provider.startswith(PREFIX) else ""
     return list(dict.fromkeys(filter(None, (system_id(node), known))))
 
 

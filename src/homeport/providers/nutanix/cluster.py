@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homeport.infra.error import ProviderError, Taken
-from homeport.infra.protocol import Check, FailureDomain, Item, Owned
+from homeport.infra.protocol import Check, FailureDomain, Owned
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, CLUSTER_MARK, MARK
 from homeport.providers.nutanix.preflight import Preflight, Scope
 from homeport.providers.nutanix.prism.record import Category
@@ -102,18 +102,3 @@ class ClusterDriver:
             await prism.detach(vm, group)
         if not vm.volume_group_ids:  # otherwise in the next round
             await prism.delete_vm(vm)
-
-    async def discover(self, scope: Scope, what: str) -> Sequence[Item]:
-        lookup = scope.session.lookup
-        match what:
-            case "clusters":
-                return [Item(each.id, each.name) for each in await lookup.elements()]
-            case "networks":
-                return [
-                    Item(each.id, each.name, {"type": each.kind, "cidr": each.cidr}) for each in await lookup.subnets()
-                ]
-            case "images":
-                return [Item(each.id, each.name, {"type": each.kind}) for each in await lookup.images()]
-            case "projects":
-                return [Item(each.id, each.name) for each in await scope.session.prism.projects()]
-        raise ValueError(f"Nutanix has no {what}: ask for clusters, networks, images or projects")

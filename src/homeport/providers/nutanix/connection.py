@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.meta import Resource
-from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Sources
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client as ApiClient
@@ -23,6 +24,8 @@ from homeport.providers.nutanix.credential import (
     parse_bundle,
     parse_credentials,
     parse_global,
+    parse_settings,
+    read_credentials,
     sources_of,
     target_of,
 )
@@ -66,7 +69,21 @@ class Connector:
         return sources_of(infra)
 
     async def connect(self, infra: NutanixCluster) -> PrismSession:
-        target, credentials, bundle = await self.material(infra)
+        return await self._shared(*await self.material(infra))
+
+    async def connect_machine(self, infra: NutanixMachine, cluster: NutanixCluster | None) -> PrismSession:
+        if cluster is None:
+            raise Misconfigured(f"NutanixMachine {infra.metadata.name} belongs to no NutanixCluster that says where")
+        return await self.connect(cluster)
+
+    async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> PrismSession:
+        """`settings`: address, port, insecure and additionalTrustBundle (PEM)."""
+        target = parse_settings(settings)
+        return await self._shared(
+            target, read_credentials(secret, "credentials"), target.inline_bundle.encode() or None
+        )
+
+    async def _shared(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
         key = fingerprint(
             target.address,
             str(target.port),

@@ -63,6 +63,17 @@ def target_of(central: PrismCentral, namespace: str) -> Target:
     )
 
 
+def parse_settings(settings: Mapping[str, Any]) -> Target:
+    """Plain settings: address (required), port, insecure and additionalTrustBundle, a PEM text."""
+    address, port = str(settings.get("address") or ""), str(settings.get("port") or DEFAULT_PORT)
+    if not address:
+        raise Misconfigured("address: the address of Prism Central is required")
+    if not port.isdigit():
+        raise Misconfigured(f"port: must be a number, not {port!r}")
+    insecure, bundle = bool(settings.get("insecure")), str(settings.get("additionalTrustBundle") or "")
+    return Target(address, int(port), insecure, Key("", ""), inline_bundle=bundle)
+
+
 def _bundle_key(bundle: TrustBundle, namespace: str) -> Key | None:
     named = bundle.kind == "ConfigMap" and bundle.name != _UNSET
     return Key(bundle.namespace or namespace, bundle.name) if named else None
@@ -123,8 +134,11 @@ def parse_credentials(secret: Mapping[str, Any], key: Key) -> Credentials:
 
     Messages never show what is in a Secret.
     """
-    origin = f"Secret {key}"
-    found = _decoded(secret)
+    return read_credentials(_decoded(secret), f"Secret {key}")
+
+
+def read_credentials(found: Mapping[str, str], origin: str) -> Credentials:
+    """From the decoded data of a Secret. `origin` names it in messages."""
     if "credentials" in found:
         return _parse_list(found["credentials"], origin)
     if found.get("NUTANIX_API_KEY"):

@@ -14,10 +14,9 @@ import structlog
 
 from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.capi.cloud import Address
-from homeport.capi.family import canonical, in_order, primary_family
+from homeport.capi.family import canonical, in_order
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken
 from homeport.infra.protocol import Instance
-from homeport.infra.reconciler import has_run
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
@@ -111,11 +110,11 @@ class MachineDriver:
 
     async def _look(self, scope: Scope, vm_id: str) -> Vm | None:
         """By the looks for all, unless it is to go: then nothing but its own answer counts."""
-        if scope.infra.metadata.deletion_timestamp:
+        if scope.deleting:
             self._unwatch(scope.uid)
             return await scope.session.prism.vm(vm_id)
         watch = self._watch(scope)
-        return await watch.find(scope.uid, vm_id, scope.machine.metadata.name, scope.wake)
+        return await watch.find(scope.uid, vm_id, scope.name, scope.wake)
 
     def _watch(self, scope: Scope) -> Watch:
         watch = scope.session.watch
@@ -140,15 +139,14 @@ class MachineDriver:
             if vm is not None and vm.mark(MARK) == scope.uid:
                 self._end(scope)
                 scope.infra.status.vm_uuid = vm.id
-                if not scope.infra.metadata.deletion_timestamp:
+                if not scope.deleting:
                     self._watch(scope).note(scope.uid, vm, scope.wake)
                 return vm
         return None
 
     async def _marked(self, scope: Scope) -> list[Vm]:
         """VMs that were made for this very object: of its name, with its mark. Others of that name are none of ours."""
-        name = scope.machine.metadata.name or scope.infra.metadata.name
-        named = await scope.session.lookup.vms_named(name)
+        named = await scope.session.lookup.vms_named(scope.name)
         return [each for each in named if each.mark(MARK) == scope.uid]
 
     # -- growing -----------------------------------------------------------------------------------------------
@@ -169,7 +167,7 @@ class MachineDriver:
         return None
 
     async def _make(self, scope: Scope) -> Wait:
-        name = scope.machine.metadata.name
+        name = scope.name
         under_way = self._under_way(scope)
         if under_way is None:
             return await self._create(scope)
@@ -192,7 +190,7 @@ class MachineDriver:
     async def _create(self, scope: Scope) -> Wait:
         ref = scope.infra.spec.bootstrap_ref
         if not scope.user_data and (ref is None or ref.kind != "Image"):
-            raise Misconfigured(f"Machine {scope.machine.metadata.name} has bootstrap data without content")
+            raise Misconfigured(f"Machine {scope.name} has bootstrap data without content")
         vm = await plan_vm(scope, self._find_domain, await hold_category(scope))
         request_id = str(uuid.uuid5(uuid.UUID(scope.uid), f"create {_attempt(scope)}"))
         try:
@@ -205,7 +203,7 @@ class MachineDriver:
         return self._wait_for(scope, Task(task_id, "queued"), "CreatingVM", f"VM {vm.name} is being created")
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
-        if has_run(scope.infra, scope.machine):
+        if scope.has_run:
             # Whoever switched it off had a reason: a machine that ran is not started against his will.
             text = f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine"
             return Wait("PoweredOff", text, 60.0, warning=True)
@@ -307,9 +305,11 @@ class MachineDriver:
         return Wait("TaskOverdue", text, after=_TASK_SECONDS, warning=True)
 
 
-async def hold_category(scope: Scope) -> Category:
-    """The mark of the cluster, made anew where somebody removed it."""
-    name, lookup = scope.cluster.metadata.name, scope.session.lookup
+async def hold_category(scope: Scope) -> Category | None:
+    """The mark of the cluster, made anew where somebody removed it. None: it belongs to no cluster."""
+    name, lookup = scope.cluster, scope.session.lookup
+    if not name:
+        return None
     found = await lookup.find_category(CLUSTER_CATEGORY, name)
     if found is None:
         description = f"Machines of Kubernetes cluster {name}, managed by Homeport"
@@ -320,7 +320,12 @@ async def hold_category(scope: Scope) -> Category:
 
 def known_id(scope: Scope) -> str:
     """Of the VM, '' while there is none. Templates are about that fill in a provider id which means nothing."""
-    candidate = scope.infra.status.vm_uuid or scope.infra.spec.provider_id.removeprefix(PREFIX)
+    return vm_id(scope.infra.status.vm_uuid) or vm_id(scope.infra.spec.provider_id)
+
+
+def vm_id(provider_id: str) -> str:
+    """The VM's UUID of `nutanix://<VM>` or `nutanix://<Prism Central>/<VM>`; '' if there is none."""
+    candidate = provider_id.removeprefix(PREFIX).rpartition("/")[2]
     try:
         uuid.UUID(candidate)
     except ValueError:
@@ -330,7 +335,7 @@ def known_id(scope: Scope) -> str:
 
 def _is_ours(scope: Scope, vm: Vm) -> bool:
     """By the mark; after a move to another management cluster the UID is another one, and the name decides."""
-    names = {scope.machine.metadata.name, scope.infra.metadata.name}
+    names = {scope.name, scope.infra.metadata.name}
     return vm.mark(MARK) == scope.uid or vm.name in names
 
 
@@ -341,9 +346,9 @@ def _attempt(scope: Scope) -> int:
 
 def _instance(scope: Scope, vm: Vm) -> Instance:
     # The control plane's virtual address wanders from machine to machine: it is nobody's own.
-    virtual = canonical(scope.cluster.spec.control_plane_endpoint.host)
+    virtual = canonical(scope.endpoint)
     own = [each for each in vm.addresses if canonical(each) != virtual]
-    addresses = [Address("InternalIP", each) for each in in_order(own, primary_family(scope.cluster))]
+    addresses = [Address("InternalIP", each) for each in in_order(own, scope.family)]
     if addresses:
         addresses.append(Address("Hostname", vm.name))
     return Instance(

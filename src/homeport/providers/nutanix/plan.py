@@ -48,24 +48,25 @@ def place(scope: Scope, find_domain: FindDomain) -> Placement:
     spec, domain = scope.infra.spec, scope.failure_domain
     if not domain:
         return Placement(spec.cluster, spec.subnet, "spec")
-    for inline in scope.infra_cluster.spec.failure_domains:
-        if inline.name == domain:
-            where = f"NutanixCluster {scope.infra_cluster.metadata.name} spec.failureDomains[{domain}]"
+    cluster = scope.infra_cluster
+    for inline in cluster.spec.failure_domains if cluster is not None else ():
+        if cluster is not None and inline.name == domain:
+            where = f"NutanixCluster {cluster.metadata.name} spec.failureDomains[{domain}]"
             return Placement(inline.cluster, inline.subnets, where)
     refused = refusal(domain)
     if refused:
-        raise Misconfigured(f"Machine {scope.machine.metadata.name}: {refused}")
+        raise Misconfigured(f"Machine {scope.name}: {refused}")
     found = find_domain(scope.infra.metadata.namespace, domain)
     if found is None:
         raise Missing(
-            f"failure domain {domain!r} of Machine {scope.machine.metadata.name} does not exist: create "
+            f"failure domain {domain!r} of Machine {scope.name} does not exist: create "
             f"NutanixFailureDomain {domain}, or name one of the cluster's"
         )
     return Placement(found.spec.prism_element_cluster, found.spec.subnets, f"NutanixFailureDomain {domain} spec")
 
 
-async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> NewVm:
-    """Raises ProviderError naming the field."""
+async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category | None) -> NewVm:
+    """`category`: of the cluster that it belongs to. Raises ProviderError naming the field."""
     spec, lookup = scope.infra.spec, scope.session.lookup
     placement = place(scope, find_domain)
     element = await _element(scope, placement)
@@ -73,13 +74,13 @@ async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> 
     if not subnets:
         raise Misconfigured(f"{placement.field}.subnet: name at least one subnet")
     image = await resolve_image(scope)
-    categories = [category]
+    categories = [category] if category is not None else []
     for number, each in enumerate(spec.additional_categories):
         categories.append(await lookup.category(each, f"spec.additionalCategories[{number}]"))
     project = await _project(scope)
     return NewVm(
-        name=scope.machine.metadata.name,
-        description=f"Node of Kubernetes cluster {scope.cluster.metadata.name}, managed by Homeport",
+        name=scope.name,
+        description=f"{_role(scope)}, managed by Homeport",
         cluster_id=element.id,
         sockets=spec.vcpu_sockets,
         cores_per_socket=spec.vcpus_per_socket,
@@ -87,13 +88,22 @@ async def plan_vm(scope: Scope, find_domain: FindDomain, category: Category) -> 
         disks=await _disks(scope, element, image),
         nics=plan_nics(subnets, scope.addresses),
         categories=list({each.id: each for each in categories}.values()),
-        user_data=render_user_data(scope.user_data, scope.machine.metadata.name),
+        user_data=render_user_data(scope.user_data, scope.name),
         meta_data=render_meta_data(scope),
         project_id=project.id if project else "",
         boot="uefi" if spec.boot_type == "uefi" else "legacy" if spec.boot_type == "legacy" else "",
         gpus=await _gpus(scope, element),
-        marks=[f"{MARK}:{scope.uid}", f"{CLUSTER_MARK}:{scope.infra_cluster.metadata.uid}"],
+        marks=_marks(scope),
     )
+
+
+def _role(scope: Scope) -> str:
+    return f"Node of Kubernetes cluster {scope.cluster}" if scope.cluster else f"Machine {scope.name}"
+
+
+def _marks(scope: Scope) -> list[str]:
+    cluster = scope.infra_cluster
+    return [f"{MARK}:{scope.uid}", *([f"{CLUSTER_MARK}:{cluster.metadata.uid}"] if cluster is not None else [])]
 
 
 async def _project(scope: Scope) -> Project | None:
@@ -120,7 +130,7 @@ async def resolve_image(scope: Scope) -> Image:
     if spec.image is not None:
         image = await lookup.image(spec.image, "spec.image")
     elif spec.image_lookup is not None:
-        image = await lookup.newest_image(spec.image_lookup, scope.machine.spec.version)
+        image = await lookup.newest_image(spec.image_lookup, scope.version)
     else:
         raise Misconfigured("spec.image: name an image, or say in spec.imageLookup how to find one")
     if image.kind == "iso":
@@ -229,5 +239,5 @@ def render_user_data(data: bytes, name: str) -> bytes:
 
 
 def render_meta_data(scope: Scope) -> bytes:
-    name = scope.machine.metadata.name
+    name = scope.name
     return json.dumps({"hostname": name, "local-hostname": name, "uuid": scope.uid, "instance-id": scope.uid}).encode()

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeVar
 
-from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster, NutanixMachineTemplate
+from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster
 from homeport.capi.family import canonical, family_of
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
+from homeport.infra.plan import MachinePlan
+from homeport.infra.preflight import CAPACITY, REFERENCES, passed
 from homeport.infra.protocol import Check, ClusterScope
 from homeport.providers.nutanix.address import FindPool, check_pools, pool_with
 from homeport.providers.nutanix.connection import PrismSession
@@ -21,9 +23,8 @@ from homeport.providers.nutanix.prism.record import Element, Image, Subnet, Vm
 T = TypeVar("T")
 Scope = ClusterScope[NutanixCluster, PrismSession]
 
-REFERENCES = "ReferencesResolved"
+Place = tuple[Identifier | None, Sequence[Identifier]]  # a Prism Element and its subnets
 ENDPOINT = "ControlPlaneEndpointFree"
-CAPACITY = "CapacitySufficient"
 NETWORKS = "NetworksDisjoint"
 DOMAINS = "FailureDomainsValidated"
 NO_DOMAINS = "NoFailureDomainsConfigured"
@@ -36,19 +37,6 @@ _KUBERNETES = re.compile(r"(?<![\d.])v?(1\.[2-9]\d\.\d+)(?![\d.]*\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Machines that a cluster is going to have. `missing`: something that they are made from is not there yet."""
-
-    owner: str
-    count: int = 0
-    template: NutanixMachineTemplate | None = None
-    format: str = "cloud-config"
-    version: str = ""  # of Kubernetes
-    missing: str = ""
-    control_plane: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Domain:
     name: str
     cluster: Identifier | None
@@ -56,100 +44,113 @@ class Domain:
     control_plane: bool = True
 
 
-# Of a namespace and the name of a Cluster in it.
-FindWanted = Callable[[str, str], Iterable[Wanted]]
 FindClusters = Callable[[], Iterable[NutanixCluster]]
 
 
 class Preflight:
-    def __init__(
-        self, find_domain: FindDomain, wanted: FindWanted, clusters: FindClusters, find_pool: FindPool
-    ) -> None:
+    def __init__(self, find_domain: FindDomain, clusters: FindClusters, find_pool: FindPool) -> None:
         self._find_domain = find_domain
         self._find_pool = find_pool
-        self._wanted = wanted
         self._clusters = clusters
 
     async def run(self, scope: Scope) -> Sequence[Check]:
-        checks = [*await self._check_domains(scope)]
-        needed: dict[str, int] = {}
-        for wanted in self._wanted(scope.infra.metadata.namespace, scope.name):
-            checks += await self._check_wanted(scope, wanted, needed)
+        """What is wrong with the cluster itself."""
+        checks = [*await self._check_domains(scope), *await self._check_domain_pools(scope)]
         if scope.provisioned:
-            return checks  # its own machines hold the address and the memory by now
-        if not any(check.condition == REFERENCES for check in checks):
-            checks.append(Check(REFERENCES, True))
+            return checks  # its own machines hold the address by now
         checks += self._check_sharing(scope)
-        if all(check.ok or check.advisory for check in checks):
-            vms = await scope.session.prism.find_vms()
-            checks += await self._check_endpoint(scope, vms)
+        if passed(checks):
+            checks += await self._check_endpoint(scope)
             checks += await self._check_networks(scope)
-            checks += await self._check_capacity(scope, needed, vms)
         return checks
 
     # -- templates ---------------------------------------------------------------------------------------------
 
-    async def _check_wanted(self, scope: Scope, wanted: Wanted, needed: dict[str, int]) -> list[Check]:
+    async def check_references(
+        self, session: PrismSession, plans: Sequence[MachinePlan], namespace: str
+    ) -> Sequence[Check]:
+        checks: list[Check] = []
+        for plan in plans:
+            checks += await self._check_plan(session, plan)
+            if not plan.control_plane:  # those are placed by failure domains, where the cluster has any
+                checks += await self._check_template_pools(session, plan, namespace)
+        return checks
+
+    async def _check_plan(self, session: PrismSession, plan: MachinePlan) -> list[Check]:
         """Every reference of a template; all that is wrong with it is told at once."""
-        if wanted.template is None:
-            return [Check(REFERENCES, False, "WaitingForTemplates", wanted.missing, waiting=True)]
-        spec = wanted.template.spec.template.spec
-        where = f"NutanixMachineTemplate {wanted.template.metadata.name}"
-        lookup, checks = scope.session.lookup, [Check(REFERENCES, True)]
+        spec: MachineSpec = plan.template.spec.template.spec
+        where = f"NutanixMachineTemplate {plan.template.metadata.name}"
+        lookup, checks = session.lookup, [Check(REFERENCES, True)]
         element: Element | None = None
         if spec.cluster is not None:
             element, check = await _tried(lookup.element(spec.cluster, "spec.template.spec.cluster"), where)
             checks.append(check)
         if element is not None:
-            needed[element.id] = needed.get(element.id, 0) + wanted.count * _memory(spec)
             for number, each in enumerate(spec.subnet):
                 field = f"spec.template.spec.subnet[{number}]"
                 checks.append((await _tried(lookup.subnet(each, element, field), where))[1])
         if spec.image is not None:
             found = lookup.image(spec.image, "spec.template.spec.image")
-            checks.append(await self._check_image(found, "image", where, wanted))
+            checks.append(await self._check_image(found, "image", where, plan))
         elif spec.image_lookup is not None:
-            found = lookup.newest_image(spec.image_lookup, wanted.version)
-            checks.append(await self._check_image(found, "imageLookup", where, wanted))
+            found = lookup.newest_image(spec.image_lookup, plan.version)
+            checks.append(await self._check_image(found, "imageLookup", where, plan))
         if spec.project is not None:
             checks.append((await _tried(lookup.project(spec.project, "spec.template.spec.project"), where))[1])
         for number, category in enumerate(spec.additional_categories):
             field = f"spec.template.spec.additionalCategories[{number}]"
             checks.append((await _tried(lookup.category(category, field), where))[1])
-        return [*checks, *await self._check_pools(scope, wanted, spec, where)]
+        return checks
 
-    async def _check_pools(self, scope: Scope, wanted: Wanted, spec: MachineSpec, where: str) -> list[Check]:
-        """On the subnets that the machines will be on: of their failure domains, where these decide."""
-        domains = [each for each in self.domains(scope) if each.control_plane] if wanted.control_plane else []
-        places = [(each.cluster, each.subnets) for each in domains] or [(spec.cluster, spec.subnet)]
-        namespace = scope.infra.metadata.namespace
+    async def _check_template_pools(self, session: PrismSession, plan: MachinePlan, namespace: str) -> list[Check]:
+        spec = plan.template.spec.template.spec
+        return await self._check_pools(session, plan, [(spec.cluster, spec.subnet)], namespace)
+
+    async def _check_domain_pools(self, scope: Scope) -> list[Check]:
+        """Pools of control plane machines, on the subnets of their failure domains where these decide."""
         checks: list[Check] = []
-        for cluster, named in places if spec.addresses_from_pools else ():
-            subnets = await self._resolved(scope, cluster, named)
-            checks += check_pools(namespace, spec.addresses_from_pools, subnets, self._find_pool, REFERENCES, where)
+        places = [(each.cluster, each.subnets) for each in self.domains(scope) if each.control_plane]
+        namespace = scope.infra.metadata.namespace
+        for plan in scope.plan.machines:
+            if plan.control_plane and plan.template is not None and places:
+                checks += await self._check_pools(scope.session, plan, places, namespace)
+            elif plan.control_plane and plan.template is not None:
+                checks += await self._check_template_pools(scope.session, plan, namespace)
+        return checks
+
+    async def _check_pools(
+        self, session: PrismSession, plan: MachinePlan, places: Sequence[Place], namespace: str
+    ) -> list[Check]:
+        """On the subnets that the machines will be on."""
+        pools = plan.template.spec.template.spec.addresses_from_pools
+        where = f"NutanixMachineTemplate {plan.template.metadata.name}"
+        checks: list[Check] = []
+        for cluster, named in places if pools else ():
+            subnets = await self._resolved(session, cluster, named)
+            checks += check_pools(namespace, pools, subnets, self._find_pool, REFERENCES, where)
         return list(dict.fromkeys(checks))
 
     async def _resolved(
-        self, scope: Scope, cluster: Identifier | None, subnets: Sequence[Identifier]
+        self, session: PrismSession, cluster: Identifier | None, subnets: Sequence[Identifier]
     ) -> list[Subnet | None]:
         """None in the place of what is not there, which is told elsewhere."""
-        element = (await _tried(scope.session.lookup.element(cluster, ""), ""))[0] if cluster else None
+        element = (await _tried(session.lookup.element(cluster, ""), ""))[0] if cluster else None
         if element is None:
             return [None for _ in subnets]
-        return [(await _tried(scope.session.lookup.subnet(each, element, ""), ""))[0] for each in subnets]
+        return [(await _tried(session.lookup.subnet(each, element, ""), ""))[0] for each in subnets]
 
-    async def _check_image(self, found: Awaitable[Image], field: str, where: str, wanted: Wanted) -> Check:
+    async def _check_image(self, found: Awaitable[Image], field: str, where: str, plan: MachinePlan) -> Check:
         image, check = await _tried(found, where)
         if image is None:
             return check
         path = f"{where}: spec.template.spec.{field}"
-        wrong = image_misfit(image, wanted)
+        wrong = image_misfit(image, plan)
         if wrong:
             return Check(REFERENCES, False, wrong[0], f"{path}: {wrong[1]}")
-        other = image_version(image, wanted)
-        text = f"{path}: {image.name!r} has Kubernetes {other} by its name, and {wanted.owner} asks for"
+        other = image_version(image, plan)
+        text = f"{path}: {image.name!r} has Kubernetes {other} by its name, and {plan.owner} asks for"
         return (
-            Check(REFERENCES, False, "ImageVersionMismatch", f"{text} {wanted.version}", advisory=True)
+            Check(REFERENCES, False, "ImageVersionMismatch", f"{text} {plan.version}", advisory=True)
             if other
             else check
         )
@@ -159,7 +160,7 @@ class Preflight:
     def _check_sharing(self, scope: Scope) -> list[Check]:
         host = scope.infra.spec.control_plane_endpoint.host
         if not host:
-            return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
+            return self._check_no_endpoint(scope)
         for network in _cluster_networks(scope):
             if family_of(host) == network.version and ip_address(host) in network:
                 text = f"{host} lies in {network}, a network of Pods or Services of Cluster {scope.name}"
@@ -171,19 +172,27 @@ class Preflight:
                 return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]
         return self._check_own_pools(scope, host)
 
+    def _check_no_endpoint(self, scope: Scope) -> list[Check]:
+        if scope.plan.endpoint_supplied or scope.cluster.spec.control_plane_endpoint.host:
+            return [Check(ENDPOINT, True)]
+        for plan in scope.plan.machines:
+            if plan.control_plane and plan.missing:  # it may supply one
+                return [Check(ENDPOINT, False, "WaitingForControlPlane", plan.missing, waiting=True)]
+        return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
+
     def _check_own_pools(self, scope: Scope, host: str) -> list[Check]:
         """Sooner or later a machine would get the address of its control plane."""
         namespace, shared = scope.infra.metadata.namespace, ""
-        for wanted in self._wanted(namespace, scope.name) if family_of(host) else ():
-            if wanted.template is not None:
-                refs = wanted.template.spec.template.spec.addresses_from_pools
+        for plan in scope.plan.machines if family_of(host) else ():
+            if plan.template is not None:
+                refs = plan.template.spec.template.spec.addresses_from_pools
                 shared = shared or pool_with(namespace, refs, self._find_pool, host)
         if not shared:
             return [Check(ENDPOINT, True)]
         text = f"{host} lies in {shared}, which machines get their addresses from"
         return [_bad_endpoint("EndpointInPool", f"{text}; choose another, or exclude it there (excludedAddresses)")]
 
-    async def _check_endpoint(self, scope: Scope, vms: Sequence[Vm]) -> list[Check]:
+    async def _check_endpoint(self, scope: Scope) -> list[Check]:
         """A virtual address that Prism also gives out to machines ends up on two of them."""
         host = scope.infra.spec.control_plane_endpoint.host
         try:
@@ -200,7 +209,7 @@ class Preflight:
                             "choose an address outside of it",
                         )
                     ]
-        held = await self._check_holder(scope, str(address), vms)
+        held = await self._check_holder(scope, str(address), await scope.session.prism.find_vms())
         return held if not all(check.ok for check in held) else _check_reach(address, await self._subnets_used(scope))
 
     async def _check_networks(self, scope: Scope) -> list[Check]:
@@ -225,9 +234,9 @@ class Preflight:
 
     async def _subnets_used(self, scope: Scope) -> list[Subnet]:
         places = [(each.cluster, each.subnets) for each in self.domains(scope)]
-        for wanted in self._wanted(scope.infra.metadata.namespace, scope.name):
-            if wanted.template is not None:
-                spec = wanted.template.spec.template.spec
+        for plan in scope.plan.machines:
+            if plan.template is not None:
+                spec = plan.template.spec.template.spec
                 places.append((spec.cluster, spec.subnet))
         found: dict[str, Subnet] = {}
         for cluster, subnets in places:
@@ -242,19 +251,32 @@ class Preflight:
 
     # -- room --------------------------------------------------------------------------------------------------
 
-    async def _check_capacity(self, scope: Scope, needed: dict[str, int], vms: Sequence[Vm]) -> list[Check]:
-        checks = []
-        names = {each.id: each.name for each in await scope.session.lookup.elements()}
+    async def check_capacity(self, session: PrismSession, plans: Sequence[MachinePlan]) -> Sequence[Check]:
+        checks, needed, names = [], await self._needed(session, plans), await session.lookup.elements()
+        vms = await session.prism.find_vms() if needed else []
         for cluster_id, wanted in needed.items():
             used = sum(vm.memory_bytes for vm in vms if vm.cluster_id == cluster_id and vm.power == "on")
-            free = max(await scope.session.prism.memory(cluster_id) - used, 0)
+            there = sum(host.memory_bytes for host in await session.prism.hosts(cluster_id))
+            free = max(there - used, 0)
             if wanted > free:
+                name = next((each.name for each in names if each.id == cluster_id), cluster_id)
                 message = (
-                    f"cluster {names.get(cluster_id, cluster_id)!r} has {free >> 30} GiB of memory free, and the "
+                    f"cluster {name!r} has {free >> 30} GiB of memory free, and the "
                     f"machines of this cluster need {wanted >> 30} GiB: free some, or use smaller or fewer machines"
                 )
                 checks.append(Check(CAPACITY, False, "InsufficientCapacity", message))
         return checks or [Check(CAPACITY, True)]
+
+    async def _needed(self, session: PrismSession, plans: Sequence[MachinePlan]) -> dict[str, int]:
+        """Bytes of memory, by Prism Element."""
+        needed: dict[str, int] = {}
+        for plan in plans:
+            spec = plan.template.spec.template.spec if plan.template is not None else None
+            if spec is not None and spec.cluster is not None:
+                element = (await _tried(session.lookup.element(spec.cluster, ""), ""))[0]
+                if element is not None:
+                    needed[element.id] = needed.get(element.id, 0) + plan.count * _memory(spec)
+        return needed
 
     # -- failure domains ---------------------------------------------------------------------------------------
 
@@ -299,23 +321,28 @@ class Preflight:
         ]
 
 
-def image_misfit(image: Image, wanted: Wanted) -> tuple[str, str] | None:
-    """Why machines with this image would never come up: (reason, sentence)."""
+def image_misfit(image: Image, plan: MachinePlan) -> tuple[str, str] | None:
+    """Why machines with this image would never come up: (reason, sentence).
+
+    Only kubeadm's needs are known; other bootstrap providers know best which image they want.
+    """
     if image.kind == "iso":
         return "ImageIsISO", f"{image.name!r} is an ISO, which installs a system but is none; name a DISK image"
+    if not plan.kubeadm:
+        return None
     if _TALOS.search(image.name):
-        text = f"{image.name!r} is Talos, which reads no kubeadm configuration as {wanted.owner} gives it"
+        text = f"{image.name!r} is Talos, which reads no kubeadm configuration as {plan.owner} gives it"
         return "ImageDoesNotFit", f"{text}; name an image with cloud-init and kubeadm"
-    if _IMMUTABLE.search(image.name) and wanted.format != "ignition":
-        text = f"{image.name!r} reads Ignition, and {wanted.owner} gives {wanted.format}"
+    if _IMMUTABLE.search(image.name) and plan.format and plan.format != "ignition":
+        text = f"{image.name!r} reads Ignition, and {plan.owner} gives {plan.format}"
         return "ImageDoesNotFit", f"{text}; set format: ignition there, or name another image"
     return None
 
 
-def image_version(image: Image, wanted: Wanted) -> str:
+def image_version(image: Image, plan: MachinePlan) -> str:
     """The version of Kubernetes that the name of an image tells, if that is another than the one wanted."""
     found = _KUBERNETES.findall(image.name)
-    asked = wanted.version.removeprefix("v").partition("+")[0].partition("-")[0]
+    asked = plan.version.removeprefix("v").partition("+")[0].partition("-")[0]
     return f"v{found[0]}" if found and asked and asked not in found else ""
 
 

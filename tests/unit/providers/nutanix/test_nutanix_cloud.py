@@ -23,6 +23,7 @@ from homeport.providers.nutanix.cloud import NutanixCloud, settled, vm_ids
 from homeport.providers.nutanix.cloudconfig import parse_config, render_config, render_credentials
 from homeport.providers.nutanix.connection import Connector
 from homeport.providers.nutanix.credential import Target
+from homeport.providers.nutanix.machine import vm_id
 from homeport.providers.nutanix.prism.record import Category, NewNic, NewVm, Prism, Vm
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.testing import Plane, plane
@@ -403,3 +404,11 @@ def test_what_is_rendered_can_be_read() -> None:
 )
 def test_credentials_are_rendered_as_a_secret_has_them(credentials: Credentials, listed: Any) -> None:
     assert json.loads(render_credentials(credentials)) == [listed]
+
+
+def test_a_provider_id_with_the_prism_central_names_the_same_vm() -> None:
+    central, vm = str(uuid.uuid4()), str(uuid.uuid4())
+    assert vm_ids(node(provider=f"nutanix://{central}/{vm}")) == [vm]
+    assert vm_ids(node(provider=f"nutanix://{vm}")) == [vm]
+    assert vm_id(f"nutanix://{central}/{vm}") == vm_id(f"nutanix://{vm}") == vm
+    assert vm_id("nutanix://one-m1") == ""

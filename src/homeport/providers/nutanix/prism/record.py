@@ -57,6 +57,13 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    id: str
+    name: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     id: str
     name: str
@@ -174,9 +181,7 @@ class Prism(Protocol):
     version: str  # "v4.2", "v3"
 
     async def elements(self) -> list[Element]: ...
-    async def memory(self, cluster_id: str) -> int:
-        """Bytes of memory that the hosts of a cluster have."""
-
+    async def hosts(self, cluster_id: str) -> list[Host]: ...
     async def subnets(self) -> list[Subnet]: ...
     async def images(self) -> list[Image]: ...
     async def projects(self) -> list[Project]: ...

@@ -22,6 +22,7 @@ from homeport.providers.nutanix.prism.record import (
     Disk,
     Element,
     GpuProfile,
+    Host,
     Image,
     NewNic,
     NewVm,
@@ -69,11 +70,9 @@ class PrismV3:
         except Missing:
             return ""
 
-    async def memory(self, cluster_id: str) -> int:
+    async def hosts(self, cluster_id: str) -> list[Host]:
         found = [each for each in await self._list("host") if _reference(each, "cluster_reference") == cluster_id]
-        return sum(
-            int((each["status"].get("resources") or {}).get("memory_capacity_mib") or 0) * _MIB for each in found
-        )
+        return [Host(each["metadata"]["uuid"], _name(each), _memory_of(each)) for each in found]
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("subnet")]
@@ -375,6 +374,10 @@ def _disk(disk: Disk) -> dict[str, Any]:
     if disk.image_id:
         made["data_source_reference"] = {"kind": "image", "uuid": disk.image_id}
     return made
+
+
+def _memory_of(host: Mapping[str, Any]) -> int:
+    return int((host["status"].get("resources") or {}).get("memory_capacity_mib") or 0) * _MIB
 
 
 def _task(each: Mapping[str, Any]) -> Task:

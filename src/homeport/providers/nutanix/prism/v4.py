@@ -15,6 +15,7 @@ from homeport.providers.nutanix.prism.record import (
     Container,
     Element,
     GpuProfile,
+    Host,
     Image,
     NewVm,
     Project,
@@ -98,9 +99,9 @@ class PrismV4:
         except Missing:
             return ""
 
-    async def memory(self, cluster_id: str) -> int:
-        hosts = await self._list("clustermgmt", f"config/clusters/{cluster_id}/hosts")
-        return sum(int(each.get("memorySizeBytes") or 0) for each in hosts)
+    async def hosts(self, cluster_id: str) -> list[Host]:
+        found = await self._list("clustermgmt", f"config/clusters/{cluster_id}/hosts")
+        return [Host(each["extId"], each.get("hostName", ""), int(each.get("memorySizeBytes") or 0)) for each in found]
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("networking", "config/subnets")]
