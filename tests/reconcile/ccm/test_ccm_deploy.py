@@ -325,7 +325,9 @@ async def test_addresses_for_services_come_from_an_annotation_of_the_cluster() -
 
 async def _selector(s: Site, wanted: dict[str, str]) -> None:
     async with asyncio.timeout(60):
-        while (await s.found(DEPLOYMENT))["spec"]["template"]["spec"]["nodeSelector"] != wanted:
+        while True:
+            if (await s.found(DEPLOYMENT))["spec"]["template"]["spec"]["nodeSelector"] == wanted:
+                return
             await asyncio.sleep(0.5)
 
 
