@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.builtin.workload.kind import CLAIM, deleting, spec_of, status_of
-from homeport.builtin.workload.replicaset import write_status
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Write
 from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import CLAIM, deleting, spec_of, status_of
+from homeport.runtime.workload.replicaset import write_status
 
 _WRITE = Write(field_manager="persistentvolume-binder")
 

@@ -14,8 +14,12 @@ from homeport.apiserver.option import DeleteOptions
 from homeport.apiserver.request import SYSTEM, Context
 from homeport.apiserver.resource import Json, Served, Strategy, Version
 from homeport.apiserver.webhook.endpoint import target_port
-from homeport.builtin.workload.kind import (
-    NODE,
+from homeport.builtin.workload.runner import NODE
+from homeport.client.errors import Cause, NotFound
+from homeport.client.protocol import Key
+from homeport.runtime.cache import Cache
+from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import (
     POD,
     SERVICE,
     controller_ref,
@@ -25,10 +29,6 @@ from homeport.builtin.workload.kind import (
     spec_of,
     status_of,
 )
-from homeport.client.errors import Cause, NotFound
-from homeport.client.protocol import Key
-from homeport.runtime.cache import Cache
-from homeport.runtime.outcome import Wait
 
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")

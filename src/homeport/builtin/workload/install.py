@@ -7,10 +7,16 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.workload.claim import ClaimReconciler
-from homeport.builtin.workload.deployment import DeploymentReconciler
 from homeport.builtin.workload.endpoint import EndpointReconciler
-from homeport.builtin.workload.job import JobReconciler
-from homeport.builtin.workload.kind import (
+from homeport.builtin.workload.pod import PodReconciler, Surroundings
+from homeport.builtin.workload.runner import Runners
+from homeport.client.protocol import Key
+from homeport.runtime.cache import Cache
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.runtime.workload.deployment import DeploymentReconciler
+from homeport.runtime.workload.job import JobReconciler
+from homeport.runtime.workload.kind import (
     BY_OWNER,
     CLAIM,
     DEPLOYMENT,
@@ -23,32 +29,9 @@ from homeport.builtin.workload.kind import (
     controller_uid,
     spec_of,
 )
-from homeport.builtin.workload.pod import PodReconciler, Surroundings
-from homeport.builtin.workload.replicaset import ReplicaSetReconciler
-from homeport.builtin.workload.runner import Runners
-from homeport.builtin.workload.statefulset import StatefulSetReconciler
-from homeport.client.errors import Forbidden
-from homeport.client.protocol import Key
-from homeport.runtime.cache import Cache
-from homeport.runtime.controller import Controller
-from homeport.runtime.manager import Manager
-from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reconciler
-
-
-class Patient:
-    """In a namespace that goes nothing new can be made: no reason to complain, it ends by itself."""
-
-    def __init__(self, reconciler: Reconciler) -> None:
-        self._reconciler = reconciler
-
-    async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            return await self._reconciler.reconcile(key)
-        except Forbidden as refusal:
-            if any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
-                return Wait("NamespaceTerminating", quiet=True)
-            raise
+from homeport.runtime.workload.namespace import NamespaceAware
+from homeport.runtime.workload.replicaset import ReplicaSetReconciler
+from homeport.runtime.workload.statefulset import StatefulSetReconciler
 
 
 def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
@@ -57,7 +40,7 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
     pods, sets, revisions = (_cache(manager, kind) for kind in (POD, REPLICA_SET, REVISION))
 
     def controller(name: str, kind: Any, reconciler: Any) -> Controller:
-        return Controller(name, kind, Patient(reconciler), clock=clock)
+        return Controller(name, kind, NamespaceAware(reconciler), clock=clock)
 
     deployments = controller("deployment", DEPLOYMENT, DeploymentReconciler(client, sets, pods, clock))
     deployments.own(REPLICA_SET).map(POD, lambda pod: _deployments_of(sets, pod), predicate=_went)

@@ -14,9 +14,7 @@ import structlog
 from homeport.api.meta import Unstructured
 from homeport.apiserver.kinds.log import LogSources
 from homeport.builtin.workload.container import Container
-from homeport.builtin.workload.kind import NODE, POD, deleting, phase, spec_of, status_of
-from homeport.builtin.workload.replicaset import write_status
-from homeport.builtin.workload.runner import Runners
+from homeport.builtin.workload.runner import NODE, Runners
 from homeport.builtin.workload.status import pod_status
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, Write
@@ -24,6 +22,8 @@ from homeport.machinery import condition
 from homeport.runtime.clock import Clock, rfc3339
 from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import POD, deleting, phase, spec_of, status_of
+from homeport.runtime.workload.replicaset import write_status
 
 log = structlog.get_logger(__name__)
 

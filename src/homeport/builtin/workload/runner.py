@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+NODE = "homeport"  # spec.nodeName of Pods that the plane runs; there is no Node of that name
 # A Pod may say who is to run its containers.
 RUNNER_ANNOTATION = "workload.homeport.dev/runner"
 

@@ -8,14 +8,14 @@ import pytest
 
 from homeport.api.meta import Unstructured
 from homeport.builtin.workload.coroutine import CoroutineRunner, until_stopped
-from homeport.builtin.workload.kind import DEPLOYMENT, REPLICA_SET
 from homeport.builtin.workload.material import expand, field_of
 from homeport.builtin.workload.process import relocate
-from homeport.builtin.workload.replicaset import surplus
 from homeport.builtin.workload.runner import RUNNER_ANNOTATION, Runners
-from homeport.builtin.workload.statefulset import ordinal
 from homeport.builtin.workload.status import ContainerState, pod_phase
-from homeport.builtin.workload.template import pod_of, same_template, share_of, short_hash
+from homeport.runtime.workload.kind import DEPLOYMENT, REPLICA_SET
+from homeport.runtime.workload.replicaset import surplus
+from homeport.runtime.workload.statefulset import ordinal
+from homeport.runtime.workload.template import pod_of, same_template, share_of, short_hash
 
 
 def test_a_template_is_the_same_but_for_the_label_that_tells_versions_apart():

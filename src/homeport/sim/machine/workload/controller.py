@@ -19,7 +19,13 @@ from homeport.sim.machine.workload.budget import settle_budgets
 from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.daemon import settle_daemon_sets
 from homeport.sim.machine.workload.podlife import settle_pods
-from homeport.sim.machine.workload.replica import settle_deployments, settle_replica_sets, settle_stateful_sets
+from homeport.sim.machine.workload.replica import (
+    settle_deployments,
+    settle_jobs,
+    settle_orphans,
+    settle_replica_sets,
+    settle_stateful_sets,
+)
 from homeport.sim.machine.workload.scheduler import settle_schedule
 from homeport.sim.machine.workload.signer import settle_requests
 from homeport.sim.machine.workload.token import settle_tokens
@@ -30,7 +36,7 @@ from homeport.store import Change, StoreUnavailable
 log = structlog.get_logger(__name__)
 
 _WATCHED = (
-    "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps",
+    "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch",
     "poddisruptionbudgets.policy", "namespaces", "volumeattachments.storage.k8s.io",
     "persistentvolumes", "persistentvolumeclaims",
     "certificatesigningrequests.certificates.k8s.io", "secrets", "configmaps",
@@ -41,7 +47,9 @@ _STEPS = (
     settle_deployments,
     settle_replica_sets,
     settle_stateful_sets,
+    settle_jobs,
     settle_daemon_sets,
+    settle_orphans,
     settle_schedule,
     settle_pods,
     settle_volumes,
@@ -104,7 +112,7 @@ class Controllers:
         self._containers.settle(self._view(reader))
 
     def _view(self, reader: Reader) -> View:
-        return View(self._server, reader, self._clock.now(), self._alive, self._later, self._containers.busy)
+        return View(self._server, reader, self._clock, self._alive, self._later, self._containers.busy)
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
         if self._closed:

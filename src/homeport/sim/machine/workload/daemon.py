@@ -6,11 +6,12 @@ import hashlib
 
 import orjson
 
+from homeport.api.meta import Unstructured
+from homeport.runtime.workload.template import REVISION_LABEL, pod_of
 from homeport.sim.machine.workload.kind import DAEMON_SET, POD, Json
 from homeport.sim.machine.workload.scheduler import tolerates
-from homeport.sim.machine.workload.view import View, finished, leaving, pod_from, ready
+from homeport.sim.machine.workload.view import View, finished, leaving, ready
 
-_HASH = "controller-revision-hash"
 # What every daemon puts up with.
 _TOLERATED = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
@@ -28,15 +29,9 @@ _TOLERATED = [
 
 
 async def settle_daemon_sets(view: View) -> None:
-    sets = view.all(DAEMON_SET)
-    for owner in sets:
+    for owner in view.all(DAEMON_SET):
         if not leaving(owner):
             await _settle(view, owner)
-    known = {owner["metadata"]["uid"] for owner in sets}
-    for pod in view.pods:
-        owners = pod["metadata"].get("ownerReferences") or ()
-        if any(ref["kind"] == "DaemonSet" and ref["uid"] not in known for ref in owners) and not leaving(pod):
-            await view.delete(POD, pod)
 
 
 async def _settle(view: View, owner: Json) -> None:
@@ -54,12 +49,13 @@ async def _settle(view: View, owner: Json) -> None:
     pods = {pod["spec"].get("nodeName", ""): pod for pod in view.owned(view.pods, owner) if not finished(pod)}
     for name in sorted(wanted - pods.keys()):
         suffix = hashlib.sha256(name.encode()).hexdigest()[:5]
-        pod = pod_from(template, owner, DAEMON_SET, f"{owner['metadata']['name']}-{suffix}", {_HASH: revision})
+        pod = pod_of(Unstructured(owner), DAEMON_SET, template, f"{owner['metadata']['name']}-{suffix}")
+        pod["metadata"].setdefault("labels", {})[REVISION_LABEL] = revision
         pod["spec"]["nodeName"] = name
         pod["spec"]["tolerations"] = tolerations
         await view.create(pod, POD)
     for name, pod in pods.items():
-        outdated = pod["metadata"]["labels"].get(_HASH) != revision
+        outdated = pod["metadata"]["labels"].get(REVISION_LABEL) != revision
         if (name not in wanted or outdated) and not leaving(pod):
             await view.delete(POD, pod)
     placed = [pods[name] for name in wanted & pods.keys()]
@@ -69,7 +65,7 @@ async def _settle(view: View, owner: Json) -> None:
         "desiredNumberScheduled": len(wanted),
         "currentNumberScheduled": len(placed),
         "numberMisscheduled": len(pods.keys() - wanted),
-        "updatedNumberScheduled": sum(pod["metadata"]["labels"].get(_HASH) == revision for pod in placed),
+        "updatedNumberScheduled": sum(pod["metadata"]["labels"].get(REVISION_LABEL) == revision for pod in placed),
         "numberReady": running,
         "numberAvailable": running,
     }

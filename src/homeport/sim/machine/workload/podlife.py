@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 
 from homeport.runtime.clock import parse_time
+from homeport.runtime.workload.kind import JOB
 from homeport.sim.machine.workload.kind import POD, Json
 from homeport.sim.machine.workload.node import NO_NETWORK
 from homeport.sim.machine.workload.view import View, finished, leaving
 
 _EVICT_SECONDS = 300.0
+_JOB_SECONDS = 2.0
 
 
 async def settle_pods(view: View) -> None:
@@ -32,7 +34,11 @@ async def _run(view: View, pod: Json, node: Json) -> None:
             await view.delete(POD, pod, grace_seconds=0)
         return
     status = pod.get("status") or {}
-    if finished(pod) or (status.get("phase") == "Running" and status.get("podIP")):
+    if finished(pod):
+        return
+    if status.get("phase") == "Running" and status.get("podIP"):
+        if any(ref["kind"] == JOB.kind for ref in pod["metadata"].get("ownerReferences") or ()):
+            await _complete(view, pod)
         return
     if not pod["spec"].get("hostNetwork") and _without_network(node):
         await _await_network(view, pod)
@@ -68,6 +74,25 @@ async def _run(view: View, pod: Json, node: Json) -> None:
             ],
         },
     )
+
+
+async def _complete(view: View, pod: Json) -> None:
+    """A Pod of a Job ends well after a while. A container with a program of its own ends with that."""
+    status = pod["status"]
+    left = parse_time(status["startTime"]) + _JOB_SECONDS - view.now
+    if left > 0:
+        view.later(left + 0.1)
+    if left > 0 or view.busy(pod):
+        return
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": status["startTime"], "finishedAt": view.stamp}
+    states = [{**each, "ready": False, "state": {"terminated": ended}} for each in status["containerStatuses"]]
+    conditions = [
+        {**each, "status": "False", "reason": "PodCompleted", "lastTransitionTime": view.stamp}
+        if each["type"] in ("Ready", "ContainersReady")
+        else each
+        for each in status["conditions"]
+    ]
+    await view.set_status(POD, pod, {"phase": "Succeeded", "containerStatuses": states, "conditions": conditions})
 
 
 def _without_network(node: Json) -> bool:

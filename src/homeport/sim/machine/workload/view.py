@@ -8,13 +8,14 @@ from functools import cached_property
 
 import orjson
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import AlreadyExists, Conflict, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery.selector import from_label_selector
-from homeport.runtime.clock import rfc3339
-from homeport.sim.machine.workload.kind import DEPLOYMENT, NODE, POD, REPLICA_SET, Json
+from homeport.runtime.clock import Clock, rfc3339
+from homeport.runtime.workload.kind import controller_uid
+from homeport.sim.machine.workload.kind import NODE, POD, Json
 from homeport.store import Store
 
 MANAGER = "kube-controller-manager"
@@ -39,21 +40,40 @@ class Reader:
         self._decoded[bucket] = now
         return [obj for _, obj in now.values()]
 
+    def one(self, kind: Resource, key: Key) -> Json | None:
+        """As the last `all` of its kind saw it."""
+        known = self._decoded.get(kind.qualified, {}).get(str(key))
+        return None if known is None else known[1]
+
+
+class ByOwner:
+    """Objects of one kind by the UID of their controlling owner."""
+
+    def __init__(self, objects: list[Json]) -> None:
+        self._owned: dict[str, list[Unstructured]] = {}
+        for obj in map(Unstructured, objects):
+            for uid in controller_uid(obj):
+                self._owned.setdefault(uid, []).append(obj)
+
+    def by(self, name: str, value: str) -> list[Unstructured]:
+        return self._owned.get(value, [])
+
 
 class View:
     def __init__(
         self,
         server: EmbeddedServer,
         reader: Reader,
-        now: float,
+        clock: Clock,
         alive: Callable[[str], bool],
         later: Callable[[float], None],
         busy: Callable[[Json], bool],
     ) -> None:
         self.server = server
         self._reader = reader
-        self._client = server.client(field_manager=MANAGER)
-        self.now = now
+        self.client = server.client(field_manager=MANAGER)
+        self.clock = clock
+        self.now = clock.now()
         self.alive = alive
         self.later = later
         self.busy = busy  # whether something of a Pod still runs
@@ -71,13 +91,11 @@ class View:
     def nodes(self) -> dict[str, Json]:
         return {node["metadata"]["name"]: node for node in self.all(NODE)}
 
-    @cached_property
-    def replica_sets(self) -> list[Json]:
-        return self.all(REPLICA_SET)
+    def find(self, kind: Resource, key: Key) -> Json | None:
+        return self._reader.one(kind, key)
 
-    @cached_property
-    def deployments(self) -> list[Json]:
-        return self.all(DEPLOYMENT)
+    def by_owner(self, kind: Resource) -> ByOwner:
+        return ByOwner(self.all(kind))
 
     def owned(self, objects: list[Json], owner: Json) -> list[Json]:
         uid = owner["metadata"]["uid"]
@@ -89,16 +107,16 @@ class View:
 
     async def create(self, obj: Json, kind: Resource) -> None:
         with contextlib.suppress(AlreadyExists):
-            await self._client.create(obj, kind=kind)
+            await self.client.create(obj, kind=kind)
 
     async def bind(self, pod: Json, node: str) -> None:
         body = {"metadata": {"name": pod["metadata"]["name"]}, "target": {"kind": "Node", "name": node}}
         with contextlib.suppress(NotFound, Conflict):
-            await self._client.create(body, kind=POD, key=key_of(pod), subresource="binding")
+            await self.client.create(body, kind=POD, key=key_of(pod), subresource="binding")
 
     async def patch(self, kind: Resource, obj: Json, patch: Json, subresource: str = "") -> None:
         with contextlib.suppress(NotFound):
-            await self._client.patch(kind, key_of(obj), MergePatch(patch), subresource=subresource)
+            await self.client.patch(kind, key_of(obj), MergePatch(patch), subresource=subresource)
 
     async def set_status(self, kind: Resource, obj: Json, status: Json) -> None:
         """Writes what differs; nothing if nothing does."""
@@ -106,11 +124,11 @@ class View:
         changed = {key: value for key, value in status.items() if known.get(key) != value}
         if changed:
             with contextlib.suppress(NotFound):
-                await self._client.patch(kind, key_of(obj), MergePatch({"status": changed}), subresource="status")
+                await self.client.patch(kind, key_of(obj), MergePatch({"status": changed}), subresource="status")
 
     async def delete(self, kind: Resource, obj: Json, grace_seconds: int | None = None) -> None:
         with contextlib.suppress(NotFound, Conflict):
-            await self._client.delete(kind, key_of(obj), uid=obj["metadata"]["uid"], grace_seconds=grace_seconds)
+            await self.client.delete(kind, key_of(obj), uid=obj["metadata"]["uid"], grace_seconds=grace_seconds)
 
     @property
     def stamp(self) -> str:
@@ -125,17 +143,6 @@ def matches(selector: Mapping[str, object] | None, labels: Mapping[str, str] | N
     return selector is not None and from_label_selector(selector).matches(labels or {})
 
 
-def owner_of(obj: Json, kind: Resource) -> Json:
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "name": obj["metadata"]["name"],
-        "uid": obj["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def ready(pod: Json) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
@@ -147,17 +154,3 @@ def leaving(obj: Json) -> bool:
 
 def finished(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def pod_from(template: Json, owner: Json, kind: Resource, name: str, extra: Mapping[str, str] = {}) -> Json:
-    meta = template.get("metadata") or {}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": owner["metadata"]["namespace"],
-            "labels": {**(meta.get("labels") or {}), **extra},
-            "annotations": dict(meta.get("annotations") or {}),
-            "ownerReferences": [owner_of(owner, kind)],
-        },
-        "spec": orjson.loads(orjson.dumps(template["spec"])),
-    }

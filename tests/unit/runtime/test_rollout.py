@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.builtin.workload.rollout import Replicas, plan_recreate, plan_rolling
+from homeport.runtime.workload.rollout import Replicas, plan_recreate, plan_rolling
 
 
 def test_a_first_version_gets_everything_at_once():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from homeport.api.meta import Resource, Unstructured
 
@@ -16,8 +16,13 @@ STATEFUL_SET = Resource("apps", "v1", "StatefulSet", "statefulsets")
 REVISION = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
 JOB = Resource("batch", "v1", "Job", "jobs")
 
-NODE = "homeport"  # the name in spec.nodeName of what runs here; there is no such Node
 BY_OWNER = "controller-uid"  # the index of caches by the UID of the controlling owner
+
+
+class Owned(Protocol):
+    """Objects by their controlling owner, as a cache with the index BY_OWNER has them."""
+
+    def by(self, name: str, value: str) -> Sequence[Unstructured]: ...
 
 
 def controller_uid(obj: Unstructured) -> list[str]:

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.builtin.workload.kind import (
+from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.machinery import condition
+from homeport.runtime.clock import Clock, parse_time, rfc3339
+from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import (
     BY_OWNER,
     DEPLOYMENT,
     REPLICA_SET,
+    Owned,
     controller_ref,
     deleting,
     phase,
     spec_of,
     status_of,
 )
-from homeport.builtin.workload.replicaset import write_status
-from homeport.builtin.workload.rollout import Replicas, plan_recreate, plan_rolling
-from homeport.builtin.workload.template import HASH_LABEL, same_template, share_of, short_hash
-from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Key, MergePatch, Write
-from homeport.machinery import condition
-from homeport.runtime.cache import Cache
-from homeport.runtime.clock import Clock, parse_time, rfc3339
-from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.replicaset import write_status
+from homeport.runtime.workload.rollout import Replicas, plan_recreate, plan_rolling
+from homeport.runtime.workload.template import HASH_LABEL, same_template, share_of, short_hash
 
 _WRITE = Write(field_manager="deployment-controller")
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
@@ -32,7 +32,7 @@ _NOT_INHERITED = (REVISION_ANNOTATION, "kubectl.kubernetes.io/last-applied-confi
 
 
 class DeploymentReconciler:
-    def __init__(self, client: Any, sets: Cache[Unstructured], pods: Cache[Unstructured], clock: Clock) -> None:
+    def __init__(self, client: Any, sets: Owned, pods: Owned, clock: Clock) -> None:
         self._client = client
         self._sets = sets
         self._pods = pods

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.builtin.workload.kind import (
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.runtime.clock import Clock, parse_time
+from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import (
     BY_OWNER,
     POD,
     REPLICA_SET,
+    Owned,
     active,
     deleting,
     phase,
@@ -18,19 +23,14 @@ from homeport.builtin.workload.kind import (
     spec_of,
     status_of,
 )
-from homeport.builtin.workload.template import pod_of
-from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Write
-from homeport.runtime.cache import Cache
-from homeport.runtime.clock import Clock, parse_time
-from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.template import pod_of
 
 _WRITE = Write(field_manager="replicaset-controller")
 _BURST = 50  # Pods that are made or deleted in one loop
 
 
 class ReplicaSetReconciler:
-    def __init__(self, client: Any, pods: Cache[Unstructured], clock: Clock) -> None:
+    def __init__(self, client: Any, pods: Owned, clock: Clock) -> None:
         self._client = client
         self._pods = pods
         self._clock = clock

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.builtin.workload.kind import controller_ref
+from homeport.runtime.workload.kind import controller_ref
 
 HASH_LABEL = "pod-template-hash"
 REVISION_LABEL = "controller-revision-hash"

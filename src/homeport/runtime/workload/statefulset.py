@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.builtin.workload.kind import (
+from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.runtime.clock import Clock
+from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import (
     BY_OWNER,
     CLAIM,
     POD,
     REVISION,
     STATEFUL_SET,
+    Owned,
     controller_ref,
     deleting,
     phase,
@@ -21,13 +26,8 @@ from homeport.builtin.workload.kind import (
     spec_of,
     status_of,
 )
-from homeport.builtin.workload.replicaset import delete_pod, seconds_to_available, write_status
-from homeport.builtin.workload.template import REVISION_LABEL, pod_of, short_hash
-from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Key, MergePatch, Write
-from homeport.runtime.cache import Cache
-from homeport.runtime.clock import Clock
-from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.replicaset import delete_pod, seconds_to_available, write_status
+from homeport.runtime.workload.template import REVISION_LABEL, pod_of, short_hash
 
 _WRITE = Write(field_manager="statefulset-controller")
 
@@ -70,7 +70,7 @@ class _Scope:
 
 
 class StatefulSetReconciler:
-    def __init__(self, client: Any, pods: Cache[Unstructured], revisions: Cache[Unstructured], clock: Clock) -> None:
+    def __init__(self, client: Any, pods: Owned, revisions: Owned, clock: Clock) -> None:
         self._client = client
         self._pods = pods
         self._revisions = revisions

@@ -7,15 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.builtin.workload.kind import BY_OWNER, JOB, POD, active, deleting, phase, ready_since, spec_of, status_of
-from homeport.builtin.workload.replicaset import delete_pod, write_status
-from homeport.builtin.workload.template import pod_of
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Write
 from homeport.machinery import condition
-from homeport.runtime.cache import Cache
 from homeport.runtime.clock import Clock, parse_time, rfc3339
 from homeport.runtime.outcome import Wait
+from homeport.runtime.workload.kind import (
+    BY_OWNER,
+    JOB,
+    POD,
+    Owned,
+    active,
+    deleting,
+    phase,
+    ready_since,
+    spec_of,
+    status_of,
+)
+from homeport.runtime.workload.replicaset import delete_pod, write_status
+from homeport.runtime.workload.template import pod_of
 
 _WRITE = Write(field_manager="job-controller")
 
@@ -23,7 +33,7 @@ _WRITE = Write(field_manager="job-controller")
 class JobReconciler:
     """Not served: completion modes by index, pod failure policies, success policies, suspension by queues."""
 
-    def __init__(self, client: Any, pods: Cache[Unstructured], clock: Clock) -> None:
+    def __init__(self, client: Any, pods: Owned, clock: Clock) -> None:
         self._client = client
         self._pods = pods
         self._clock = clock
