@@ -9,9 +9,9 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import Category
 from homeport.sim.prism.error import Refusal, conflict
+from homeport.sim.prism.rule import refuse_used
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v3.envelope import BASE, DEFAULT_LENGTH, VERSION, Json, reference
-from homeport.sim.prism.v4.prism import refuse_used
 
 
 def add_routes(routes: Routes) -> None:

@@ -10,6 +10,7 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import GIB, Image
+from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v3.envelope import (
     BASE,
@@ -25,7 +26,6 @@ from homeport.sim.prism.v3.envelope import (
     reference,
     spec_of,
 )
-from homeport.sim.prism.v4.image import check_image, guess_os
 
 
 def add_routes(routes: Routes) -> None:

@@ -9,6 +9,7 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import Subnet
 from homeport.sim.prism.error import invalid
+from homeport.sim.prism.rule import check_subnet
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v3.envelope import (
     BASE,
@@ -23,7 +24,6 @@ from homeport.sim.prism.v3.envelope import (
     reference,
     spec_of,
 )
-from homeport.sim.prism.v4.networking import check_subnet
 
 
 def add_routes(routes: Routes) -> None:

@@ -10,6 +10,7 @@ from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import MIB, Disk, Gpu, Nic, Vm
 from homeport.sim.prism.error import invalid, rejected
 from homeport.sim.prism.machine import place_disks
+from homeport.sim.prism.rule import customization_disk
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v3.envelope import (
     BASE,
@@ -24,7 +25,6 @@ from homeport.sim.prism.v3.envelope import (
     reference,
     spec_of,
 )
-from homeport.sim.prism.v4.vm_input import customization_disk
 
 _BUSES: Final = ("SCSI", "IDE", "PCI", "SATA", "SPAPR")
 _BOOTS: Final = ("LEGACY", "UEFI", "SECURE_BOOT")

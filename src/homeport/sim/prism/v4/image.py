@@ -10,7 +10,8 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import GIB, Image, Task
-from homeport.sim.prism.error import Refusal, rejected, unserved
+from homeport.sim.prism.error import Refusal, unserved
+from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v4.envelope import (
     Dialect,
@@ -101,28 +102,12 @@ def read_image(core: Core, body: Body, owner: str) -> Image:
     )
 
 
-def guess_os(name: str) -> str:
-    """The family of the system, as far as the name of an image tells it."""
-    lowered = name.lower()
-    families = ("talos", "ubuntu", "rocky", "flatcar", "rhel", "debian", "centos", "windows")
-    return next((family for family in families if family in lowered), "")
-
-
 def create_image(site: Site, call: Call) -> Answer:
     owner = site.world.user(call.user)
     image = read_image(site.core, Body(call.body), owner.ext_id if owner else "")
     check_image(site, image)
     task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
     return accepted(call, f"{NS}.CreateImageApiResponse", task.ext_id)
-
-
-def check_image(site: Site, image: Image) -> None:
-    for cluster in image.clusters:
-        if cluster not in site.world.clusters:
-            raise rejected("", f"The cluster {cluster} is unknown.", "CLUSTER_NOT_FOUND")
-    for category in image.categories:
-        if category not in site.world.categories:
-            raise rejected("", f"The category {category} is unknown.", "CATEGORY_NOT_FOUND")
 
 
 def update_image(site: Site, call: Call) -> Answer:

@@ -13,6 +13,7 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import Nic, Reservation, Subnet, Task, Vm, parse_range
 from homeport.sim.prism.error import Refusal, conflict, invalid, missing, rejected
+from homeport.sim.prism.rule import check_subnet
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.usage import taken
 from homeport.sim.prism.v4.envelope import (
@@ -196,14 +197,6 @@ def _with_addressing(subnet: Subnet, ipv4: Body) -> Subnet:
         )
     except ValueError as error:
         raise invalid(ipv4.path, str(error)) from error
-
-
-def check_subnet(site: Site, subnet: Subnet) -> None:
-    for cluster in subnet.clusters:
-        if cluster not in site.world.clusters:
-            raise rejected("", f"The cluster {cluster} is unknown.", "CLUSTER_NOT_FOUND")
-    if subnet.type == "VLAN" and not subnet.clusters:
-        raise rejected("", "A VLAN subnet must name its cluster.", "CLUSTER_NOT_FOUND")
 
 
 def create_subnet(site: Site, call: Call) -> Answer:

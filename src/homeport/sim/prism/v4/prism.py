@@ -10,6 +10,7 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import Affected, Category, Task
 from homeport.sim.prism.error import conflict, missing
+from homeport.sim.prism.rule import refuse_used
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.task import PREFIX, bare_id
 from homeport.sim.prism.v4.envelope import (
@@ -259,14 +260,6 @@ def delete_category(site: Site, call: Call) -> Answer:
     refuse_used(site, category)
     site.core.drop(site.core.world.categories, category.ext_id)
     return Answer(204)
-
-
-def refuse_used(site: Site, category: Category) -> None:
-    clusters = any(category.ext_id in cluster.categories for cluster in site.world.clusters)
-    if site.core.usage.by_category[category.ext_id] or clusters:
-        raise conflict(
-            f"The category {category.key}:{category.value} is associated with entities.", group="CATEGORY_IN_USE"
-        )
 
 
 # The Prism Central itself.

@@ -11,6 +11,7 @@ from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import Disk, Gpu, Nic, Vm
 from homeport.sim.prism.error import invalid, rejected
 from homeport.sim.prism.machine import place_disks
+from homeport.sim.prism.rule import customization_disk
 from homeport.sim.prism.v4.vm_view import FLAGS
 
 _BUSES: Final = ("SCSI", "IDE", "PCI", "SATA", "SPAPR")
@@ -117,20 +118,6 @@ def _check_base64(path: str, text: str) -> None:
         base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise invalid(path, "must be base64") from error
-
-
-def customization_disk(core: Core, others: list[Disk]) -> Disk:
-    """The config drive: a CD-ROM that the cluster makes itself, at IDE 3 where that is free."""
-    used = {disk.index for disk in others if disk.bus == "IDE"}
-    return Disk(
-        ext_id=core.new_id(),
-        bus="IDE",
-        index=3 if 3 not in used else -1,
-        cdrom=True,
-        iso="GUEST_CUSTOMIZATION",
-        disk_ext_id=core.new_id(),
-        size_bytes=374_784,
-    )
 
 
 def read_disk(core: Core, body: Body) -> Disk:

@@ -12,9 +12,10 @@ from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import Task, Vm
 from homeport.sim.prism.error import Refusal, precondition_failed, rejected
 from homeport.sim.prism.machine import place_disks
+from homeport.sim.prism.rule import customization_disk
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v4.envelope import Listing, accepted, check_match, dialect_of, equal_to, listed, single
-from homeport.sim.prism.v4.vm_input import customization_disk, new_vm, read_nic, with_customization, with_scalars
+from homeport.sim.prism.v4.vm_input import new_vm, read_nic, with_customization, with_scalars
 from homeport.sim.prism.v4.vm_view import FIELDS, NS, vm_view
 
 VMS: Final = "/api/vmm/{v}/ahv/config/vms"
