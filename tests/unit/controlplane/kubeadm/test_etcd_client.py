@@ -157,7 +157,7 @@ class Scripted:
 @pytest.mark.parametrize(
     ("sent", "message"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no HTTP/2"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak HTTP/2"),
         (b"", "closed before the answer"),
         (bytes.fromhex("000008070000000000") + bytes(4) + (11).to_bytes(4, "big"), "error 11"),
         (bytes.fromhex("000004030000000001") + (7).to_bytes(4, "big"), "error 7"),

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from homeport.controlplane.kubeadm.etcd.tunnel import Stream
+from homeport.machinery import http2
 from homeport.machinery.hpack import Decoder, HpackError, encode
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32
-_FRAME_BYTES = 16_384
-_MESSAGE_BYTES = 4 * 1024 * 1024
 # Answers are small: so much may be sent to us without our saying that we read it.
 _WINDOW_BYTES = 2**31 - 1
 _FIRST_WINDOW_BYTES = 65_535
@@ -63,11 +59,11 @@ class Channel:
         body = struct.pack(">BI", 0, len(request)) + request
         opening = b"" if self._opened else _opening()
         self._opened = True
-        head = _frame(_HEADERS, _END_HEADERS, number, encode(fields))
-        await self._stream.write(opening + head + _frame(_DATA, _END_STREAM, number, body))
+        head = http2.frame(http2.HEADERS, http2.END_HEADERS, number, encode(fields))
+        await self._stream.write(opening + head + http2.frame(http2.DATA, http2.END_STREAM, number, body))
         try:
             return _result(await self._answer(number))
-        except HpackError as broken:
+        except (HpackError, http2.FrameError) as broken:
             raise ProtocolError(f"the answer to {path} can't be read: {broken}") from broken
 
     async def close(self) -> None:
@@ -77,44 +73,41 @@ class Channel:
         answer = _Answer()
         while True:
             kind, flags, stream, payload = await self._read_frame()
-            if kind == _SETTINGS and not flags & _ACK:
-                await self._stream.write(_frame(_SETTINGS, _ACK, 0, b""))
-            elif kind == _PING and not flags & _ACK:
-                await self._stream.write(_frame(_PING, _ACK, 0, payload))
-            elif kind == _GOAWAY:
+            if kind == http2.SETTINGS and not flags & http2.ACK:
+                await self._stream.write(http2.frame(http2.SETTINGS, http2.ACK, 0, b""))
+            elif kind == http2.PING and not flags & http2.ACK:
+                await self._stream.write(http2.frame(http2.PING, http2.ACK, 0, payload))
+            elif kind == http2.GOAWAY:
                 raise ProtocolError(f"etcd ends the connection (HTTP/2 error {int.from_bytes(payload[4:8], 'big')})")
             elif stream != number:
                 continue
-            elif kind == _RST:
+            elif kind == http2.RST:
                 raise ProtocolError(f"etcd ends the call (HTTP/2 error {int.from_bytes(payload[:4], 'big')})")
             elif self._take(answer, kind, flags, payload):
                 return answer
 
     def _take(self, answer: _Answer, kind: int, flags: int, payload: bytes) -> bool:
         """True: that was the last of it."""
-        if kind == _DATA:
-            answer.body.extend(_unpadded(payload, flags, has_priority=False))
-            if len(answer.body) > _MESSAGE_BYTES:
+        if kind == http2.DATA:
+            answer.body.extend(http2.unpadded(payload, flags, headers=False))
+            if len(answer.body) > http2.MESSAGE_BYTES:
                 raise ProtocolError("the answer is too large")
-            return bool(flags & _END_STREAM)
-        if kind == _HEADERS:
-            answer.block = bytearray(_unpadded(payload, flags, has_priority=bool(flags & _PRIORITY)))
-            answer.ends = bool(flags & _END_STREAM)
-        elif kind == _CONTINUATION:
+            return bool(flags & http2.END_STREAM)
+        if kind == http2.HEADERS:
+            answer.block = bytearray(http2.unpadded(payload, flags, headers=True))
+            answer.ends = bool(flags & http2.END_STREAM)
+        elif kind == http2.CONTINUATION:
             answer.block.extend(payload)
         else:
             return False
-        if not flags & _END_HEADERS:
+        if not flags & http2.END_HEADERS:
             return False
         answer.fields.update(self._decoder.decode(bytes(answer.block)))
         return answer.ends
 
     async def _read_frame(self) -> tuple[int, int, int, bytes]:
-        head = await self._exactly(9)
-        size = int.from_bytes(head[:3], "big")
-        if size > _FRAME_BYTES:
-            raise ProtocolError("a frame is larger than was asked for: that is no HTTP/2")
-        return head[3], head[4], int.from_bytes(head[5:], "big") & 0x7FFFFFFF, await self._exactly(size)
+        size, kind, flags, stream = http2.parse_head(await self._exactly(http2.HEAD_BYTES))
+        return kind, flags, stream, await self._exactly(size)
 
     async def _exactly(self, size: int) -> bytes:
         while len(self._buffer) < size:
@@ -130,22 +123,7 @@ class Channel:
 def _opening() -> bytes:
     settings = struct.pack(">HIHI", 2, 0, 4, _WINDOW_BYTES)  # no push; a window that no answer fills
     more = struct.pack(">I", _WINDOW_BYTES - _FIRST_WINDOW_BYTES)
-    return _PREFACE + _frame(_SETTINGS, 0, 0, settings) + _frame(_WINDOW, 0, 0, more)
-
-
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
-
-
-def _unpadded(payload: bytes, flags: int, *, has_priority: bool) -> bytes:
-    start, end = 0, len(payload)
-    if flags & _PADDED:
-        start, end = 1, end - payload[0]
-    if has_priority:
-        start += 5
-    if start > end:
-        raise ProtocolError("a frame has more padding than payload")
-    return payload[start:end]
+    return http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0, settings) + http2.frame(http2.WINDOW, 0, 0, more)
 
 
 def _result(answer: _Answer) -> bytes:

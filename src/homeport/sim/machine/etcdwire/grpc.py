@@ -9,16 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from homeport.machinery import http2
 from homeport.machinery.hpack import Decoder, HpackError, encode
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 UNIMPLEMENTED = 12
 INTERNAL = 13
-
-_DATA, _HEADERS, _RST, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-_END_STREAM, _ACK, _END_HEADERS, _PADDED, _PRIORITY = 1, 1, 4, 8, 32
-_FRAME_BYTES = 16_384
-_MESSAGE_BYTES = 4 * 1024 * 1024
 
 Call = Callable[[bytes], bytes]
 
@@ -29,10 +24,6 @@ class Status(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-
-
-class _Broken(Exception):
-    """The peer does not speak HTTP/2."""
 
 
 @dataclass(slots=True)
@@ -55,14 +46,14 @@ class GrpcConnection:
     async def run(self) -> None:
         """Until the peer leaves."""
         try:
-            if await self._reader.readexactly(len(PREFACE)) != PREFACE:
+            if await self._reader.readexactly(len(http2.PREFACE)) != http2.PREFACE:
                 return
-            self._send(_SETTINGS, 0, 0, b"")
+            self._send(http2.SETTINGS, 0, 0, b"")
             while True:
                 await self._frame()
                 await self._writer.drain()
-        except (_Broken, HpackError, ValueError):
-            self._send(_GOAWAY, 0, 0, struct.pack(">II", 0, 1))
+        except (http2.FrameError, HpackError, ValueError):
+            self._send(http2.GOAWAY, 0, 0, struct.pack(">II", 0, 1))
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:
@@ -71,51 +62,48 @@ class GrpcConnection:
                 await self._writer.wait_closed()
 
     async def _frame(self) -> None:
-        head = await self._reader.readexactly(9)
-        size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
-        stream = int.from_bytes(head[5:], "big") & 0x7FFFFFFF
-        if size > _FRAME_BYTES:
-            raise _Broken("a frame is too large")
+        head = await self._reader.readexactly(http2.HEAD_BYTES)
+        size, kind, flags, stream = http2.parse_head(head)
         payload = await self._reader.readexactly(size)
-        if kind == _HEADERS:
-            self._block = (stream, flags, bytearray(_unpadded(payload, flags, has_priority=bool(flags & _PRIORITY))))
+        if kind == http2.HEADERS:
+            self._block = (stream, flags, bytearray(http2.unpadded(payload, flags, headers=True)))
             self._headers(flags)
-        elif kind == _CONTINUATION and self._block is not None and self._block[0] == stream:
+        elif kind == http2.CONTINUATION and self._block is not None and self._block[0] == stream:
             self._block[2].extend(payload)
             self._headers(flags)
-        elif kind == _DATA:
+        elif kind == http2.DATA:
             self._data(stream, flags, payload)
-        elif kind == _SETTINGS and not flags & _ACK:
-            self._send(_SETTINGS, _ACK, 0, b"")
-        elif kind == _PING and not flags & _ACK:
-            self._send(_PING, _ACK, 0, payload)
-        elif kind == _RST:
+        elif kind == http2.SETTINGS and not flags & http2.ACK:
+            self._send(http2.SETTINGS, http2.ACK, 0, b"")
+        elif kind == http2.PING and not flags & http2.ACK:
+            self._send(http2.PING, http2.ACK, 0, payload)
+        elif kind == http2.RST:
             self._streams.pop(stream, None)
-        elif kind == _GOAWAY:
+        elif kind == http2.GOAWAY:
             raise asyncio.IncompleteReadError(b"", None)
 
     def _headers(self, flags: int) -> None:
         assert self._block is not None
-        if not flags & _END_HEADERS:
+        if not flags & http2.END_HEADERS:
             return
         stream, first, block = self._block
         self._block = None
         fields = dict(self._decoder.decode(bytes(block)))
         self._streams.setdefault(stream, _Stream()).fields.update(fields)
-        if first & _END_STREAM:
+        if first & http2.END_STREAM:
             self._answer(stream)
 
     def _data(self, stream: int, flags: int, payload: bytes) -> None:
         if payload:  # what was read may be sent again
             for where in (0, stream):
-                self._send(_WINDOW, 0, where, struct.pack(">I", len(payload)))
+                self._send(http2.WINDOW, 0, where, struct.pack(">I", len(payload)))
         known = self._streams.get(stream)
         if known is None:
             return
-        known.body.extend(_unpadded(payload, flags, has_priority=False))
-        if len(known.body) > _MESSAGE_BYTES:
-            raise _Broken("a message is too large")
-        if flags & _END_STREAM:
+        known.body.extend(http2.unpadded(payload, flags, headers=False))
+        if len(known.body) > http2.MESSAGE_BYTES:
+            raise http2.FrameError("a message is too large")
+        if flags & http2.END_STREAM:
             self._answer(stream)
 
     def _answer(self, stream: int) -> None:
@@ -130,27 +118,16 @@ class GrpcConnection:
         except (Status, ValueError) as error:
             code = error.code if isinstance(error, Status) else INTERNAL
             trailer = [("grpc-status", str(code)), ("grpc-message", quote(str(error), safe=" :;,.-_/()'\""))]
-            self._send(_HEADERS, _END_HEADERS | _END_STREAM, stream, encode([*opening, *trailer]))
+            self._send(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, stream, encode([*opening, *trailer]))
             return
-        self._send(_HEADERS, _END_HEADERS, stream, encode(opening))
+        self._send(http2.HEADERS, http2.END_HEADERS, stream, encode(opening))
         framed = struct.pack(">BI", 0, len(reply)) + reply
-        for at in range(0, len(framed), _FRAME_BYTES):
-            self._send(_DATA, 0, stream, framed[at : at + _FRAME_BYTES])
-        self._send(_HEADERS, _END_HEADERS | _END_STREAM, stream, encode([("grpc-status", "0")]))
+        for at in range(0, len(framed), http2.FRAME_BYTES):
+            self._send(http2.DATA, 0, stream, framed[at : at + http2.FRAME_BYTES])
+        self._send(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, stream, encode([("grpc-status", "0")]))
 
     def _send(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        self._writer.write(len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload)
-
-
-def _unpadded(payload: bytes, flags: int, *, has_priority: bool) -> bytes:
-    start, end = 0, len(payload)
-    if flags & _PADDED:
-        start, end = 1, end - payload[0]
-    if has_priority:
-        start += 5
-    if start > end:
-        raise _Broken("more padding than payload")
-    return payload[start:end]
+        self._writer.write(http2.frame(kind, flags, stream, payload))
 
 
 def _message(body: bytes) -> bytes:
