@@ -16,6 +16,7 @@ from homeport.client.reach import Reach
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Misconfigured
 from homeport.infra.session import Sessions, fingerprint
+from homeport.infra.task import Poller
 from homeport.providers.nutanix.client import Client, Credentials
 from homeport.providers.nutanix.credential import (
     GLOBAL_ENDPOINT,
@@ -33,12 +34,13 @@ from homeport.providers.nutanix.lookup import Lookup
 from homeport.providers.nutanix.prism.record import Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
-from homeport.providers.nutanix.task import Poller
 from homeport.providers.nutanix.watch import Watch
 from homeport.runtime.clock import Clock
 
 _SECRET = Resource("", "v1", "Secret", "secrets")
 _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+
+VENDOR = "Prism Central"
 
 
 @dataclass(slots=True)
@@ -128,7 +130,8 @@ class Connector:
         except BaseException:
             await client.close()
             raise
-        return PrismSession(prism, lookup, Poller(prism, self._clock), Watch(prism, self._clock), self._clock)
+        poller = Poller(prism.tasks, self._clock, VENDOR)
+        return PrismSession(prism, lookup, poller, Watch(prism, self._clock), self._clock)
 
     async def _target(self, infra: NutanixCluster) -> Target:
         central = infra.spec.prism_central

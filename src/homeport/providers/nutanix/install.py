@@ -53,7 +53,7 @@ def install(
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
         cluster_driver=ClusterDriver(preflight),
-        machine_driver=MachineDriver(objects.domain),
+        machine_driver=MachineDriver(objects.domain, manager.clock),
         connector=Connector(manager.client, manager.clock, reach),
         preflight=preflight,
         discovery=Discovery(),

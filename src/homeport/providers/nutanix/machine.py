@@ -17,11 +17,14 @@ from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken
 from homeport.infra.protocol import Instance
+from homeport.infra.task import Absence, Overdue, Task
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
+from homeport.providers.nutanix.connection import VENDOR
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
-from homeport.providers.nutanix.prism.record import Category, Task, Vm
+from homeport.providers.nutanix.prism.record import Category, Vm
 from homeport.providers.nutanix.watch import Watch
+from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
@@ -29,21 +32,18 @@ log = structlog.get_logger(__name__)
 PREFIX = "nutanix://"
 # How often a creation was given up: part of the request id, for a failed request is answered with its failure for ever.
 ATTEMPT = "nutanix.homeport.dev/create-attempt"
-_ABSENT_SECONDS = 30.0
-_TASK_SECONDS = 30.0  # the poller wakes us; this is for when it can't
-_OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
 _POWER_SECONDS = 8.0  # until the task is asked why the VM is not on yet
 _ADDRESS_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 
 class MachineDriver:
-    def __init__(self, find_domain: FindDomain) -> None:
+    def __init__(self, find_domain: FindDomain, clock: Clock) -> None:
         self._find_domain = find_domain
+        self._absence = Absence(clock)
+        self._overdue = Overdue(clock, VENDOR)
         # What is under way, by the object's UID. The status says the same, but may lag behind.
         self._tasks: dict[str, TaskRef] = {}
         self._watches: dict[str, Watch] = {}  # that look at its VM
-        self._absent: dict[str, float] = {}  # since when it is missing while being deleted
-        self._since: dict[str, tuple[str, float]] = {}  # the task that is waited for, and since when
 
     # -- what is under way -------------------------------------------------------------------------------------
 
@@ -60,16 +60,8 @@ class MachineDriver:
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)
         self._unwatch(uid)
-        self._absent.pop(uid, None)
-        self._since.pop(uid, None)
-
-    def _overdue(self, scope: Scope, task: Task) -> bool:
-        """Whether a task runs for so long that nobody should count on it."""
-        now = scope.session.clock.monotonic()
-        held, since = self._since.get(scope.uid, ("", now))
-        if held != task.id:
-            self._since[scope.uid] = (task.id, now)
-        return held == task.id and now - since >= _OVERDUE_SECONDS
+        self._absence.seen(uid)
+        self._overdue.forget(uid)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -172,7 +164,7 @@ class MachineDriver:
         if under_way is None:
             return await self._create(scope)
         task = await scope.session.tasks.state(under_way.id)
-        if task is not None and task.status in ("queued", "running"):
+        if task is not None and task.unfinished:
             return self._wait_for(scope, task, "CreatingVM", f"VM {name} is being created")
         self._end(scope)
         if task is None:
@@ -210,7 +202,7 @@ class MachineDriver:
         under_way = self._under_way(scope)
         if under_way is not None:
             task = await scope.session.tasks.state(under_way.id)
-            if task is not None and task.status in ("queued", "running"):
+            if task is not None and task.unfinished:
                 return self._wait_for(scope, task, "PoweringOn", f"VM {vm.name} is being powered on")
             self._end(scope)
             if task is not None and task.status == "failed":
@@ -226,7 +218,7 @@ class MachineDriver:
         if under_way is None:
             return None
         task = await scope.session.tasks.state(under_way.id)
-        if task is not None and task.status in ("queued", "running"):
+        if task is not None and task.unfinished:
             text = f"VM of {scope.infra.metadata.name}: waiting for {under_way.operation} to end"
             return self._wait_for(scope, task, "Paused", text)
         if await self._made(scope, under_way) is None:
@@ -240,24 +232,24 @@ class MachineDriver:
         under_way = self._under_way(scope)
         if under_way is not None:
             task = await scope.session.tasks.state(under_way.id)
-            if task is not None and task.status in ("queued", "running"):
+            if task is not None and task.unfinished:
                 text = f"VM of {name}: waiting for {under_way.operation} to end"
                 wait = self._wait_for(scope, task, "Deleting", text)
                 # What hangs in a VM that is there goes with it; one that is not there yet may still come.
-                if instance is None or not self._overdue(scope, task):
+                if instance is None or not self._overdue.holds(scope.uid, task):
                     return wait
                 log.warning("a task is not waited for any longer", vm=instance.name, task=task.id)
             self._end(scope)
             if under_way.operation == "delete" and task is not None and task.status == "failed" and instance:
                 raise failed_task(task.error, task.codes, f"VM {instance.name} ({instance.id}) could not be deleted")
             if under_way.operation == "delete" and task is not None and task.status == "succeeded":
-                self._absent[scope.uid] = float("-inf")
+                self._absence.expect(scope.uid)
             if under_way.operation == "create":
                 # It was not looked for while it was being made.
                 return Wait("Deleting", f"VM of {name}: create has ended", after=0.0, quiet=True)
         if instance is None:
             return self._confirm_absence(scope)
-        self._absent.pop(scope.uid, None)
+        self._absence.seen(scope.uid)
         vm: Vm = instance.vendor
         if vm.volume_group_ids:
             return await self._detach(scope, vm)
@@ -269,14 +261,10 @@ class MachineDriver:
         return self._wait_for(scope, Task(task_id, "queued"), "Deleting", f"VM {vm.name} is being deleted")
 
     def _confirm_absence(self, scope: Scope) -> Wait | None:
-        """A VM that we did not remove ourselves is believed to be gone at the second look: answers may be old ones."""
-        now, known = scope.session.clock.monotonic(), known_id(scope)
-        since = self._absent.setdefault(scope.uid, now)
-        if known and now - since < _ABSENT_SECONDS:
-            text = f"VM {known} is not there, though nobody here deleted it: looking again to be sure"
-            return Wait("ConfirmingAbsence", text, after=_ABSENT_SECONDS)
-        self.forget(scope.uid)
-        return None
+        wait = self._absence.confirm(scope.uid, known_id(scope))
+        if wait is None:
+            self.forget(scope.uid)
+        return wait
 
     async def _detach(self, scope: Scope, vm: Vm) -> Wait:
         """All at once: each takes its time, and they don't care for each other."""
@@ -295,14 +283,7 @@ class MachineDriver:
 
     def _wait_for(self, scope: Scope, task: Task, reason: str, message: str) -> Wait:
         scope.session.tasks.follow(task.id, scope.uid, scope.wake)
-        share = f" ({task.progress} %)" if task.progress else ""
-        if not self._overdue(scope, task):
-            return Wait(reason, f"{message}{share}", after=_TASK_SECONDS)
-        text = (
-            f"{message}{share}, for more than {_OVERDUE_SECONDS / 60:.0f} minutes: see in Prism Central what task "
-            f"{task.id.rpartition(':')[2]} waits for, and cancel it there if it hangs"
-        )
-        return Wait("TaskOverdue", text, after=_TASK_SECONDS, warning=True)
+        return self._overdue.wait(scope.uid, task, reason, message)
 
 
 async def hold_category(scope: Scope) -> Category | None:

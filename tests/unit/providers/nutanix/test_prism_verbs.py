@@ -14,8 +14,9 @@ from prism_site import Site, prism_site
 from homeport.client.reach import Reach
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Exhausted, Misconfigured, Missing, Rejected, Taken, Throttled, Unreachable
+from homeport.infra.task import Task
 from homeport.providers.nutanix.client import Client, Credentials, failed_task
-from homeport.providers.nutanix.prism.record import Category, Disk, NewNic, NewVm, Prism, Task
+from homeport.providers.nutanix.prism.record import Category, Disk, NewNic, NewVm, Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.runtime.clock import SystemClock

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from homeport.infra.protocol import Power
-
-TaskStatus = Literal["queued", "running", "succeeded", "failed"]
+from homeport.infra.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +158,6 @@ class NewVm:
     gpus: Sequence[Gpu] = ()
     marks: Sequence[str] = ()
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    id: str
-    status: TaskStatus
-    progress: int = 0
-    entity_ids: tuple[str, ...] = ()
-    error: str = ""  # what the vendor says, codes included
-    codes: tuple[str, ...] = field(default=())
 
 
 class Prism(Protocol):

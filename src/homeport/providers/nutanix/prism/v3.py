@@ -15,6 +15,7 @@ from urllib.parse import quote
 from homeport.capi.family import reachable
 from homeport.infra.error import Missing, Rejected, Stale, Taken, Unreachable
 from homeport.infra.protocol import Power
+from homeport.infra.task import Task
 from homeport.providers.nutanix.client import Client
 from homeport.providers.nutanix.prism.record import (
     Category,
@@ -28,7 +29,6 @@ from homeport.providers.nutanix.prism.record import (
     NewVm,
     Project,
     Subnet,
-    Task,
     Vm,
     described,
     marks_in,

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
+from homeport.infra.task import Task
 from homeport.providers.nutanix.client import Client, read_error
 from homeport.providers.nutanix.prism import v4_vm as wire
 from homeport.providers.nutanix.prism.record import (
@@ -20,7 +21,6 @@ from homeport.providers.nutanix.prism.record import (
     NewVm,
     Project,
     Subnet,
-    Task,
     Vm,
 )
 

@@ -1,17 +1,18 @@
-"""Tasks of Prism Central, waited for by one poller for all machines of a session."""
+"""Tasks of a vendor: followed by one poller for all machines of a session, and reported when they take too long."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import structlog
 
 from homeport.infra.error import ProviderError, Unreachable
-from homeport.providers.nutanix.prism.record import Prism, Task
 from homeport.runtime.clock import Clock
+from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +22,28 @@ _FORGET_SECONDS = 600.0
 # Hardly any task takes longer than that: from then on it is looked at now and then, and the others don't wait for it.
 _OLD_SECONDS = 120.0
 _OLD_SHARE, _OLD_SLOWEST = 0.1, 60.0
+
+
+AGAIN_SECONDS = 30.0  # the poller wakes who waits; this is for when it can't
+OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
+TaskStatus = Literal["queued", "running", "succeeded", "failed"]
+ReadTasks = Callable[[Sequence[str]], Awaitable[Sequence["Task"]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something that the vendor does after it has answered. `entity_ids`: what it made or changed."""
+
+    id: str
+    status: TaskStatus
+    progress: int = 0
+    entity_ids: tuple[str, ...] = ()
+    error: str = ""  # what the vendor says, codes included
+    codes: tuple[str, ...] = field(default=())
+
+    @property
+    def unfinished(self) -> bool:
+        return self.status in ("queued", "running")
 
 
 @dataclass(slots=True)
@@ -33,11 +56,15 @@ class _Followed:
 
 
 class Poller:
-    """`follow` a task and be woken when it is over; `state` says how it stands. Idle while there is none."""
+    """`follow` a task and be woken when it is over; `state` says how it stands. Idle while there is none.
 
-    def __init__(self, prism: Prism, clock: Clock) -> None:
-        self._prism = prism
+    `read` gives the tasks of these ids, many in one call where the vendor can; `vendor` is its name for messages.
+    """
+
+    def __init__(self, read: ReadTasks, clock: Clock, vendor: str) -> None:
+        self._read = read
         self._clock = clock
+        self._vendor = vendor
         self._followed: dict[str, _Followed] = {}
         self._running: asyncio.Task[None] | None = None
         self._news = asyncio.Event()  # there is a task that was not there before
@@ -49,14 +76,14 @@ class Poller:
             self._news.set()
         self._followed[task_id].wakes[who] = wake
         if self._running is None or self._running.done():
-            self._running = asyncio.get_running_loop().create_task(self._poll(), name="tasks of Prism Central")
+            self._running = asyncio.get_running_loop().create_task(self._poll(), name=f"tasks of {self._vendor}")
 
     async def state(self, task_id: str) -> Task | None:
-        """The newest that is known, asked for if nobody looks after it. None: Prism Central does not know it."""
+        """The newest that is known, asked for if nobody looks after it. None: the vendor does not know it."""
         held = self._followed.get(task_id)
         if held is not None and (held.task is not None or held.wakes):
             return held.task or Task(task_id, "queued")
-        found = await self._prism.tasks([task_id])
+        found = await self._read([task_id])
         return found[0] if found else None
 
     async def close(self) -> None:
@@ -92,9 +119,9 @@ class Poller:
 
     async def _look(self, pending: list[str]) -> bool:
         try:
-            found = {task.id: task for task in await self._prism.tasks(pending)}
+            found = {task.id: task for task in await self._read(pending)}
         except ProviderError as error:
-            log.info("tasks of Prism Central could not be read", error=error.message)
+            log.info("tasks could not be read", vendor=self._vendor, error=error.message)
             if not isinstance(error, Unreachable):
                 self._wake_all(pending)
             await asyncio.sleep(_SLOWEST_SECONDS)
@@ -106,7 +133,7 @@ class Poller:
             # One that vanished is over for us: whoever asked for it looks at the machine instead.
             held.unknown = 0 if task_id in found else held.unknown + 1
             if held.unknown >= 3:
-                held.task = Task(task_id, "failed", error="Prism Central does not know the task any more")
+                held.task = Task(task_id, "failed", error=f"{self._vendor} does not know the task any more")
             if _over(held.task):
                 finished = True
                 self._wake_all([task_id])
@@ -124,6 +151,63 @@ class Poller:
         self._followed = {
             task_id: held for task_id, held in self._followed.items() if held.since > limit or not _over(held.task)
         }
+
+
+class Overdue:
+    """Since when the task of each object is waited for, by the object's UID: one that takes too long is reported."""
+
+    def __init__(self, clock: Clock, vendor: str) -> None:
+        self._clock = clock
+        self._vendor = vendor
+        self._since: dict[str, tuple[str, float]] = {}
+
+    def holds(self, uid: str, task: Task) -> bool:
+        """Whether a task runs for so long that nobody should count on it."""
+        now = self._clock.monotonic()
+        held, since = self._since.get(uid, ("", now))
+        if held != task.id:
+            self._since[uid] = (task.id, now)
+        return held == task.id and now - since >= OVERDUE_SECONDS
+
+    def forget(self, uid: str) -> None:
+        self._since.pop(uid, None)
+
+    def wait(self, uid: str, task: Task, reason: str, message: str) -> Wait:
+        share = f" ({task.progress} %)" if task.progress else ""
+        if not self.holds(uid, task):
+            return Wait(reason, f"{message}{share}", after=AGAIN_SECONDS)
+        text = (
+            f"{message}{share}, for more than {OVERDUE_SECONDS / 60:.0f} minutes: see in {self._vendor} what task "
+            f"{task.id.rpartition(':')[2]} waits for, and cancel it there if it hangs"
+        )
+        return Wait("TaskOverdue", text, after=AGAIN_SECONDS, warning=True)
+
+
+class Absence:
+    """A machine that we did not remove ourselves is believed to be gone at the second look: answers may be old ones."""
+
+    def __init__(self, clock: Clock, seconds: float = 30.0) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._since: dict[str, float] = {}
+
+    def expect(self, uid: str) -> None:
+        """We removed it: one look is enough."""
+        self._since[uid] = float("-inf")
+
+    def seen(self, uid: str) -> None:
+        """It is there, or nobody asks any more."""
+        self._since.pop(uid, None)
+
+    def confirm(self, uid: str, known: str) -> Wait | None:
+        """`known`: the id under which it once existed; '' if it never did, as far as anybody knows."""
+        now = self._clock.monotonic()
+        since = self._since.setdefault(uid, now)
+        if known and now - since < self._seconds:
+            text = f"VM {known} is not there, though nobody here deleted it: looking again to be sure"
+            return Wait("ConfirmingAbsence", text, after=self._seconds)
+        self.seen(uid)
+        return None
 
 
 def _over(task: Task | None) -> bool:
