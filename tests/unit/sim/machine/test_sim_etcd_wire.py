@@ -9,10 +9,11 @@ import pytest
 from sim_kit import PACE, Secrets, Sim, join_data, simulation
 
 from homeport.machinery.hpack import Decoder, HpackError, decode_huffman, encode
+from homeport.machinery.http2 import PREFACE
 from homeport.machinery.protowire import field, nested, number_of, parse
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.testing import virtual
-from homeport.sim.machine.etcdwire.grpc import PREFACE, Status
+from homeport.sim.machine.etcdwire.grpc import Status
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.authority import now_of
