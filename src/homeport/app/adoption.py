@@ -29,6 +29,7 @@ from homeport.core.machineset.machine import annotations_of, labels_of, new_mach
 from homeport.infra.record import REQUEST, Answer, Found, Request
 
 _ANSWER_SECONDS = 60.0
+_LOOKS = 10
 _WRITE = Write(field_manager="homeport-orphans")
 
 
@@ -124,15 +125,15 @@ def _chosen(found: Sequence[Found], names: Sequence[str], key: Key) -> list[Foun
 
 @dataclass(slots=True)
 class Plan:
-    """What adoption writes, in this order, and how many replicas owners then have."""
+    """What adoption creates, and how many replicas owners then have."""
 
     create: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
-    replicas: dict[tuple[type[Any], str], int] = field(default_factory=dict)
+    replicas: dict[tuple[type[Any], str], tuple[int, int]] = field(default_factory=dict)  # before and after
     outlived: list[str] = field(default_factory=list)  # Machines whose VM is gone: they go first
 
     def lines(self) -> list[str]:
         made = [f"create {kind.kind} {body['metadata']['name']}" for kind, body in self.create]
-        made += [f"set replicas of {kind.__name__} {name} to {count}" for (kind, name), count in self.replicas.items()]
+        made += [f"set replicas of {kind.__name__} {name} to {count}" for (kind, name), (_, count) in self.replicas.items()]
         return [*made, *(f"mark Machine {name} for deletion: its VM is gone" for name in self.outlived)]
 
 
@@ -160,7 +161,19 @@ async def adopt(client: Client, key: Key, wanted: Wanted, *, dry_run: bool) -> l
     plan = await _plan(client, cluster, chosen, wanted, machines, gone)
     if not dry_run:
         await _carry_out(client, key, plan)
+        await _reported(client, key, {each.owned.id for each in chosen})
     return plan.lines()
+
+
+async def _reported(client: Client, key: Key, ids: set[str]) -> None:
+    """Waits until the controllers no longer report the adopted VMs as orphans: the next look of their own is far."""
+    for _ in range(_LOOKS):
+        try:
+            if ids.isdisjoint(each.owned.id for each in await look(client, key)):
+                return
+        except Refused:
+            return  # they can't look now, and will by themselves
+        await asyncio.sleep(1.0)
 
 
 async def _plan(
@@ -184,8 +197,9 @@ async def _plan(
             plan.create += await _worker_objects(client, owner, each)
         uid = owner.metadata.uid
         owners[uid] = (owner, owners[uid][1] + 1 if uid in owners else 1)
+    adopted = {each.owned.name for each in chosen}  # an adoption that was interrupted may have made their Machines
     for owner, count in owners.values():
-        alive = [m for m in machines if is_controlled_by(m, owner) and m.metadata.name not in gone]
+        alive = [m for m in machines if is_controlled_by(m, owner) and m.metadata.name not in {*gone, *adopted}]
         plan.outlived += [m.metadata.name for m in machines if is_controlled_by(m, owner) and m.metadata.name in gone]
         await _grow(client, cluster, plan, owner, len(alive) + count)
     return plan
@@ -314,33 +328,42 @@ async def _grow(client: Client, cluster: Cluster, plan: Plan, owner: Any, count:
         growing.append(await client.get(MachineDeployment, Key(owner.metadata.namespace, holder["name"])))
     for each in growing:
         kind, name = type(each), each.metadata.name
-        have = plan.replicas.get((kind, name), 1 if each.spec.replicas is None else each.spec.replicas)
+        before = 1 if each.spec.replicas is None else each.spec.replicas
+        have = plan.replicas.get((kind, name), (before, before))[1]
         if cluster.spec.topology.class_ref is not None:
             raise Refused(
                 f"{kind.__name__} {name} has {have} replicas, and {have + growth} Machines would belong to it: set "
                 f"replicas in spec.topology of Cluster {cluster.metadata.name} to {have + growth} and adopt "
                 "immediately afterwards"
             )
-        plan.replicas[kind, name] = have + growth
+        plan.replicas[kind, name] = (before, have + growth)
 
 
 async def _carry_out(client: Client, key: Key, plan: Plan) -> None:
+    """Replicas grow first: an owner with more Machines than replicas deletes one, and this may be killed at any moment.
+    One with fewer merely creates another."""
     await client.patch(Cluster, key, MergePatch({"spec": {"paused": True}}), _WRITE)
     made: list[tuple[Resource, dict[str, Any]]] = []
     try:
-        for kind, body in plan.create:
-            if await _create(client, kind, body):
-                made.append((kind, body))
         for name in plan.outlived:
             patch = MergePatch({"metadata": {"annotations": {DELETE_MACHINE: ""}}})
             await client.patch(Machine, Key(key.namespace, name), patch, _WRITE)
-        for (owner, name), count in plan.replicas.items():
-            await client.patch(owner, Key(key.namespace, name), MergePatch({"spec": {"replicas": count}}), _WRITE)
-    except Exception:
+        for (owner, name), (_, count) in plan.replicas.items():
+            await _scale(client, owner, Key(key.namespace, name), count)
+        for kind, body in plan.create:
+            if await _create(client, kind, body):
+                made.append((kind, body))
+    except BaseException:  # a keyboard interrupt, too
         await _drop_unfinished(client, made)
+        for (owner, name), (before, _) in plan.replicas.items():
+            await _scale(client, owner, Key(key.namespace, name), before)
         raise
     finally:
         await client.patch(Cluster, key, MergePatch({"spec": {"paused": None}}), _WRITE)
+
+
+async def _scale(client: Client, owner: type[Any], key: Key, count: int) -> None:
+    await client.patch(owner, key, MergePatch({"spec": {"replicas": count}}), _WRITE)
 
 
 async def _create(client: Client, kind: Resource, body: dict[str, Any]) -> bool:

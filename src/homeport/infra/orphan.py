@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Object
 from homeport.capi.family import canonical
+from homeport.capi.ownership import owners
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.infra.departure import Departures
 from homeport.infra.protocol import ClusterScope, Owned, Provider, Session
@@ -105,7 +106,7 @@ class Orphans(Generic[C, M, S]):
         text = _message(orphans, made.name, scope.key.namespace) if orphans else ""
         report(not orphans, "OrphanedMachines" if orphans else "Succeeded", text)
         for each in sweep.news(orphans):
-            self._recorder.record(scope.object, "OrphanedMachine", f"machine {each} belongs to no object", warning=True)
+            self._recorder.record(scope.object, "OrphanedMachine", f"belongs to no object: machine {each}", warning=True)
         ripe = sweep.ripe(orphans, self._clock.monotonic())
         removed = [*ripe, *await self._requested(scope, made, orphans)]
         for each in {each.owned.id: each for each in removed}.values():
@@ -122,7 +123,8 @@ class Orphans(Generic[C, M, S]):
 
     async def _judged(self, scope: Scope[C], made: ClusterScope[C, S], owned: Sequence[Owned]) -> list[Orphan]:
         known = frozenset(each.metadata.uid for each in self._machines)
-        ids = frozenset(filter(None, (provider_id(each) for each in self._machines)))
+        # An adoption that was interrupted leaves an InfraMachine without its Machine: the next one must see it.
+        ids = frozenset(filter(None, (provider_id(each) for each in self._machines if owners(each))))
         orphans = orphans_of(owned, scope.object.metadata.uid, known, ids)
         if not orphans:
             return []

@@ -13,7 +13,7 @@ from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
 from homeport.runtime.testing import virtual
-from homeport.sim.engine.fault import Drop, Status
+from homeport.sim.engine.fault import Drop, Outage, Status
 from scenario.nutanix import manifest
 from scenario.nutanix.site import SECRET, Site, nutanix_site
 
@@ -116,3 +116,21 @@ async def test_what_is_wrong_with_a_node_is_seen_during_an_outage_and_new_machin
         assert _status(new, "Ready") == "False"
         assert _status(new, REACHABLE) in ("", "False")
         assert _status(await site.get(KubeadmControlPlane, f"{NAME}-kcp"), "Available") == "True"
+
+
+@virtual
+async def test_nodes_whose_power_state_prism_central_does_not_know_stay_available() -> None:
+    """A Prism Element cluster has lost its connection to Prism Central: its VMs run as before."""
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.running(NAME, 1, 1)
+        site.fault(Outage())
+        for each in await site.list(NutanixMachine):
+            words = ("Unreachable", "does not know whether VM", "Prism Element")
+            await site.condition(NutanixMachine, each.metadata.name, REACHABLE, "False", *words, timeout=1200)
+        await asyncio.sleep(1800)
+        await _available(site)
+        site.heal()
+        for each in await site.list(NutanixMachine):
+            await site.condition(NutanixMachine, each.metadata.name, REACHABLE, "True", timeout=1200)
+        await _available(site)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 from typing import Any
@@ -134,6 +135,71 @@ async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 1}})
         await site.running(NAME, 3, 1)
         await agree(site)
+
+
+class Dying:
+    """A client whose process ends at one of its writes: by kill -9, or by a keyboard interrupt."""
+
+    def __init__(self, client: Any, writes: int, error: type[BaseException], *, killed: bool) -> None:
+        self._client, self._left, self._error, self._killed = client, writes, error, killed
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("create", "patch", "delete"):
+            return getattr(self._client, name)
+        self._left -= 1
+        if self._left == 0 or (self._left < 0 and self._killed):
+            raise self._error
+        return getattr(self._client, name)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("writes", [4, 6, 8])
+@pytest.mark.parametrize("killed", [True, False])
+def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeated(writes: int, killed: bool) -> None:
+    @virtual
+    async def run() -> None:
+        async with nutanix_site() as site:
+            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.running(NAME, 1, 1)
+            backup = site.backup()
+            await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 3}})
+            await site.running(NAME, 1, 3)
+            before = vms(site)
+            await site.restore(backup)
+            key, error = Key("default", NAME), Killed if killed else asyncio.CancelledError
+            await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
+            client: Any = Dying(site.client, writes, error, killed=killed)
+            with contextlib.suppress(error):
+                await adoption.adopt(client, key, adoption.Wanted(), dry_run=False)
+            if killed:
+                await site.patch(Cluster, NAME, {"spec": {"paused": None}})
+            await asyncio.sleep(WHILE / 2)
+            assert before <= vms(site)
+            await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False)
+            await settled(site)
+            await asyncio.sleep(WHILE / 2)
+            assert before <= vms(site)
+            await agree(site)
+            await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
+
+    run()
+
+
+@virtual
+async def test_adopted_machines_are_no_longer_reported_when_the_command_returns() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.running(NAME, 1, 1)
+        backup = site.backup()
+        await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 2}})
+        await site.running(NAME, 1, 2)
+        await site.restore(backup)
+        await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
+        await adoption.adopt(site.client, Key("default", NAME), adoption.Wanted(), dry_run=False)
+        await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
 
 
 # -- the campaign --------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import structlog
 from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order
-from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken
+from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
 from homeport.infra.protocol import Instance
 from homeport.infra.task import Absence, Overdue, Task
 from homeport.providers.nutanix.address import explained
@@ -196,6 +196,11 @@ class MachineDriver:
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
         if scope.has_run:
+            if vm.power == "unknown":  # it may run as before: its Node shows that, not Prism Central
+                raise Unreachable(
+                    f"Prism Central does not know whether VM {vm.name} ({vm.id}) is on: check the connection to its "
+                    "Prism Element cluster"
+                )
             # Whoever switched it off had a reason: a machine that ran is not started against his will.
             text = f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine"
             return Wait("PoweredOff", text, 60.0, warning=True)
