@@ -27,6 +27,7 @@ from homeport.controlplane.kubeadm import desired
 from homeport.controlplane.kubeadm.creation import machine_kind
 from homeport.core.machineset.machine import annotations_of, labels_of, new_machine
 from homeport.infra.record import REQUEST, Answer, Found, Request
+from homeport.infra.sweep import SILENT
 
 _ANSWER_SECONDS = 60.0
 _LOOKS = 10
@@ -95,7 +96,7 @@ async def removable(client: Client, key: Key, names: Sequence[str], *, force: bo
     for each in chosen:
         if each.role is not None and not force:
             raise Refused(f"VM {each.owned.name} {each.role}: adopt it, or use --force to delete it nevertheless")
-        if "can't be asked" in each.kept and not force:
+        if each.kept.startswith(SILENT) and not force:
             raise Refused(f"VM {each.owned.name}: {each.kept}; use --force to delete it nevertheless")
     return chosen
 
@@ -133,7 +134,9 @@ class Plan:
 
     def lines(self) -> list[str]:
         made = [f"create {kind.kind} {body['metadata']['name']}" for kind, body in self.create]
-        made += [f"set replicas of {kind.__name__} {name} to {count}" for (kind, name), (_, count) in self.replicas.items()]
+        made += [
+            f"set replicas of {kind.__name__} {name} to {count}" for (kind, name), (_, count) in self.replicas.items()
+        ]
         return [*made, *(f"mark Machine {name} for deletion: its VM is gone" for name in self.outlived)]
 
 

@@ -23,7 +23,7 @@ from homeport.infra.record import (
     parse_deletions,
     render_deletions,
 )
-from homeport.infra.sweep import Evidence, Orphan, Sweep, judge, orphans_of
+from homeport.infra.sweep import SILENT, Evidence, Orphan, Sweep, judge, orphans_of
 from homeport.infra.witness import Witness
 from homeport.runtime.cache import Cache
 from homeport.runtime.clock import Clock
@@ -106,7 +106,9 @@ class Orphans(Generic[C, M, S]):
         text = _message(orphans, made.name, scope.key.namespace) if orphans else ""
         report(not orphans, "OrphanedMachines" if orphans else "Succeeded", text)
         for each in sweep.news(orphans):
-            self._recorder.record(scope.object, "OrphanedMachine", f"belongs to no object: machine {each}", warning=True)
+            self._recorder.record(
+                scope.object, "OrphanedMachine", f"belongs to no object: machine {each}", warning=True
+            )
         ripe = sweep.ripe(orphans, self._clock.monotonic())
         removed = [*ripe, *await self._requested(scope, made, orphans)]
         for each in {each.owned.id: each for each in removed}.values():
@@ -152,12 +154,12 @@ class Orphans(Generic[C, M, S]):
     # -- on request --------------------------------------------------------------------------------------------
 
     async def _requested(self, scope: Scope[C], made: ClusterScope[C, S], orphans: Sequence[Orphan]) -> list[Orphan]:
-        """Orphans that a user wants removed. One that the workload cluster uses goes only by force."""
+        """Orphans that a user wants removed. One that the workload cluster uses, or may use, goes only by force."""
         if not _asked(scope.object):
             return []
         request = Request.parse(scope.object.metadata.annotations)
         wanted = [each for each in orphans if each.owned.id in request.remove]
-        return [each for each in wanted if request.force or each.role is None]
+        return [each for each in wanted if request.force or not each.may_be_used]
 
     async def _answer(
         self, scope: Scope[C], owned: Sequence[Owned], orphans: Sequence[Orphan], removed: set[str]
@@ -192,11 +194,11 @@ class Orphans(Generic[C, M, S]):
         if not mine:
             return None
         deletions = parse_deletions(scope.object.metadata.annotations)
-        orphans = [
-            Orphan(each, "" if each.uid in deletions else "this plane has no record that its object was deleted")
-            for each in mine
-        ]
         statement = await self._witness.ask(Key(scope.key.namespace, made.name), mine)
+        doubt = "this plane has no record that its object was deleted"
+        if statement.silent:
+            doubt = f"{SILENT}: {statement.silent}"
+        orphans = [Orphan(each, "" if each.uid in deletions else doubt) for each in mine]
         orphans = [replace(each, role=statement.roles.get(each.owned.id)) for each in orphans]
         going = [each for each in orphans if not each.kept]
         going += [each for each in await self._requested(scope, made, orphans) if each not in going]

@@ -16,6 +16,7 @@ from homeport.infra.record import Deletion
 from homeport.infra.witness import Role, Statement
 
 PATIENCE_SECONDS = 600.0
+SILENT = "the workload cluster can't be asked whether it uses it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class Orphan:
     owned: Owned
     kept: str = ""
     role: Role | None = None
+
+    @property
+    def may_be_used(self) -> bool:
+        """The workload cluster uses it, or can't be asked."""
+        return self.role is not None or self.kept.startswith(SILENT)
 
     def __str__(self) -> str:
         return f"{self.owned.name} ({self.owned.id})" + (f": {self.kept}" if self.kept else "")
@@ -75,7 +81,7 @@ def _objection(machine: Owned, evidence: Evidence) -> str:
     if role is not None:
         return f"it {role}"
     if evidence.statement.silent:
-        return f"the workload cluster can't be asked whether it uses it: {evidence.statement.silent}"
+        return f"{SILENT}: {evidence.statement.silent}"
     deletion = evidence.deletions.get(machine.uid)
     if deletion is None:
         return "this plane has no record that its object was deleted: the object may be newer than a restored backup"

@@ -179,27 +179,39 @@ def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeate
             await asyncio.sleep(WHILE / 2)
             assert before <= vms(site)
             await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False)
+            await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
             await settled(site)
             await asyncio.sleep(WHILE / 2)
             assert before <= vms(site)
             await agree(site)
-            await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
 
     run()
 
 
 @virtual
-async def test_adopted_machines_are_no_longer_reported_when_the_command_returns() -> None:
+async def test_a_vm_whose_cluster_can_not_be_asked_is_removed_by_force_alone() -> None:
+    """The Cluster is deleted after the restore, and its control plane with it: nothing can tell what the VM is."""
     async with nutanix_site() as site:
         await site.have(*manifest.whole(NAME, 1, 1))
         await site.running(NAME, 1, 1)
-        backup = site.backup()
+        backup, old = site.backup(), vms(site)
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 2}})
         await site.running(NAME, 1, 2)
+        (newer,) = vms(site) - old
         await site.restore(backup)
-        await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
-        await adoption.adopt(site.client, Key("default", NAME), adoption.Wanted(), dry_run=False)
-        await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
+        await site.delete(Cluster, NAME)
+        await site.condition(NutanixCluster, NAME, "Ready", "False", newer, "can't be asked", timeout=1800)
+        assert vms(site) == {newer}
+        key = Key("default", NAME)
+        (found,) = await adoption.look(site.client, key)
+        with pytest.raises(adoption.Refused, match="use --force"):
+            await adoption.removable(site.client, key, [newer], force=False)
+        with pytest.raises(adoption.Refused, match="was kept"):  # whoever asks the controllers past the command
+            await adoption.remove(site.client, key, [found], force=False)
+        assert vms(site) == {newer}
+        await adoption.remove(site.client, key, [found], force=True)
+        await site.gone(Cluster, NAME)
+        assert not vms(site)
 
 
 # -- the campaign --------------------------------------------------------------------------------------------------
