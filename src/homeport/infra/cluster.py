@@ -10,6 +10,7 @@ from homeport.api.meta import Object
 from homeport.capi import name as names
 from homeport.capi.capi import Capi
 from homeport.capi.ownership import owner_of_kind
+from homeport.capi.unreadable import await_readable
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.departure import Departures
 from homeport.infra.error import ProviderError, policy_of
@@ -45,6 +46,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer, former)
         self._provider = provider
         self._plans = plans
+        self._informers = manager.informers
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
@@ -58,6 +60,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             Witness(capi),
             departures,
             manager.fence,
+            lambda namespace: manager.informers.unreadable(namespace, provider.machine_kind.__resource__),
         )
 
     async def reconcile(self, key: Key) -> Wait | None:
@@ -197,6 +200,10 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         if left:
             shown = ", ".join(sorted(each.metadata.name for each in left)[:3])
             return Wait("WaitingForMachines", f"{len(left)} machines of the cluster still exist ({shown})")
+        machine_kind = self._provider.machine_kind.__resource__
+        unreadable = await_readable(self._informers, scope.key.namespace, machine_kind)
+        if unreadable is not None:
+            return unreadable
         sharing = any(
             each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
         )

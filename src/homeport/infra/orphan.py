@@ -50,7 +50,9 @@ class Orphans(Generic[C, M, S]):
         witness: Witness,
         departures: Departures,
         fence: Callable[[], object],
+        unreadable: Callable[[str], str],
     ) -> None:
+        """`unreadable` names objects of machines in a namespace that exist and can't be read."""
         self._provider = provider
         self._client = client
         self._write = Write(field_manager=f"homeport-{provider.name}")
@@ -60,6 +62,7 @@ class Orphans(Generic[C, M, S]):
         self._witness = witness
         self._departures = departures
         self._fence = fence
+        self._unreadable = unreadable
         self._sweeps: dict[Key, Sweep] = {}
 
     def forget(self, key: Key) -> None:
@@ -132,7 +135,7 @@ class Orphans(Generic[C, M, S]):
             return []
         cluster = Key(scope.key.namespace, made.name)
         deletions = parse_deletions(scope.object.metadata.annotations)
-        return judge(
+        found = judge(
             orphans,
             Evidence(
                 deletions,
@@ -141,6 +144,8 @@ class Orphans(Generic[C, M, S]):
                 tuple(self._missing(cluster, {each.id for each in owned})),
             ),
         )
+        doubt = self._unreadable(scope.key.namespace)
+        return [replace(each, kept=doubt) for each in found] if doubt else found
 
     def _missing(self, cluster: Key, listed: set[str]) -> list[str]:
         """Machines that ran, by their objects, and that the vendor does not list."""

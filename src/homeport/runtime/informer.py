@@ -363,6 +363,24 @@ class Informers:
         if self._informers.pop(key, None) is not None and key in self._tasks:
             self._tasks.pop(key).cancel()
 
+    def unreadable(self, namespace: str, *resources: Resource) -> str:
+        """Which objects of these kinds in the namespace can't be read, and what to do about it; '' if all can.
+
+        Such an object may be missing in its cache: ask this before acting because an object is missing.
+        """
+        said = {
+            f"{resource.kind} {key}": why
+            for resource in resources
+            for informer in self.of(resource)
+            for key, why in informer.unreadable.items()
+            if key.namespace == namespace
+        }
+        if not said:
+            return ""
+        name, why = min(said.items())
+        more = f" ({len(said) - 1} more)" if len(said) > 1 else ""
+        return f"{name} can't be read: {why}{more}"
+
     def of(self, resource: Resource) -> list[Informer[Any]]:
         """All that follow this kind, whatever the version."""
         where = (resource.group, resource.plural)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from homeport.runtime.testing import virtual
 from homeport.sim.machine.pace import QUICK, REALISTIC
 from homeport.sim.machine.pace import Pace as MachinePace
 from homeport.sim.prism.pace import INSTANT, REAL, Pace
-from scenario.nutanix import manifest
+from scenario.nutanix import cni, manifest
 from scenario.nutanix.site import Site, nutanix_site
+from scenario.nutanix.test_topology import NAME as PILOT
+from scenario.nutanix.test_topology import Pilot
 
 NAME = "my-nutanix-cluster"
 NEW = "v1.29.0"
@@ -52,7 +55,58 @@ def test_create_scale_upgrade_and_delete_emit_no_warning(pace: Pace, machine_pac
             await upgrade(site, 3, 2)
             await site.delete(Cluster, NAME)
             await site.gone(Cluster, NAME, timeout=3600)
-            found = [each for each in await site.events() if each.get("type") != "Normal"]
-            assert [f"{each.get('reason')}: {each.get('note')}" for each in found] == []
+            assert await warnings(site) == []
 
     run()
+
+
+async def warnings(site: Site) -> list[str]:
+    found = [each for each in await site.events() if each.get("type") != "Normal"]
+    return [f"{each.get('reason')}: {each.get('note')}" for each in found]
+
+
+@virtual
+async def test_a_cluster_whose_network_comes_with_a_resource_set_emits_no_warning() -> None:
+    """In the order of one manifest in which the set comes before what it names."""
+    async with nutanix_site(cni=False) as site:
+        objects = manifest.whole(NAME, 1, 1, with_secret=False)
+        for each in objects:
+            if each["kind"] == "Cluster":
+                each["metadata"]["labels"] = {cni.LABEL: "calico"}
+        brought = cni.delivered("calico", cni.calico())
+        brought.sort(key=lambda each: each["kind"] != "ClusterResourceSet")
+        await site.have(manifest.secret(), *objects)
+        for each in brought:
+            await site.have(each)
+            await asyncio.sleep(1)
+        await site.running(NAME, 1, 1, timeout=3600)
+        await site.patch(KubeadmControlPlane, f"{NAME}-kcp", {"spec": {"replicas": 3}})
+        await site.until(KubeadmControlPlane, f"{NAME}-kcp", lambda k: settled(k, 3), 3600)
+        assert await warnings(site) == []
+
+
+@virtual
+async def test_a_cluster_of_a_class_emits_no_warning() -> None:
+    async with nutanix_site() as site:
+        pilot = Pilot(site)
+        await pilot.make(1, 1)
+        await pilot.topology(controlPlane={"replicas": 3})
+        await pilot.running(3, {"crew": 1})
+        await pilot.topology(version="v1.30.0")
+        await pilot.running(3, {"crew": 1}, "v1.30.0")
+        await site.delete(Cluster, PILOT)
+        await site.gone(Cluster, PILOT, timeout=3600)
+        assert await warnings(site) == []
+
+
+@virtual
+async def test_a_resource_that_stays_away_is_a_warning() -> None:
+    async with nutanix_site() as site:
+        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        for each in objects:
+            if each["kind"] == "Cluster":
+                each["metadata"]["labels"] = {cni.LABEL: "calico"}
+        brought = [each for each in cni.delivered("calico", cni.calico()) if each["kind"] == "ClusterResourceSet"]
+        await site.have(manifest.secret(), *objects, *brought)
+        await asyncio.sleep(60)
+        assert any("create it" in each for each in await warnings(site))

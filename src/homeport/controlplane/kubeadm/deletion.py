@@ -11,6 +11,7 @@ from homeport.capi.name import (
     Condition,
     Reason,
 )
+from homeport.capi.unreadable import MACHINE, WORKERS, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.health import Said
@@ -29,6 +30,7 @@ class Deletion:
         self._write = write
         self._members = members
         self._worker = worker
+        self._informers = capi.manager.informers
         self._deployments = capi.manager.informers.get(MachineDeployment).cache
         self._pools = capi.manager.informers.get(MachinePool).cache
 
@@ -46,12 +48,14 @@ class Deletion:
             return Wait(
                 Reason.WAITING_FOR_MACHINE_DELETION, f"waiting for control plane Machines to be deleted: {names}"
             )
-        await self._drop(kcp)
-        return None
+        unreadable = await_readable(self._informers, kcp.metadata.namespace, MACHINE)
+        if unreadable is None:
+            await self._drop(kcp)
+        return unreadable
 
     @property
     def phases(self) -> list[Phase[ControlPlaneScope]]:
-        return [self._await_workers, self._delete_machines, self._drop_finalizer]
+        return [self._await_workers, self._await_readable, self._delete_machines, self._drop_finalizer]
 
     async def _await_workers(self, scope: ControlPlaneScope) -> Wait | None:
         scope.owned = await self._members.owned(scope)
@@ -87,6 +91,12 @@ class Deletion:
         names = ", ".join(each.name for each in scope.owned)
         text = f"waiting for control plane Machines to be deleted: {names}"
         return self._say(scope, Reason.WAITING_FOR_MACHINE_DELETION, text)
+
+    async def _await_readable(self, scope: ControlPlaneScope) -> Wait | None:
+        unreadable = await_readable(self._informers, scope.key.namespace, *WORKERS)
+        if unreadable is not None:
+            scope.findings.deleting = Said(Condition.DELETING, "True", unreadable.reason, unreadable.message)
+        return unreadable
 
     async def _drop_finalizer(self, scope: ControlPlaneScope) -> Wait | None:
         self._say(scope, Reason.DELETION_COMPLETED, "")

@@ -154,6 +154,7 @@ def observed_of(scope: ControlPlaneScope) -> Observed:
             _MIN_HEALTHY_SECONDS if healthy_seconds is None else float(healthy_seconds),
         ),
         pending_version=_pending_version(kcp, scope.cluster),
+        unreadable=scope.unreadable,
         unsafe=unsafe_change(kcp, (each.machine.spec.version for each in scope.owned), etcd_managed=etcd_managed(kcp)),
         hooks_in_order=versions.is_valid(kcp.spec.version) and versions.parse(kcp.spec.version).line >= _HOOKS_IN_ORDER,
     )

@@ -92,6 +92,7 @@ class Observed:
     in_progress: Remediation | None = None
     rule: RemediationRule = RemediationRule()
     pending_version: str = ""  # an upgrade that is about to come from the Cluster's topology
+    unreadable: str = ""  # Machines, or what was made for them, that exist and can't be read
     unsafe: str = ""  # why the spec must not be acted on
     hooks_in_order: bool = True  # Kubernetes 1.31 or newer: our hook is the last
 

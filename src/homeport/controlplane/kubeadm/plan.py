@@ -11,12 +11,15 @@ from homeport.controlplane.kubeadm.quorum import components_problem, etcd_proble
 from homeport.controlplane.kubeadm.remediation import plan_remediation
 
 UNSAFE = "UnsafeChange"
+UNREADABLE = "UnreadableObjects"
 WAITING_FOR_DELETION = "WaitingForMachineDeletion"
 QUORUM = "QuorumAtRisk"
 
 
 def plan(observed: Observed) -> list[Action]:
     """At most one of the actions changes Machines or members. Empty: all is as it should be."""
+    if observed.unreadable:
+        return [Hold(UNREADABLE, observed.unreadable)]
     stray = plan_stray_member(observed)
     if stray is not None:
         return [stray]

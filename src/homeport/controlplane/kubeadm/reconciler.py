@@ -18,6 +18,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
 from homeport.capi.ownership import owner_of_kind
 from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.unreadable import MACHINE, made_from
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.controlplane.kubeadm.absence import Absence
@@ -188,6 +189,7 @@ class KubeadmControlPlaneReconciler:
     async def _step(self, scope: ControlPlaneScope) -> Wait | None:
         """One step towards what is wanted."""
         await self._hold_configuration(scope)
+        scope.unreadable = self._unreadable(scope)
         scope.gone = await self._absence.prove(scope, observed_of(scope))
         observed = observed_of(scope)
         actions = plan(observed)
@@ -203,6 +205,11 @@ class KubeadmControlPlaneReconciler:
             scope.findings.conditions[owned.name] = machine_conditions(scope, owned, state)
         template: Unstructured | Wait = await self._maker.template(scope)
         return await self._worker.carry_out(scope, observed, actions, template)
+
+    def _unreadable(self, scope: ControlPlaneScope) -> str:
+        template = scope.kcp.spec.machine_template.spec.infrastructure_ref
+        kinds = [MACHINE, KubeadmConfig.__resource__, *made_from(template)]
+        return self._capi.manager.informers.unreadable(scope.key.namespace, *kinds)
 
     async def _hold_configuration(self, scope: ControlPlaneScope) -> None:
         """An upgrade may be given up at any moment, and workers join when they like: the configuration follows at once.

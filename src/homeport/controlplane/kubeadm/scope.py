@@ -41,6 +41,7 @@ class ControlPlaneScope(Scope[KubeadmControlPlane]):
         self.certificates: Certificates = {}
         self.remote: Remote | None = None
         self.seen = Seen(down="the workload cluster was not looked at yet")
+        self.unreadable = ""  # which objects exist and can't be read
         self.gone: frozenset[int] = frozenset()  # IDs of etcd members whose machine is proven to be gone
         self.dropped: set[str] = set()  # Machines that are no longer to be remediated
 

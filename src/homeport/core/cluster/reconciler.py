@@ -19,6 +19,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_FINALIZER, CLUSTER_NAME_LABEL, OK_TO_DELETE, Condition, Reason
 from homeport.capi.ownership import owner_reference
 from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.unreadable import WORKERS, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.cluster import deletion
@@ -218,6 +219,10 @@ class ClusterReconciler(Paced):
         step = deletion.plan(cluster, seen.descendants, seen.control_plane, seen.infrastructure, peak)
         for obj in step.delete.objects:
             await self._delete(type(obj), key_of(obj), obj.metadata.uid)
+        # The control plane and the infrastructure go only after machines that really are gone.
+        unreadable = await_readable(self.capi.manager.informers, scope.key.namespace, *WORKERS)
+        if unreadable is not None:
+            return unreadable
         related = step.delete.related
         if related is not None and related.object is not None:
             await self._delete(related.resource, key_of(related.object), related.object.uid)

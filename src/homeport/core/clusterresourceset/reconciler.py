@@ -22,7 +22,7 @@ from homeport.core.clusterresourceset.target import Failure, apply_objects
 from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
-from homeport.runtime.clock import rfc3339
+from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Reporting, Scope
@@ -31,6 +31,8 @@ MANAGER = "homeport-clusterresourceset"
 APPLIED = "ResourcesApplied"
 _AT_ONCE = 16  # Clusters that are written to at the same time
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 300.0  # until what a cluster refused is tried again
+_EXPECTED_SECONDS = 10.0  # that one `kubectl apply` may need for a set and all that it names
+_EXPECTED_FAILURES = 3  # a definition that was created a moment ago is not served yet
 _SHOWN = 5  # lines of a condition's message
 
 
@@ -41,6 +43,8 @@ class Report:
     lines: list[str] = field(default_factory=list)
     reason: str = name.Reason.NOT_APPLIED
     retry: bool = False  # somebody refused, and nobody will tell us when he would not any more
+    missing: bool = False  # a resource does not exist: it may be created in a moment
+    lost: bool = False  # a cluster stopped answering; the Cluster itself reports that
     warning: bool = False  # somebody should look
 
     @property
@@ -80,11 +84,13 @@ class SetReconciler(Reporting):
         self._sources = Sources(manager)
         self._fence = manager.fence
         self._failures: dict[Key, int] = {}
+        self._warned: dict[Key, str] = {}
 
     async def reconcile(self, key: Key) -> Wait | None:
         found = self.sets.get(key)
         if found is None:
             self._failures.pop(key, None)
+            self._warned.pop(key, None)
             return None
         scope = SetScope(found)
         held = scope.object
@@ -107,8 +113,15 @@ class SetReconciler(Reporting):
         await self._bring_all(held, clusters, sources, report)
         held.status.observed_generation = held.metadata.generation
         if report.lines:
-            return Wait(report.reason, report.message, after=self._after(scope.key, report), warning=report.warning)
+            after = self._after(scope.key, report)
+            left = self._expected_for(scope) if report.missing else 0.0
+            if left > 0:
+                after = left if after is None else min(left, after)
+            refused = report.retry and self._failures.get(scope.key, 0) > _EXPECTED_FAILURES
+            warning = report.warning or refused or (report.missing and left <= 0)
+            return Wait(report.reason, report.message, after=after, warning=warning)
         self._failures.pop(scope.key, None)
+        self._warned.pop(scope.key, None)
         self._say_applied(held, clusters)
         return None
 
@@ -134,7 +147,8 @@ class SetReconciler(Reporting):
             await self._hold_source(held, source)
             if source.trouble:
                 report.lines.append(f"{source.ref}: {source.trouble}")
-                report.warning = True
+                report.missing = report.missing or source.metadata is None
+                report.warning = report.warning or source.metadata is not None
                 if source.reason == name.Reason.WRONG_SECRET_TYPE:
                     report.reason = source.reason
             else:
@@ -199,7 +213,8 @@ class SetReconciler(Reporting):
             outcomes.append(Outcome(source.ref, source.digest, applied=not failures))
             for failure in failures:
                 report.lines.append(f"{said}: {source.ref}: {failure}")
-                report.retry = report.warning = True
+                report.retry = report.retry or not failure.lost
+                report.lost = report.lost or failure.lost
             if any(failure.lost for failure in failures):
                 break
         await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
@@ -226,13 +241,25 @@ class SetReconciler(Reporting):
 
     # -- telling -----------------------------------------------------------------------------------------------
 
+    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """What was expected at first becomes a warning when it lasts, though the condition says the same."""
+        super()._tell(scope, reason, message, warn=False, quiet=quiet or warn)
+        if warn and self._warned.get(scope.key) != message:
+            self._warned[scope.key] = message
+            self.recorder.record(scope.object, reason, message, warning=True)
+
     def _after(self, key: Key, report: Report) -> float | None:
         """Changes of resources, of Clusters and of connections wake us; what a cluster refused is tried again."""
-        if not report.retry:
+        if not report.retry and not report.lost:
             self._failures.pop(key, None)
             return None
         count = self._failures[key] = self._failures.get(key, 0) + 1
         return min(_FIRST_SECONDS * 2.0 ** min(count - 1, 20), _LONGEST_SECONDS)
+
+    def _expected_for(self, scope: SetScope) -> float:
+        """Seconds in which what the set names may still come."""
+        created = scope.object.metadata.creation_timestamp
+        return parse_time(created) + _EXPECTED_SECONDS - self.clock.now() if created else 0.0
 
     def _say_applied(self, held: ClusterResourceSet, clusters: Sequence[Cluster]) -> None:
         message = "" if clusters else "no Cluster has the labels that spec.clusterSelector asks for"

@@ -13,6 +13,7 @@ from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.ownership import controller_of, ensure_owner, owner_reference
 from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.unreadable import SET, await_readable
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.index import by_cluster
@@ -41,6 +42,7 @@ class DeploymentReconciler(Reporting):
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
         super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._informers = manager.informers
         self.deployments = manager.informers.get(MachineDeployment).cache
         self.sets = manager.informers.get(MachineSet).cache
         self._machines = manager.informers.get(Machine).cache
@@ -75,6 +77,10 @@ class DeploymentReconciler(Reporting):
             raise Terminal("InvalidConfiguration", scope.seen.trouble)
         if scope.object.spec.replicas is None:
             return Wait(name.Reason.WAITING_FOR_REPLICAS_SET, "spec.replicas is not set")
+        unreadable = await_readable(self._informers, scope.key.namespace, SET)
+        if unreadable is not None:
+            scope.seen.blocked.append(unreadable.message)
+            return unreadable
         return await self._roll_out(scope)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -239,6 +245,9 @@ class DeploymentReconciler(Reporting):
         if scope.sets:
             left = ", ".join(sorted(scope.sets))
             return Wait("WaitingForMachineSetsDeletion", f"MachineSets left: {left}")
+        unreadable = await_readable(self._informers, scope.key.namespace, SET)
+        if unreadable is not None:
+            return unreadable
         if name.DEPLOYMENT_FINALIZER in deployment.metadata.finalizers:
             kept = [each for each in deployment.metadata.finalizers if each != name.DEPLOYMENT_FINALIZER]
             patch = MergePatch(state_patch(deployment, kept))

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from homeport.api.cluster.v1beta2 import MachineHealthCheckRemediationTriggerIf
+from homeport.capi.name import Reason
 from homeport.core.machineset.share import share_of
 
 _RANGE = re.compile(r"\[([0-9]+)-([0-9]+)\]")
@@ -17,6 +18,7 @@ class Budget:
     allowed: bool
     left: int  # so many more may become unhealthy
     message: str = ""
+    reason: str = Reason.TOO_MANY_UNHEALTHY  # why not
 
 
 def weigh(trigger: MachineHealthCheckRemediationTriggerIf, *, expected: int, healthy: int) -> Budget:

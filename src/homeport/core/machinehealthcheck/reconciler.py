@@ -10,6 +10,7 @@ from homeport.capi import name, summary
 from homeport.capi.capi import Capi
 from homeport.capi.ownership import ensure_owner, owner_reference
 from homeport.capi.paused import has_annotation, is_paused, paused_condition
+from homeport.capi.unreadable import AGAIN_SECONDS, MACHINE, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.index import by_cluster
@@ -49,12 +50,14 @@ class CheckReconciler(Reporting):
         manager = capi.manager
         super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
         self._remotes = capi.remotes
+        self._informers = manager.informers
         self.checks = manager.informers.get(MachineHealthCheck).cache
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self.of_cluster = by_cluster(self.checks)
         self._machines_of = by_cluster(self._machines)
         self._external = External(manager.client, self._write)
+        self._restricted: set[Key] = set()  # checks that may not replace what is unhealthy, and said so
         self._connected: dict[Key, float] = {}  # since when clusters can be asked
 
     def connection_changed(self, cluster: Key) -> None:
@@ -66,6 +69,7 @@ class CheckReconciler(Reporting):
     async def reconcile(self, key: Key) -> Wait | None:
         found = self.checks.get(key)
         if found is None:
+            self._restricted.discard(key)
             return None
         cluster = self._clusters.get(Key(key.namespace, found.spec.cluster_name))
         scope = CheckScope(found, cluster)
@@ -94,11 +98,18 @@ class CheckReconciler(Reporting):
         judged = [(each, check(each, scope.cluster, scope.object.spec.checks, now)) for each in targets]
         healthy = sum(isinstance(verdict, Healthy) for _, verdict in judged)
         budget = weigh(scope.object.spec.remediation.trigger_if, expected=len(targets), healthy=healthy)
+        unreadable = await_readable(self._informers, scope.key.namespace, MACHINE)
+        if unreadable is not None:
+            budget = Budget(False, 0, unreadable.message, unreadable.reason)
         self._report(scope, targets, healthy, budget)
+        unhealthy = any(isinstance(v, Unhealthy) and not each.machine.metadata.deletion_timestamp for each, v in judged)
+        self._tell_restricted(scope, budget, unhealthy)
         again = await self._mark(scope, judged, budget)
         left = [verdict.after for _, verdict in judged if isinstance(verdict, Undecided) and verdict.after is not None]
         if again is not None:
             left.append(again)
+        if unreadable is not None:
+            left.append(AGAIN_SECONDS)
         # Exactly when the first Machine's time is up; everything else wakes us.
         return Wait("WatchingMachines", after=max(min(left), 0.001), quiet=True) if left else None
 
@@ -142,20 +153,25 @@ class CheckReconciler(Reporting):
         status.remediations_allowed = budget.left
         status.targets = [each.machine.metadata.name for each in targets]
         status.observed_generation = held.metadata.generation
-        before = condition.find(status.conditions, name.Condition.REMEDIATION_ALLOWED)
         status.conditions = summary.ordered(
             condition.put(
                 status.conditions,
                 name.Condition.REMEDIATION_ALLOWED,
                 "True" if budget.allowed else "False",
-                name.Reason.REMEDIATION_ALLOWED if budget.allowed else name.Reason.TOO_MANY_UNHEALTHY,
+                name.Reason.REMEDIATION_ALLOWED if budget.allowed else budget.reason,
                 budget.message,
                 now=rfc3339(self.clock.now()),
                 generation=held.metadata.generation,
             )
         )
-        if not budget.allowed and (before is None or before["status"] != "False"):
-            self.recorder.record(held, RESTRICTED, budget.message, warning=True)
+
+    def _tell_restricted(self, scope: CheckScope, budget: Budget, unhealthy: bool) -> None:
+        """Once, and only where a Machine would be replaced otherwise: new ones are expected not to be healthy yet."""
+        if budget.allowed or not unhealthy:
+            self._restricted.discard(scope.key)
+        elif scope.key not in self._restricted:
+            self._restricted.add(scope.key)
+            self.recorder.record(scope.object, RESTRICTED, budget.message, warning=True)
 
     async def _mark(self, scope: CheckScope, judged: Iterable[tuple[Target, Verdict]], budget: Budget) -> float | None:
         """Writes what was found on the Machines. Seconds after which to try again what nobody tells us about."""

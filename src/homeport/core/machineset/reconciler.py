@@ -12,6 +12,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled, Served
 from homeport.capi.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
 from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.unreadable import MACHINE, await_readable, made_from
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.index import by_cluster, keys_of
@@ -66,6 +67,7 @@ class SetReconciler(Reporting):
 
     async def _run(self, scope: SetScope) -> Wait | None:
         scope.machines = member.owned(self._machines, scope.object)
+        scope.unreadable = self._await_readable(scope)
         if scope.deleting:
             return await self._release(scope)
         if scope.cluster is None:
@@ -78,6 +80,11 @@ class SetReconciler(Reporting):
         blocked = await self._preflight(scope)
         await self._remediate(scope, blocked)
         return await self._converge_replicas(scope, blocked)
+
+    def _await_readable(self, scope: SetScope) -> Wait | None:
+        spec = scope.object.spec.template.spec
+        parts = made_from(spec.bootstrap.config_ref, spec.infrastructure_ref)
+        return await_readable(self.capi.manager.informers, scope.key.namespace, MACHINE, *parts)
 
     # -- taking hold -------------------------------------------------------------------------------------------
 
@@ -143,6 +150,8 @@ class SetReconciler(Reporting):
         assert scope.cluster is not None
         if len(scope.machines) >= scope.wanted and not remediation.candidates(scope.machines):
             return []
+        if scope.unreadable is not None:
+            return [scope.unreadable.message]
         skipped = preflight.find_skipped(scope.object, scope.bootstrap.object)
         if preflight.ALL in skipped:
             return []
@@ -244,7 +253,8 @@ class SetReconciler(Reporting):
             return Wait(name.Reason.WAITING_FOR_REPLICAS_SET, "spec.replicas is not set")
         surplus = len(scope.machines) - scope.wanted
         if surplus > 0:
-            await self._creation.sweep(scope)
+            if scope.unreadable is None:
+                await self._creation.sweep(scope)
             order = scope.object.spec.deletion.order
             picked = priority.pick(scope.machines, surplus, order, self.clock.now())
             await self._delete(scope, picked, why="there are too many")
@@ -257,6 +267,8 @@ class SetReconciler(Reporting):
             scope.blocked = [f"the annotation {name.DISABLE_MACHINE_CREATE} is true"]
             return None  # whoever set it takes care of the number
         scope.blocked = blocked
+        if scope.unreadable is not None:
+            return scope.unreadable
         if blocked:
             # The control plane and the Cluster wake us.
             return Wait("PreflightChecksFailed", "; ".join(blocked))
@@ -291,6 +303,8 @@ class SetReconciler(Reporting):
         if scope.machines:
             names = listed(m.metadata.name for m in scope.machines)
             return Wait("WaitingForMachinesDeletion", f"{_machines(len(scope.machines))} left: {names}")
+        if scope.unreadable is not None:
+            return scope.unreadable
         if name.SET_FINALIZER in machine_set.metadata.finalizers:
             kept = [each for each in machine_set.metadata.finalizers if each != name.SET_FINALIZER]
             await self.client.patch(MachineSet, scope.key, MergePatch(state_patch(machine_set, kept)), self._write)

@@ -20,6 +20,7 @@ class SetScope(Scope[MachineSet]):
         self.machines: list[Machine] | None = None  # None: not looked yet
         self.bootstrap = Related()
         self.infrastructure = Related()
+        self.unreadable: Wait | None = None  # Machines may be missing here that exist
         self.blocked: list[str] = []  # why no Machine is made
         self.trouble = ""
         self.timer: Wait | None = None

@@ -8,6 +8,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.capi.capi import Capi
 from homeport.capi.name import Condition, Reason
+from homeport.capi.unreadable import WORKERS, await_readable
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology import status, upgrade
@@ -35,6 +36,7 @@ class TopologyReconciler(Reporting):
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
         super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        self._informers = manager.informers
         self._clusters = manager.informers.get(Cluster).cache
         self._classes = manager.informers.get(ClusterClass).cache
         ensure_index(self._clusters, CLASS, class_names)
@@ -76,6 +78,9 @@ class TopologyReconciler(Reporting):
             given = self._ready_class(cluster)
             if isinstance(given, Wait):
                 return given
+            unreadable = await_readable(self._informers, scope.key.namespace, *WORKERS)
+            if unreadable is not None:
+                return unreadable
             blueprint = await self._observer.blueprint(cluster, given)
             values = find_values(cluster, blueprint)
             current = await self._observer.current(cluster, blueprint)
