@@ -7,14 +7,9 @@ from homeport.api.bootstrap.v1beta1.host import (
     ContainerLinuxConfig,
     DiskSetup,
     File,
-    FileSource,
     Filesystem,
     IgnitionSpec,
     Partition,
-    PartitionSpec,
-    PasswdSource,
-    SecretFileSource,
-    SecretPasswdSource,
     User,
 )
 from homeport.api.bootstrap.v1beta1.kubeadm import (
@@ -26,7 +21,6 @@ from homeport.api.bootstrap.v1beta1.kubeadm import (
     ClusterConfiguration,
     ControlPlaneComponent,
     Discovery,
-    EnvVar,
     Etcd,
     ExternalEtcd,
     FileDiscovery,
@@ -36,8 +30,6 @@ from homeport.api.bootstrap.v1beta1.kubeadm import (
     JoinConfiguration,
     JoinControlPlane,
     KubeConfigAuthExec,
-    KubeConfigAuthExecEnv,
-    KubeConfigAuthProvider,
     KubeConfigCluster,
     KubeConfigUser,
     LocalEtcd,
@@ -56,6 +48,14 @@ from homeport.api.bootstrap.v1beta1.kubeadmconfigtemplate import (
     KubeadmConfigTemplateResource,
     KubeadmConfigTemplateSpec,
 )
+from homeport.api.bootstrap.v1beta2.host import (
+    FileSource,
+    PartitionSpec,
+    PasswdSource,
+    SecretFileSource,
+    SecretPasswdSource,
+)
+from homeport.api.bootstrap.v1beta2.kubeadm import EnvVar, KubeConfigAuthExecEnv, KubeConfigAuthProvider
 
 __all__ = [
     "DNS",

@@ -6,8 +6,13 @@ from typing import Annotated
 
 import msgspec
 
+from homeport.api.bootstrap.v1beta2.host import (
+    FileSource,
+    PartitionSpec,
+    PasswdSource,
+)
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, Range, Required, Rule, Size
+from homeport.api.schema import Enum, Required, Size
 
 
 class Filesystem(Model):
@@ -20,20 +25,6 @@ class Filesystem(Model):
     overwrite: bool | None = None
     partition: Annotated[str, Size(1, 128)] | None = None
     replace_fs: Annotated[str, Size(1, 128)] | None = msgspec.field(default=None, name="replaceFS")
-
-
-class PartitionSpec(Model):
-    """One partition of a disk."""
-
-    partition_type: Annotated[
-        str,
-        Size(1, 36),
-        Rule(
-            "self.matches('^(Linux|LinuxSwap|LinuxRAID|LVM|Fat32|NTFS|LinuxExtended|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$')",
-            "must be Linux, LinuxSwap, LinuxRAID, LVM, Fat32, NTFS, LinuxExtended or the GUID of a partition type",
-        ),
-    ] = ""
-    percentage: Required[Annotated[int, Range(1, 100)]] = 0
 
 
 class Partition(Model):
@@ -51,19 +42,6 @@ class DiskSetup(Model):
 
     filesystems: Annotated[list[Filesystem], Size(None, 100)] = []
     partitions: Annotated[list[Partition], Size(None, 100)] = []
-
-
-class SecretFileSource(Model):
-    """A key of a Secret with the content of a file."""
-
-    key: Required[Annotated[str, Size(1, 256)]] = ""
-    name: Required[Annotated[str, Size(1, 253)]] = ""
-
-
-class FileSource(Model):
-    """Where the content of a file comes from."""
-
-    secret: Required[SecretFileSource] = msgspec.field(default_factory=SecretFileSource)
 
 
 class File(Model):
@@ -97,19 +75,6 @@ class NTP(Model):
 
     enabled: bool | None = None
     servers: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100)] = []
-
-
-class SecretPasswdSource(Model):
-    """A key of a Secret with a password."""
-
-    key: Required[Annotated[str, Size(1, 256)]] = ""
-    name: Required[Annotated[str, Size(1, 253)]] = ""
-
-
-class PasswdSource(Model):
-    """Where a password comes from."""
-
-    secret: Required[SecretPasswdSource] = msgspec.field(default_factory=SecretPasswdSource)
 
 
 class User(Model):

@@ -6,18 +6,11 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.core.v1 import EnvVarSource, Taint
+from homeport.api.bootstrap.v1beta2.kubeadm import EnvVar, KubeConfigAuthExecEnv, KubeConfigAuthProvider
+from homeport.api.core.v1 import Taint
 from homeport.api.field import Time
 from homeport.api.meta import Model
 from homeport.api.schema import Enum, Format, Range, Required, Size
-
-
-class EnvVar(Model):
-    """An environment variable."""
-
-    name: Required[str] = ""
-    value: str = ""
-    value_from: EnvVarSource | None = None
 
 
 class HostPathMount(Model):
@@ -190,20 +183,6 @@ class KubeConfigCluster(Model):
     proxy_url: Annotated[str, Size(1, 512)] = ""
     server: Annotated[str, Size(1, 512)] = ""
     tls_server_name: Annotated[str, Size(1, 512)] = ""
-
-
-class KubeConfigAuthProvider(Model):
-    """An authentication provider and its settings."""
-
-    config: dict[str, str] = {}
-    name: Required[Annotated[str, Size(1, 256)]] = ""
-
-
-class KubeConfigAuthExecEnv(Model):
-    """An environment variable of a program that gives credentials."""
-
-    name: Required[Annotated[str, Size(1, 512)]] = ""
-    value: Required[Annotated[str, Size(1, 512)]] = ""
 
 
 class KubeConfigAuthExec(Model):

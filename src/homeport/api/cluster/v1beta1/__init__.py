@@ -5,22 +5,17 @@ from __future__ import annotations
 from homeport.api.cluster.v1beta1.cluster import (
     APIEndpoint,
     Cluster,
-    ClusterAvailabilityGate,
-    ClusterControlPlaneStatus,
     ClusterNetwork,
     ClusterSpec,
     ClusterStatus,
     ClusterV1Beta2Status,
     FailureDomainSpec,
     NetworkRanges,
-    WorkersStatus,
 )
 from homeport.api.cluster.v1beta1.clusterclass import (
     ClusterClass,
     ClusterClassSpec,
     ClusterClassStatus,
-    ClusterClassUpgrade,
-    ClusterClassUpgradeExternal,
     ClusterClassV1Beta2Status,
     ControlPlaneClass,
     WorkersClass,
@@ -28,8 +23,6 @@ from homeport.api.cluster.v1beta1.clusterclass import (
 from homeport.api.cluster.v1beta1.machine import (
     Bootstrap,
     Machine,
-    MachineDeletionStatus,
-    MachineReadinessGate,
     MachineSpec,
     MachineStatus,
     MachineTemplateSpec,
@@ -44,13 +37,7 @@ from homeport.api.cluster.v1beta1.machinedeployment import (
     MachineRollingUpdateDeployment,
     RemediationStrategy,
 )
-from homeport.api.cluster.v1beta1.machinedrainrule import (
-    MachineDrainRule,
-    MachineDrainRuleDrainConfig,
-    MachineDrainRuleMachineSelector,
-    MachineDrainRulePodSelector,
-    MachineDrainRuleSpec,
-)
+from homeport.api.cluster.v1beta1.machinedrainrule import MachineDrainRule
 from homeport.api.cluster.v1beta1.machinehealthcheck import (
     MachineHealthCheck,
     MachineHealthCheckSpec,
@@ -82,14 +69,7 @@ from homeport.api.cluster.v1beta1.patch import (
     PatchSelectorMatchMachineDeploymentClass,
     PatchSelectorMatchMachinePoolClass,
 )
-from homeport.api.cluster.v1beta1.reference import (
-    MachineAddress,
-    MachineNamingStrategy,
-    MachineTaint,
-    StatusUpgradePlanVersion,
-    StatusVersion,
-    TemplateMeta,
-)
+from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy, TemplateMeta
 from homeport.api.cluster.v1beta1.template import (
     ControlPlaneClassNamingStrategy,
     InfrastructureNamingStrategy,
@@ -105,7 +85,6 @@ from homeport.api.cluster.v1beta1.template import (
 from homeport.api.cluster.v1beta1.topology import (
     ClusterVariable,
     ControlPlaneTopology,
-    ControlPlaneTopologyRolloutSpec,
     ControlPlaneVariables,
     MachineDeploymentTopology,
     MachineDeploymentTopologyRolloutSpec,
@@ -122,10 +101,21 @@ from homeport.api.cluster.v1beta1.variable import (
     ClusterClassVariable,
     ClusterClassVariableMetadata,
     JSONSchemaProps,
-    ValidationRule,
     VariableSchema,
     VariableSchemaMetadata,
 )
+from homeport.api.cluster.v1beta2.cluster import ClusterAvailabilityGate, ClusterControlPlaneStatus, WorkersStatus
+from homeport.api.cluster.v1beta2.clusterclass import ClusterClassUpgrade, ClusterClassUpgradeExternal
+from homeport.api.cluster.v1beta2.machine import MachineDeletionStatus, MachineReadinessGate
+from homeport.api.cluster.v1beta2.machinedrainrule import (
+    MachineDrainRuleDrainConfig,
+    MachineDrainRuleMachineSelector,
+    MachineDrainRulePodSelector,
+    MachineDrainRuleSpec,
+)
+from homeport.api.cluster.v1beta2.reference import MachineAddress, MachineTaint, StatusUpgradePlanVersion, StatusVersion
+from homeport.api.cluster.v1beta2.topology import ControlPlaneTopologyRolloutSpec
+from homeport.api.cluster.v1beta2.variable import ValidationRule
 
 __all__ = [
     "APIEndpoint",

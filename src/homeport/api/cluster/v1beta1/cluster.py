@@ -6,19 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.cluster.v1beta1.reference import StatusUpgradePlanVersion, StatusVersion
 from homeport.api.cluster.v1beta1.topology import Topology
+from homeport.api.cluster.v1beta2.cluster import ClusterAvailabilityGate, ClusterControlPlaneStatus, WorkersStatus
 from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import Conditions, ConditionType, Long, OldCondition
+from homeport.api.field import Conditions, Long, OldCondition
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, ListType, Required, Size
-
-
-class ClusterAvailabilityGate(Model):
-    """A condition of the Cluster that counts towards its being available."""
-
-    condition_type: Required[ConditionType] = ""
-    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class NetworkRanges(Model):
@@ -62,30 +55,6 @@ class FailureDomainSpec(Model):
 
     attributes: dict[str, str] = {}
     control_plane: bool = False
-
-
-class ClusterControlPlaneStatus(Model):
-    """Replicas of the control plane, counted."""
-
-    available_replicas: int | None = None
-    desired_replicas: int | None = None
-    ready_replicas: int | None = None
-    replicas: int | None = None
-    up_to_date_replicas: int | None = None
-    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
-    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
-
-
-class WorkersStatus(Model):
-    """Replicas of all workers, counted."""
-
-    available_replicas: int | None = None
-    desired_replicas: int | None = None
-    ready_replicas: int | None = None
-    replicas: int | None = None
-    up_to_date_replicas: int | None = None
-    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
-    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
 
 
 class ClusterV1Beta2Status(Model):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.cluster.v1beta1.cluster import ClusterAvailabilityGate
-from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta1.patch import ClusterClassPatch
-from homeport.api.cluster.v1beta1.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
 from homeport.api.cluster.v1beta1.template import (
     ControlPlaneClassNamingStrategy,
     InfrastructureNamingStrategy,
@@ -19,10 +17,14 @@ from homeport.api.cluster.v1beta1.template import (
     MachinePoolClass,
 )
 from homeport.api.cluster.v1beta1.variable import ClusterClassStatusVariable, ClusterClassVariable
+from homeport.api.cluster.v1beta2.cluster import ClusterAvailabilityGate
+from homeport.api.cluster.v1beta2.clusterclass import ClusterClassUpgrade
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import MachineTaint
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, Long, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import ListType, Mark, Required, Size
+from homeport.api.schema import ListType, Required, Size
 
 
 class ControlPlaneClass(Model):
@@ -38,22 +40,6 @@ class ControlPlaneClass(Model):
     readiness_gates: Annotated[list[MachineReadinessGate], Size(None, 32), ListType("map", ("conditionType",))] = []
     ref: Required[ObjectReference | None] = None
     taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
-
-
-class ClusterClassUpgradeExternal(Model):
-    """An extension that plans upgrades."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    generate_upgrade_plan_extension: Annotated[str, Size(1, 512)] = ""
-
-
-class ClusterClassUpgrade(Model):
-    """How Clusters of a class get from one version to the next."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    external: ClusterClassUpgradeExternal = msgspec.field(default_factory=ClusterClassUpgradeExternal)
 
 
 class WorkersClass(Model):

@@ -6,18 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.cluster.v1beta1.reference import MachineAddress, MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta2.machine import MachineDeletionStatus, MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import MachineAddress, MachineTaint
 from homeport.api.core.v1 import NodeSystemInfo, ObjectReference
-from homeport.api.field import Conditions, ConditionType, Long, OldCondition, Time
+from homeport.api.field import Conditions, Long, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, ListType, Required, Size
-
-
-class MachineReadinessGate(Model):
-    """A condition of the Machine that counts towards its being ready."""
-
-    condition_type: Required[ConditionType] = ""
-    polarity: Annotated[str, Enum(("Positive", "Negative"))] = ""
 
 
 class Bootstrap(Model):
@@ -48,15 +43,6 @@ class MachineTemplateSpec(Model):
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
-
-
-class MachineDeletionStatus(Model):
-    """When the steps of a deletion began."""
-
-    node_drain_start_time: Time | None = None
-    wait_for_node_volume_detach_start_time: Time | None = None
-    wait_for_pre_drain_hook_start_time: Time | None = None
-    wait_for_pre_terminate_hook_start_time: Time | None = None
 
 
 class MachineV1Beta2Status(Model):

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
-from homeport.api.cluster.v1beta1.reference import StatusVersion
+from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, Long, OldCondition
 from homeport.api.meta import Model, Object, resource

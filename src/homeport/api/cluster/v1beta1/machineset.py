@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
-from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy, StatusVersion
+from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy
+from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.field import Conditions, LabelSelector, Long, OldCondition
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, ListType, Required, Size

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta1.machinedeployment import MachineDeploymentStrategy
 from homeport.api.cluster.v1beta1.machinehealthcheck import UnhealthyCondition, UnhealthyMachineCondition
-from homeport.api.cluster.v1beta1.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import MachineTaint
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import IntOrString
 from homeport.api.meta import Model

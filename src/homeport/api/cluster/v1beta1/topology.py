@@ -6,10 +6,12 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta1.machinedeployment import MachineDeploymentStrategy
 from homeport.api.cluster.v1beta1.machinehealthcheck import UnhealthyCondition, UnhealthyMachineCondition
-from homeport.api.cluster.v1beta1.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import MachineTaint
+from homeport.api.cluster.v1beta2.topology import ControlPlaneTopologyRolloutSpec
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import IntOrString, Namespace, Raw, Time
 from homeport.api.meta import Model
@@ -26,14 +28,6 @@ class MachineHealthCheckTopology(Model):
     unhealthy_conditions: Annotated[list[UnhealthyCondition], Size(None, 100)] = []
     unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
     unhealthy_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] | None = None
-
-
-class ControlPlaneTopologyRolloutSpec(Model):
-    """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    after: Time | None = None
 
 
 class ClusterVariable(Model):

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import msgspec
 
+from homeport.api.cluster.v1beta2.variable import ValidationRule
 from homeport.api.field import Long, Raw
 from homeport.api.meta import Model
-from homeport.api.schema import Default, Enum, ListType, Required, Size
+from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class ClusterClassVariableMetadata(Model):
@@ -16,20 +17,6 @@ class ClusterClassVariableMetadata(Model):
 
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
-
-
-class ValidationRule(Model):
-    """A CEL rule for a variable."""
-
-    field_path: Annotated[str, Size(1, 512)] = ""
-    message: Annotated[str, Size(1, 512)] = ""
-    message_expression: Annotated[str, Size(1, 1024)] = ""
-    reason: Annotated[
-        str,
-        Enum(("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")),
-        Default("FieldValueInvalid"),
-    ] = ""
-    rule: Required[Annotated[str, Size(1, 4096)]] = ""
 
 
 class VariableSchemaMetadata(Model):

@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfigSpec
-from homeport.api.cluster.v1beta1.machine import MachineReadinessGate
-from homeport.api.cluster.v1beta1.reference import MachineTaint, StatusVersion, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
+from homeport.api.cluster.v1beta2.reference import MachineTaint, StatusVersion
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, IntOrString, Long, OldCondition, Time
 from homeport.api.meta import Model, Object, resource

@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfigSpec
-from homeport.api.cluster.v1beta1.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta2.reference import MachineTaint
 from homeport.api.controlplane.v1beta1.kubeadmcontrolplane import (
     MachineNamingStrategy,
     RemediationStrategy,
