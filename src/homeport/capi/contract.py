@@ -16,7 +16,7 @@ from homeport.capi.name import CONTRACT_LABEL_PREFIX, Reason
 from homeport.client.protocol import Key
 from homeport.machinery.condition import Condition
 from homeport.machinery.gvk import version_order
-from homeport.runtime.informer import Informer, Informers, metadata_only
+from homeport.runtime.informer import Informers, metadata_only
 
 Contract = Literal["v1beta1", "v1beta2"]
 CONTRACTS: tuple[Contract, ...] = ("v1beta2", "v1beta1")  # the best first
@@ -67,7 +67,7 @@ class Contracts:
     """Which version of a foreign kind to use. Fed by a watch of the CRDs' metadata."""
 
     def __init__(self, informers: Informers) -> None:
-        self.informer: Informer[Any] = informers.get(metadata_only(CRD))
+        self.informer = informers.get(metadata_only(CRD))
 
     def find(self, group: str, kind: str) -> Served | None:
         """None: not installed, or without a contract that we know."""

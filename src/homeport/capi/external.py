@@ -32,7 +32,7 @@ class _Kind:
     """What is known of one foreign kind."""
 
     served: Served
-    informer: Informer[Any]
+    informer: Informer[Unstructured]
     watchers: set[tuple[Controller, Resource]] = field(default_factory=set)
 
 

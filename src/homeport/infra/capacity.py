@@ -8,6 +8,7 @@ from typing import Any
 from homeport.api.meta import Object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.runtime.cache import Cache
 from homeport.runtime.manager import Manager
 
 
@@ -17,7 +18,7 @@ class CapacityReconciler:
     ) -> None:
         self._client = manager.client
         self._kind = kind
-        self._templates = manager.informers.get(kind).cache
+        self._templates: Cache[Any] = manager.informers.get(kind).cache
         self._capacity = capacity
         self._write = Write(field_manager=f"homeport-{provider}")
 

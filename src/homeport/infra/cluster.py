@@ -177,7 +177,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         }
         written = await self.client.patch(self._provider.cluster_kind, scope.key, MergePatch(body), self._write)
         held.host, held.port = endpoint
-        scope.wrote(written)
+        scope.update_metadata(written)
 
     # -- machines without objects ------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ def _add_clusters(
     reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider, departures, plans, capi)
     controller = Controller(f"{provider.name}cluster", provider.cluster_kind, reconciler, predicate=_edited)
     reconciler.attach(controller)
-    if plans is not None:
+    if plans is not None and provider.template_kind is not None:
         plans.attach(controller)
         controller.map(provider.template_kind, plans.unprovisioned_beside, predicate=_edited)
         controller.map(MachineDeployment, plans.infra_of_deployment, predicate=_edited)

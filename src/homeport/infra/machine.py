@@ -233,7 +233,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         body = {"spec": {"providerID": instance.provider_id}, "metadata": meta}
         written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
         spec.provider_id = instance.provider_id
-        scope.wrote(written)
+        scope.update_metadata(written)
         self._say_paused(scope, cluster)  # of the generation that this write made
 
     # -- being moved -------------------------------------------------------------------------------------------
@@ -279,7 +279,9 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     async def _annotate(self, scope: ProviderScope[M], annotations: Mapping[str, str] | Mapping[str, None]) -> None:
         meta = scope.object.metadata
         body = {"metadata": {"annotations": dict(annotations), "uid": meta.uid}}
-        scope.wrote(await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write))
+        scope.update_metadata(
+            await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
+        )
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 

@@ -82,7 +82,9 @@ class Orphans(Generic[C, M, S]):
 
     async def _annotate(self, scope: Scope[C], annotations: dict[str, str | None]) -> None:
         body = {"metadata": {"annotations": annotations, "uid": scope.object.metadata.uid}}
-        scope.wrote(await self._client.patch(self._provider.cluster_kind, scope.key, MergePatch(body), self._write))
+        scope.update_metadata(
+            await self._client.patch(self._provider.cluster_kind, scope.key, MergePatch(body), self._write)
+        )
 
     # -- now and then ------------------------------------------------------------------------------------------
 

@@ -106,10 +106,10 @@ class ProviderReconciler(Reporting, Generic[O]):
         elif scope.asked:
             self._condition(scope, kind, True, "Succeeded")
 
-    def _tell(self, scope: Any, reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Any, reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Of a machine that could not be looked at, what was last known stays."""
         if not scope.unasked:
-            super()._tell(scope, reason, message, warn=warn, quiet=quiet)
+            super()._report_wait(scope, reason, message, warn=warn, quiet=quiet)
 
     async def _store(self, scope: Scope[O]) -> None:
         status: Any = getattr(scope.object, "status", None)
@@ -146,7 +146,9 @@ class ProviderReconciler(Reporting, Generic[O]):
         meta = scope.object.metadata
         own = {"annotations": dict(annotations)} if annotations else {}
         body = {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version, **own}
-        scope.wrote(await self.client.patch(self._kind, scope.key, MergePatch({"metadata": body}), self._write))
+        scope.update_metadata(
+            await self.client.patch(self._kind, scope.key, MergePatch({"metadata": body}), self._write)
+        )
 
 
 def _without_empty_message(found: dict[str, Any]) -> dict[str, Any]:

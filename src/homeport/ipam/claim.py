@@ -164,7 +164,7 @@ class ClaimReconciler(Reporting):
             written = await self.client.patch(IPAddressClaim, scope.key, MergePatch({"metadata": body}), self._write)
         except NotFound:
             return
-        scope.wrote(written)
+        scope.update_metadata(written)
 
 
 async def _settled(wait: Wait | None) -> Wait | None:

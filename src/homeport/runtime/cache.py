@@ -10,14 +10,14 @@ import contextlib
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from homeport.api.meta import Object, Unstructured
 from homeport.client.protocol import Key
 
 T = TypeVar("T", bound=Object | Unstructured)
 
-Index = Callable[[Any], Iterable[str]]
+Index = Callable[[T], Iterable[str]]
 
 
 def key_of(obj: Object | Unstructured) -> Key:
@@ -53,7 +53,7 @@ class Cache(Generic[T]):
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
-        self._indexes: dict[str, tuple[Index, dict[str, dict[Key, T]]]] = {}
+        self._indexes: dict[str, tuple[Index[T], dict[str, dict[Key, T]]]] = {}
         self._by_revision: list[tuple[int, int, asyncio.Future[None]]] = []  # a heap
         self._by_key: dict[Key, list[asyncio.Future[None]]] = {}
         self._order = itertools.count()
@@ -79,7 +79,7 @@ class Cache(Generic[T]):
             return list(self._objects.values())
         return [obj for key, obj in self._objects.items() if key.namespace == namespace]
 
-    def add_index(self, name: str, index: Index) -> None:
+    def add_index(self, name: str, index: Index[T]) -> None:
         """`index` gives the values under which an object is found. May be added at any time."""
         if name in self._indexes:
             raise ValueError(f"there is an index {name!r} already")

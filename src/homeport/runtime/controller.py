@@ -11,16 +11,16 @@ import random
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import structlog
 
-from homeport.api.meta import ObjectMeta, Resource, Unstructured
+from homeport.api.meta import Object, ObjectMeta, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
 from homeport.runtime.cache import key_of, version_of
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.informer import Informer, Informers
+from homeport.runtime.informer import Handler, Informer, Informers, resource_of
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.metric import ControllerMetrics
 from homeport.runtime.outcome import Terminal, Wait
@@ -29,10 +29,13 @@ from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 from homeport.runtime.trace import traced_reconciler
 
+O = TypeVar("O", bound=Object)
+T = TypeVar("T", bound=Object | Unstructured)
+
 log = structlog.get_logger(__name__)
 
-Predicate = Callable[[Any, Any], bool]  # (old, new): worth a look?
-Mapper = Callable[[Any], Iterable[Key]]
+Predicate = Callable[[T | None, T | None], bool]  # (old, new): worth a look?
+Mapper = Callable[[T], Iterable[Key]]
 
 _in_work: ContextVar[Key | None] = ContextVar("key in work", default=None)
 
@@ -43,10 +46,12 @@ def key_in_work() -> Key | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
-    kind: Any
-    keys: Mapper
-    predicate: Predicate | None
+class _Watch(Generic[T]):
+    """A kind whose objects wake keys. `keys` None: the kind of the controller, each object wakes its own key."""
+
+    kind: type[T] | Resource
+    keys: Mapper[T] | None
+    predicate: Predicate[T] | None
     query: Query | None
 
 
@@ -54,11 +59,11 @@ class Controller:
     def __init__(
         self,
         name: str,
-        kind: Any,
+        kind: type[O] | Resource,
         reconciler: Reconciler,
         *,
         workers: int = 8,
-        predicate: Predicate | None = None,
+        predicate: Predicate[O] | Predicate[Unstructured] | None = None,
         query: Query | None = None,
         resync: float = 36_000.0,
         backoff: Backoff | None = None,
@@ -69,7 +74,7 @@ class Controller:
         """`status_wakes` False: a status that the reconciler itself wrote, as the last thing of a loop, is no reason to
         look again. For reconcilers that compute it anew from what each loop sees, and decide nothing by it."""
         self.name = name
-        self.kind = kind
+        self.kind: type[Object] | Resource = kind
         self.shard_key = shard_key  # which keys of ours stay together; None: as the manager says
         self.metrics = ControllerMetrics(name)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
@@ -86,7 +91,7 @@ class Controller:
         self._status_wakes = status_wakes
         self._reported: dict[Key, int] = {}  # the revision at which a key's last loop ended by writing its status
         self._undecided: dict[Key, list[int]] = {}  # changes of statuses of keys in work: ours, or somebody else's
-        self._watches = [_Watch(kind, lambda obj: (key_of(obj),), predicate, query)]
+        self._watches: list[_Watch[Any]] = [_Watch(kind, None, predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._shared: Informers | None = None
         self._gate: Gate | None = None
@@ -96,21 +101,48 @@ class Controller:
 
     # -- what wakes it -----------------------------------------------------------------------------------------
 
-    def own(self, kind: Any, *, predicate: Predicate | None = None, query: Query | None = None) -> Controller:
+    def own(
+        self, kind: type[T] | Resource, *, predicate: Predicate[T] | None = None, query: Query | None = None
+    ) -> Controller:
         """Changes of a child wake its controlling owner of our kind."""
-        resource = _resource(self.kind)
-        return self.map(kind, lambda obj: _owner_keys(obj, resource), predicate=predicate, query=query)
+        resource = resource_of(self.kind)
+        self._watches.append(_Watch(kind, lambda obj: _owner_keys(obj, resource), predicate, query))
+        return self
+
+    @overload
+    def map(
+        self, kind: type[O], keys: Mapper[O], *, predicate: Predicate[O] | None = None, query: Query | None = None
+    ) -> Controller: ...
+    @overload
+    def map(
+        self,
+        kind: Resource,
+        keys: Mapper[Unstructured],
+        *,
+        predicate: Predicate[Unstructured] | None = None,
+        query: Query | None = None,
+    ) -> Controller: ...
 
     def map(
-        self, kind: Any, keys: Mapper, *, predicate: Predicate | None = None, query: Query | None = None
+        self,
+        kind: type[Object] | Resource,
+        keys: Mapper[Any],
+        *,
+        predicate: Predicate[Any] | None = None,
+        query: Query | None = None,
     ) -> Controller:
         """Changes of `kind` wake the keys that `keys` gives for the object."""
         self._watches.append(_Watch(kind, keys, predicate, query))
         return self
 
     def watch(
-        self, kind: Any, keys: Mapper, *, predicate: Predicate | None = None, query: Query | None = None
-    ) -> Informer[Any]:
+        self,
+        kind: Resource,
+        keys: Mapper[Unstructured],
+        *,
+        predicate: Predicate[Unstructured] | None = None,
+        query: Query | None = None,
+    ) -> Informer[Unstructured]:
         """As `map`, also while running: for kinds that objects name. Work goes on while the new cache fills."""
         if self._shared is None:
             raise RuntimeError(f"controller {self.name} belongs to no manager yet: use map()")
@@ -134,7 +166,9 @@ class Controller:
 
     def when_gone(self, forget: Callable[[Key], None]) -> None:
         """`forget` is called with the key of each object of our kind that is deleted. For a running controller."""
-        self._informers[0].on_change(lambda old, new, initial: forget(key_of(old)) if new is None else None)
+        self._informers[0].on_change(
+            lambda old, new, initial: forget(key_of(old)) if new is None and old is not None else None
+        )
 
     def connect(self, informers: Informers) -> None:
         """Attaches to the shared informers. Called once, by the manager."""
@@ -145,27 +179,30 @@ class Controller:
             self._informers.append(informer)
             informer.on_change(self._handler(watch))
 
-    def _handler(self, watch: _Watch) -> Callable[[Any, Any, bool], None]:
-        def changed(old: Any, new: Any, initial: bool) -> None:
+    def _handler(self, watch: _Watch[T]) -> Handler[T]:
+        find = watch.keys or _own_key
+
+        def changed(old: T | None, new: T | None, initial: bool) -> None:
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
-            if watch is self._watches[0] and self._is_report(old, new):
+            if watch.keys is None and self._is_own_status(old, new):
                 return
             priority = _priority(old, new, initial)
-            keys = dict.fromkeys(watch.keys(new)) if new is not None else {}
+            keys = dict.fromkeys(find(new)) if new is not None else {}
             if old is not None:
-                keys |= dict.fromkeys(watch.keys(old))  # an object may have changed hands
+                keys |= dict.fromkeys(find(old))  # an object may have changed hands
             for key in keys:
                 self.wake(key, priority=priority)
 
         return changed
 
-    def _is_report(self, old: Any, new: Any) -> bool:
+    def _is_own_status(self, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
         """Whether all that changed is the status, and we wrote that. In the middle of a loop this is left open."""
-        if self._status_wakes:
+        found = new if new is not None else old
+        if self._status_wakes or found is None:
             return False
-        key = key_of(new if new is not None else old)
-        if old is None or new is None or not _only_status(old.metadata, new.metadata):
+        key = key_of(found)
+        if not isinstance(old, Object) or not isinstance(new, Object) or not _only_status(old.metadata, new.metadata):
             self._reported.pop(key, None)
             return False
         if key in self._busy:
@@ -175,7 +212,7 @@ class Controller:
 
     def _decide(self, key: Key, writes: Writes) -> None:
         """The loop has ended: statuses that somebody else wrote meanwhile are looked at."""
-        own = writes.final_status(_resource(self.kind), key)
+        own = writes.final_status(resource_of(self.kind), key)
         if own:
             self._reported[key] = own
         else:
@@ -349,7 +386,11 @@ class Controller:
             await self._busy[busy[0]].wait()
 
 
-def _priority(old: Any, new: Any, initial: bool) -> Priority:
+def _own_key(obj: Object | Unstructured) -> Iterable[Key]:
+    return (key_of(obj),)
+
+
+def _priority(old: Object | Unstructured | None, new: Object | Unstructured | None, initial: bool) -> Priority:
     if initial:
         return Priority.RESYNC
     if old is None or new is None or _generation(old) != _generation(new):
@@ -369,13 +410,13 @@ def _only_status(old: ObjectMeta, new: ObjectMeta) -> bool:
     )
 
 
-def _generation(obj: Any) -> int:
+def _generation(obj: Object | Unstructured) -> int:
     if isinstance(obj, Unstructured):
         return int(obj.metadata.get("generation") or 0)
     return int(obj.metadata.generation)
 
 
-def _owner_keys(obj: Any, resource: Resource) -> Iterable[Key]:
+def _owner_keys(obj: Object | Unstructured, resource: Resource) -> Iterable[Key]:
     namespace = key_of(obj).namespace if resource.namespaced else ""
     for owner in _owners(obj):
         group = owner["apiVersion"].rpartition("/")[0]
@@ -383,15 +424,10 @@ def _owner_keys(obj: Any, resource: Resource) -> Iterable[Key]:
             yield Key(namespace, owner["name"])
 
 
-def _owners(obj: Any) -> Iterable[dict[str, Any]]:
+def _owners(obj: Object | Unstructured) -> Iterable[dict[str, Any]]:
     if isinstance(obj, Unstructured):
         return list(obj.metadata.get("ownerReferences") or ())
     return [
         {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "controller": o.controller}
         for o in obj.metadata.owner_references
     ]
-
-
-def _resource(kind: Any) -> Resource:
-    found: Resource = kind if isinstance(kind, Resource) else kind.__resource__
-    return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 import structlog
@@ -19,14 +19,19 @@ from homeport.runtime.cache import Cache, key_of, uid_of
 from homeport.runtime.metric import informer_metrics
 from homeport.runtime.queue import Backoff
 
+O = TypeVar("O", bound=Object)
 T = TypeVar("T", bound=Object | Unstructured)
 
 log = structlog.get_logger(__name__)
 
 # (old, new): old None means it appeared, new None that it went. `initial` marks what was there before we looked.
-Handler = Callable[[Any, Any, bool], None]
+Handler = Callable[[T | None, T | None, bool], None]
 
 _PAGE = 500
+
+
+def resource_of(kind: type[Object] | Resource) -> Resource:
+    return kind if isinstance(kind, Resource) else kind.__resource__
 
 
 @functools.cache
@@ -47,14 +52,15 @@ class Informer(Generic[T]):
         kind: type[T] | Resource,
         query: Query | None = None,
         *,
-        slim: Callable[[Any], Any] | None = None,
+        slim: Callable[[T], T] | None = None,
         measured: bool = True,
     ) -> None:
         """`slim` takes from an object what nobody asks the cache for, before it is kept. Informers of other clusters
         are not `measured`: the figures are by kind, and tell about this one."""
         self._client = client
         self._slim = _slim if slim is None else lambda obj: slim(_slim(obj))
-        self.kind: Any = kind
+        self.kind = kind
+        self._kind: Any = kind  # a client takes a type or a Resource, and not what may be either
         self.query = query or Query()
         self.cache: Cache[T] = Cache()
         self.synced = asyncio.Event()
@@ -62,8 +68,8 @@ class Informer(Generic[T]):
         self.restarts = 0  # times the past was gone and everything had to be listed anew
         self.error = ""  # why it does not follow at the moment
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
-        self._handlers: list[Handler] = []
-        self._deletion_handlers: list[Callable[[Any], None]] = []
+        self._handlers: list[Handler[T]] = []
+        self._deletion_handlers: list[Callable[[T], None]] = []
         self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
@@ -73,16 +79,15 @@ class Informer(Generic[T]):
 
     @property
     def resource(self) -> Resource:
-        kind = self.kind
-        return kind if isinstance(kind, Resource) else kind.__resource__
+        return resource_of(self._kind)
 
-    def on_change(self, handler: Handler) -> None:
+    def on_change(self, handler: Handler[T]) -> None:
         """Handlers are called in order, synchronously. One added late is told of what is there."""
         self._handlers.append(handler)
         for obj in self.cache:
             self._call(handler, None, obj, True)
 
-    def on_delete(self, handler: Callable[[Any], None]) -> None:
+    def on_delete(self, handler: Callable[[T], None]) -> None:
         """Called with the last state of each object whose deletion the server reports as such.
 
         An object that a list lacks is not reported here: it may be missing because the server's data is older than
@@ -175,7 +180,7 @@ class Informer(Generic[T]):
     async def _stream_list(self) -> None:
         seen: dict[Key, T] = {}
         async with self._client.watch(
-            self.kind, replace(self.query, resource_version="", lenient=True), initial_events=True
+            self._kind, replace(self.query, resource_version="", lenient=True), initial_events=True
         ) as events:
             async for event in events:
                 if event.initial_events_end:
@@ -192,7 +197,7 @@ class Informer(Generic[T]):
         seen: dict[Key, T] = {}
         query = replace(self.query, resource_version="", limit=_PAGE, lenient=True)
         while True:
-            page = await self._client.list(self.kind, query)
+            page = await self._client.list(self._kind, query)
             for obj in page.items:
                 seen[key_of(obj)] = obj
             if not page.continue_:
@@ -207,7 +212,7 @@ class Informer(Generic[T]):
         self._advance(revision)
         # Handlers are told when the whole list is in, so that none of them sees half of it.
         for old, new in changes:
-            self._tell(old, new, initial and old is None)
+            self._notify(old, new, initial and old is None)
         self.synced.set()
         self.settled.set()
 
@@ -244,10 +249,10 @@ class Informer(Generic[T]):
 
     async def _follow(self) -> None:
         query = replace(self.query, resource_version=self._revision, lenient=True)
-        async with self._client.watch(self.kind, query) as events:
+        async with self._client.watch(self._kind, query) as events:
             await self._consume(events)
 
-    async def _consume(self, events: Any) -> None:
+    async def _consume(self, events: AsyncIterator[Event[T]]) -> None:
         self.error = ""
         async for event in events:
             self._take(event)
@@ -272,9 +277,8 @@ class Informer(Generic[T]):
                 fits = not isinstance(event.object, Unreadable)
                 last = self._slim(event.object) if fits else old
                 for handler in self._deletion_handlers:
-                    deleted = handler
-                    self._call(lambda gone, new, initial: deleted(gone), last, None, False)  # noqa: B023 - called here
-                self._tell(last, None, False)
+                    self._call(_on_deletion(handler), last, None, False)
+                self._notify(last, None, False)
             return
         if isinstance(event.object, Unreadable):
             self._note_unreadable(event.object, known)
@@ -288,15 +292,15 @@ class Informer(Generic[T]):
         if not self.cache.put(obj):
             return
         if old is not None and uid_of(old) != uid_of(obj):  # deleted and made again while we did not look
-            self._tell(old, None, False)
+            self._notify(old, None, False)
             old = None
-        self._tell(old, obj, False)
+        self._notify(old, obj, False)
 
-    def _tell(self, old: T | None, new: T | None, initial: bool) -> None:
+    def _notify(self, old: T | None, new: T | None, initial: bool) -> None:
         for handler in self._handlers:
             self._call(handler, old, new, initial)
 
-    def _call(self, handler: Handler, old: T | None, new: T | None, initial: bool) -> None:
+    def _call(self, handler: Handler[T], old: T | None, new: T | None, initial: bool) -> None:
         try:
             handler(old, new, initial)
         except Exception:
@@ -306,7 +310,15 @@ class Informer(Generic[T]):
             log.exception("a handler failed", kind=self.resource.qualified, object=str(key_of(shown)))
 
 
-def _slim(obj: Any) -> Any:
+def _on_deletion(handler: Callable[[T], None]) -> Handler[T]:
+    def deleted(old: T | None, new: T | None, initial: bool) -> None:
+        if old is not None:
+            handler(old)
+
+    return deleted
+
+
+def _slim(obj: T) -> T:
     """Who owns which field is half of an object's size, and nobody asks a cache for it."""
     if isinstance(obj, Unstructured):
         obj.metadata.pop("managedFields", None)
@@ -331,7 +343,12 @@ class Informers:
         self._spawn: Callable[[Informer[Any]], object] | None = None
         self._tasks: dict[tuple[Any, Query], asyncio.Task[None]] = {}
 
-    def get(self, kind: Any, query: Query | None = None) -> Informer[Any]:
+    @overload
+    def get(self, kind: type[O], query: Query | None = None) -> Informer[O]: ...
+    @overload
+    def get(self, kind: Resource, query: Query | None = None) -> Informer[Unstructured]: ...
+
+    def get(self, kind: type[Object] | Resource, query: Query | None = None) -> Informer[Any]:
         """The one for this kind and selection. May be asked for at any time; `kind` as in `Client`."""
         key = (kind, query or Query())
         if key not in self._informers:
@@ -357,7 +374,7 @@ class Informers:
         self._spawn = None
         self._tasks.clear()
 
-    def drop(self, kind: Any, query: Query | None = None) -> None:
+    def drop(self, kind: type[Object] | Resource, query: Query | None = None) -> None:
         """Nobody needs this one any more: a version of a foreign kind that is no longer the one to use."""
         key = (kind, query or Query())
         if self._informers.pop(key, None) is not None and key in self._tasks:

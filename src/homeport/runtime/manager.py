@@ -11,7 +11,6 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -80,7 +79,7 @@ class Manager:
         self.mode: Mode = mode or Solo()
         self.clock = clock or SystemClock()
         self.identity = who or identity()
-        self.client: Any = OwnWrites(traced_client(client), fence=self.fence)
+        self.client: Client = OwnWrites(traced_client(client), fence=self.fence)
         self.informers = Informers(client)
         self.recorder = Recorder(self.client, name, clock=self.clock)
         self.controllers: list[Controller] = []

@@ -64,7 +64,7 @@ class Scope(Generic[O]):
     def status_patch(self) -> dict[str, Any]:
         """What changed in the status, as a merge patch of that very state; empty when nothing did.
 
-        Merge patches replace lists whole, so what somebody else wrote meanwhile would be lost, and a reconcile that was
+        Merge patches replace whole lists, so what somebody else wrote meanwhile would be lost, and a reconcile that was
         held up for long would write its old news: the patch is refused when the object is no longer what it was.
         """
         status = _status(self.object)
@@ -82,7 +82,7 @@ class Scope(Generic[O]):
         patch: dict[str, Any] = diff_merge({"status": wire(before.status)}, {"status": wire(after.status)})
         return patch
 
-    def wrote(self, obj: O) -> None:
+    def update_metadata(self, obj: O) -> None:
         """The object's metadata or spec was written in this loop: go on from what the server answered."""
         self.object.metadata = obj.metadata
 
@@ -138,22 +138,22 @@ class Reporting:
         except (Conflict, TooManyRequests):
             raise  # nothing is wrong with the object: the next loop comes in a moment
         except Terminal as stop:
-            self._tell(scope, stop.reason, stop.message, warn=True)
+            self._report_wait(scope, stop.reason, stop.message, warn=True)
             await self._store_quietly(scope)
             raise
         except Exception as error:
-            self._tell(scope, "ReconcileError", str(error) or type(error).__name__, warn=True)
+            self._report_wait(scope, "ReconcileError", str(error) or type(error).__name__, warn=True)
             await self._store_quietly(scope)
             raise
         if wait is None:
             scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
             self._told.pop(scope.key, None)
         else:
-            self._tell(scope, wait.reason, wait.message, warn=wait.warning, quiet=wait.quiet)
+            self._report_wait(scope, wait.reason, wait.message, warn=wait.warning, quiet=wait.quiet)
         await self._store(scope)
         return wait
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """The event comes once, when the condition changes; kinds without conditions have our memory instead."""
         news = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
         if news is None:
@@ -175,12 +175,12 @@ class Reporting:
             return
         write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
         try:
-            await whole(write)
+            await finish_write(write)
         except NotFound:
             log.debug("gone before its status was written", object=str(scope.key))
 
 
-async def whole(write: Coroutine[Any, Any, T]) -> T:
+async def finish_write(write: Coroutine[Any, Any, T]) -> T:
     """A write that has begun is seen to its end, also while shutting down: nobody has to guess what became of it."""
     task = asyncio.ensure_future(write)
     try:

@@ -102,7 +102,7 @@ async def test_a_phase_that_writes_the_object_itself_goes_on_from_there():
     class Finalizing(Sizes):
         async def _check(self, scope: Scope[Widget]) -> Wait | None:
             patch = MergePatch({"metadata": {"finalizers": ["example.com/x"]}})
-            scope.wrote(await self.client.patch(Widget, scope.key, patch))
+            scope.update_metadata(await self.client.patch(Widget, scope.key, patch))
             return None
 
     outcome, state = await reconcile_once(Finalizing, A, widget("a", size=2), crds=[WIDGETS])

@@ -102,7 +102,7 @@ class Deletion:
         self._say(scope, Reason.DELETION_COMPLETED, "")
         written = await self._drop(scope.kcp)
         if written is not None:
-            scope.wrote(written)
+            scope.update_metadata(written)
         return None
 
     async def _drop(self, kcp: KubeadmControlPlane) -> KubeadmControlPlane | None:

@@ -44,7 +44,7 @@ from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, Scope, run_phases, whole
+from homeport.runtime.reconciler import Phase, Scope, finish_write, run_phases
 
 log = structlog.get_logger(__name__)
 
@@ -168,7 +168,7 @@ class KubeadmControlPlaneReconciler:
                 "finalizers": [*held, KUBEADM_CONTROL_PLANE_FINALIZER],
             }
             body = MergePatch({"metadata": patch})
-            scope.wrote(await self.client.patch(KubeadmControlPlane, scope.key, body, self._write))
+            scope.update_metadata(await self.client.patch(KubeadmControlPlane, scope.key, body, self._write))
         return None
 
     async def _await_infrastructure(self, scope: ControlPlaneScope) -> Wait | None:
@@ -350,7 +350,7 @@ class KubeadmControlPlaneReconciler:
             return
         write = self.client.patch(KubeadmControlPlane, scope.key, MergePatch(patch), self._write, subresource="status")
         try:
-            await whole(write)
+            await finish_write(write)
         except NotFound:
             log.debug("gone before its status was written", object=str(scope.key))
 

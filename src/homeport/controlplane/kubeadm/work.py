@@ -135,7 +135,7 @@ class Worker:
             return
         value = remediation.render() if remediation is not None else None
         patch = MergePatch({"metadata": {"annotations": {REMEDIATION_IN_PROGRESS: value}}})
-        scope.wrote(await self._client.patch(KubeadmControlPlane, scope.key, patch, self._write))
+        scope.update_metadata(await self._client.patch(KubeadmControlPlane, scope.key, patch, self._write))
 
     async def _release(self, scope: ControlPlaneScope, observed: Observed, action: ReleaseHook) -> Wait:
         name = action.machine

@@ -171,7 +171,7 @@ class ClusterReconciler(Paced):
         assert stored is not None
         patch = cluster_patch(stored, scope.object, deleting=scope.deleting)
         if patch:
-            scope.wrote(await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write))
+            scope.update_metadata(await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write))
 
     async def _hold_kubeconfig(self, scope: ClusterScope) -> Wait | None:
         """Where a control plane provider is, it does this."""
@@ -279,9 +279,9 @@ class ClusterReconciler(Paced):
         await self._store(scope)
         return None
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Waiting is what Clusters do most: conditions say it. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def cluster_patch(stored: Cluster, wanted: Cluster, *, deleting: bool) -> dict[str, Any]:

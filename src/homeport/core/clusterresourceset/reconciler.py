@@ -168,7 +168,7 @@ class SetReconciler(Reporting):
                 "finalizers": [*meta.finalizers, name.RESOURCE_SET_FINALIZER],
             }
         }
-        scope.wrote(await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write))
+        scope.update_metadata(await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write))
 
     async def _hold_source(self, held: ClusterResourceSet, source: Source) -> None:
         """Goes with the set when it is deleted or moved to another management cluster."""
@@ -241,9 +241,9 @@ class SetReconciler(Reporting):
 
     # -- telling -----------------------------------------------------------------------------------------------
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """What was expected at first becomes a warning when it lasts, though the condition says the same."""
-        super()._tell(scope, reason, message, warn=False, quiet=quiet or warn)
+        super()._report_wait(scope, reason, message, warn=False, quiet=quiet or warn)
         if warn and self._warned.get(scope.key) != message:
             self._warned[scope.key] = message
             self.recorder.record(scope.object, reason, message, warning=True)

@@ -189,7 +189,7 @@ class MachineReconciler(Paced):
         patch = machine_patch(stored, machine, scope.seen.cluster, deleting=scope.deleting)
         if patch:
             written = await self.client.patch(Machine, scope.key, MergePatch(patch), self._write)
-            scope.wrote(written)
+            scope.update_metadata(written)
 
     # -- the Node ----------------------------------------------------------------------------------------------
 
@@ -259,9 +259,9 @@ class MachineReconciler(Paced):
         await self._store(scope)
         return None
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Waiting is what Machines do most: conditions say it. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def machine_patch(stored: Machine, wanted: Machine, cluster: Cluster | None, *, deleting: bool) -> dict[str, Any]:

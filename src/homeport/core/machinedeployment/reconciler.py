@@ -144,7 +144,7 @@ class DeploymentReconciler(Reporting):
             annotations={name.REVISION: str(number)} if number else {},
             finalizers=[name.DEPLOYMENT_FINALIZER],
         )
-        scope.wrote(written)
+        scope.update_metadata(written)
 
     async def _converge_sets(
         self, scope: DeploymentScope, current: MachineSet | None, actions: Sequence[Action]
@@ -174,7 +174,7 @@ class DeploymentReconciler(Reporting):
             )
             await self._apply(found, body)
             if scale is not None:
-                self._tell_scaled(scope, found, scale)
+                self._record_scaled(scope, found, scale)
 
     async def _apply(self, found: MachineSet, body: dict[str, Any]) -> None:
         mark, uid = _mark(body), found.metadata.uid
@@ -211,7 +211,7 @@ class DeploymentReconciler(Reporting):
             return
         log.info("an old MachineSet was deleted", set=which, revision=revision.revision_of(found))
 
-    def _tell_scaled(self, scope: DeploymentScope, found: MachineSet, scale: Scale) -> None:
+    def _record_scaled(self, scope: DeploymentScope, found: MachineSet, scale: Scale) -> None:
         text = f"scaled MachineSet {scale.name} from {found.spec.replicas or 0} to {scale.replicas}: {scale.why}"
         self.recorder.record(scope.object, "SuccessfulScale", text)
 
@@ -266,9 +266,9 @@ class DeploymentReconciler(Reporting):
         await self._store(scope)
         return None
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Conditions say what is waited for. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def _mark(body: dict[str, Any]) -> str:

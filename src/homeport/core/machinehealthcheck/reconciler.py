@@ -124,7 +124,7 @@ class CheckReconciler(Reporting):
             self._write,
             labels={name.CLUSTER_NAME_LABEL: cluster.metadata.name},
         )
-        scope.wrote(written)
+        scope.update_metadata(written)
 
     def _observe(self, scope: CheckScope, cluster: Cluster) -> list[Target]:
         where = key_of(cluster)
@@ -223,6 +223,6 @@ class CheckReconciler(Reporting):
             return False
         return True
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Conditions say what is waited for. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)

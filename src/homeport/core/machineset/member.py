@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
+from homeport.api.meta import Object
 from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP
 from homeport.capi.ownership import controller_of
 from homeport.client.protocol import Key
@@ -12,20 +14,22 @@ from homeport.core.index import ensure_index
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import Cache, key_of
 
+O = TypeVar("O", bound=Object)
+
 OWNER = "core.controller"  # by the uid of the controlling owner
 ORPHAN = "core.orphan"  # by namespace, those that nobody controls
 
 
-def _controllers(obj: object) -> Iterable[str]:
-    found = controller_of(obj)  # type: ignore[arg-type]
+def _controllers(obj: Object) -> Iterable[str]:
+    found = controller_of(obj)
     return (found["uid"],) if found is not None else ()
 
 
-def _orphans(obj: object) -> Iterable[str]:
-    return (key_of(obj).namespace,) if controller_of(obj) is None else ()  # type: ignore[arg-type]
+def _orphans(obj: Object) -> Iterable[str]:
+    return (key_of(obj).namespace,) if controller_of(obj) is None else ()
 
 
-def add_indexes(cache: Cache[Machine] | Cache[MachineSet]) -> None:
+def add_indexes(cache: Cache[O]) -> None:
     ensure_index(cache, OWNER, _controllers)
     ensure_index(cache, ORPHAN, _orphans)
 

@@ -106,7 +106,7 @@ class SetReconciler(Reporting):
             labels={name.CLUSTER_NAME_LABEL: machine_set.spec.cluster_name},
             finalizers=[name.SET_FINALIZER],
         )
-        scope.wrote(written)
+        scope.update_metadata(written)
 
     async def _adopt(self, scope: SetScope) -> None:
         assert scope.machines is not None
@@ -198,10 +198,10 @@ class SetReconciler(Reporting):
                     kept = condition.drop(machine.status.conditions, name.Condition.OWNER_REMEDIATED)
                     await self._set_conditions(scope, machine, kept)
                 case remediation.Defer(machine, reason, message):
-                    await self._tell_owner_remediated(scope, machine, reason, message)
+                    await self._set_owner_remediated(scope, machine, reason, message)
                 case remediation.Replace(machine):
                     # First said, then done: a Machine being deleted is not looked at again.
-                    await self._tell_owner_remediated(
+                    await self._set_owner_remediated(
                         scope, machine, name.Reason.MACHINE_DELETING, "the Machine is being deleted"
                     )
                     await self._delete(scope, [machine], why="it is unhealthy")
@@ -220,7 +220,7 @@ class SetReconciler(Reporting):
         replicas = scope.deployment.spec.replicas
         return share_of(most, 1 if replicas is None else replicas, up=True), str(most)
 
-    async def _tell_owner_remediated(self, scope: SetScope, machine: Machine, reason: str, message: str) -> None:
+    async def _set_owner_remediated(self, scope: SetScope, machine: Machine, reason: str, message: str) -> None:
         known = condition.find(machine.status.conditions, name.Condition.OWNER_REMEDIATED)
         if known is not None and (known["status"], known["reason"], known["message"]) == ("False", reason, message):
             return
@@ -323,9 +323,9 @@ class SetReconciler(Reporting):
         await self._store(scope)
         return None
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Conditions say what is waited for. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def state_patch(obj: MachineSet | MachineDeployment, finalizers: list[str]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Convergence:
         patch = cluster_patch(scope.object, plan.step, desired)
         if patch:
             write = Write(field_manager=MANAGER)
-            scope.wrote(await self._client.patch(Cluster, scope.key, MergePatch(patch), write))
+            scope.update_metadata(await self._client.patch(Cluster, scope.key, MergePatch(patch), write))
 
     async def _hold_control_plane(
         self, scope: TopologyScope, blueprint: Blueprint, current: Current, plan: Plan, desired: Desired

@@ -125,9 +125,9 @@ class TopologyReconciler(Reporting):
             )
         return found
 
-    def _tell(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """Conditions say what is waited for. Errors alone become events."""
-        super()._tell(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def _flawed(given: ClusterClass) -> Wait | None:

@@ -35,7 +35,7 @@ class Source:
     def __init__(self, capi: Capi, users_of: UsersOf) -> None:
         self._capi = capi
         self._users_of = users_of
-        self._watched: dict[Resource, Informer[Any]] = {}
+        self._watched: dict[Resource, Informer[Unstructured]] = {}
         self._awaited: dict[tuple[Resource, Key], set[Key]] = {}  # objects that were asked for and not there
         self._uninstalled: dict[str, set[Key]] = {}  # by the name of the definition
         capi.contracts.informer.on_change(self._definition_changed)
@@ -80,7 +80,7 @@ class Source:
                 for obj in informer.cache.by(_COPIES, str(cluster)):
                     yield resource, obj
 
-    def _watch(self, resource: Resource) -> Informer[Any]:
+    def _watch(self, resource: Resource) -> Informer[Unstructured]:
         known = self._watched.get(resource)
         # Whoever follows a provider to another version of its kinds ends the watch of the old one, for all.
         if known is None or known is not self._capi.manager.informers.get(resource):
