@@ -24,7 +24,8 @@ _QUERY: Final[dict[str, tuple[str, str]]] = {
     "dryRun": ("string", "With All the request is checked and answered, and nothing is stored."),
     "fieldManager": (
         "string",
-        "Who makes the change, for managedFields. At most 128 printable characters; required for apply.",
+        "Name of the client that makes the change, recorded in managedFields. At most 128 printable characters; "
+        "required for apply.",
     ),
     "fieldSelector": ("string", "Only objects whose fields match, such as metadata.name=web."),
     "fieldValidation": (

@@ -71,7 +71,7 @@ async def _create(client: Any, body: dict[str, Any], kind: Resource) -> None:
     try:
         await client.create(body, _WRITE, kind=kind)
     except AlreadyExists:
-        log.debug("somebody was faster", kind=kind.kind, object=body["metadata"]["name"])
+        log.debug("another client created it first", kind=kind.kind, object=body["metadata"]["name"])
 
 
 class TokenSecrets:

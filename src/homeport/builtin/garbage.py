@@ -167,7 +167,7 @@ class GarbageCollector:
         for start in range(0, len(dependents), _WORKERS):
             await asyncio.gather(*(self._release(d, node.uid) for d in dependents[start : start + _WORKERS]))
         if self._orphans(node):
-            raise Conflict("dependents came or changed while they were let go")
+            raise Conflict("dependents changed while they were orphaned")
         await self._drop_finalizer(node, ORPHAN)
 
     def _orphans(self, node: Node) -> list[Node]:

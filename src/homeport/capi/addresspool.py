@@ -44,7 +44,9 @@ def network_of(spec: PoolSpec) -> AddressSet:
     first = parse_span(spec.addresses[0])[0]
     longest = 32 if first.version == 4 else 128
     if not 0 <= spec.prefix <= longest:
-        raise ValueError(f"{spec.prefix} is no prefix length of an IPv{first.version} network: 0 to {longest} are")
+        raise ValueError(
+            f"{spec.prefix} is not a valid prefix length of an IPv{first.version} network: expected 0 to {longest}"
+        )
     return AddressSet.parse([str(ip_network(f"{first}/{spec.prefix}", strict=False))])
 
 

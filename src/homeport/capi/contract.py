@@ -87,8 +87,8 @@ class Contracts:
                 defined=True,
             )
         raise NotInstalled(
-            f"kind {ref.kind} of group {ref.api_group} is not served here (no CRD {name}): install the provider it "
-            f"belongs to, or correct the reference to {ref.name!r}"
+            f"kind {ref.kind} of group {ref.api_group} is not installed (no CRD {name}): install its provider, or "
+            f"correct the reference to {ref.name!r}"
         )
 
 

@@ -134,7 +134,7 @@ class Externals:
     def _begin(self, which: GroupKind, served: Served) -> _Kind:
         old = self._kinds.get(which)
         if old is not None:
-            log.info("another version is used from now on", kind=which[1], version=served.resource.version)
+            log.info("switching to another version", kind=which[1], version=served.resource.version)
             self._manager.informers.drop(old.served.resource)
         informer = self._manager.informers.get(served.resource)
         informer.on_change(lambda before, after, initial: self._appeared(which, before, after))

@@ -24,12 +24,12 @@ def _files(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for i, file in enumerate(spec.get("files") or ()):
         where = f"{path}.files[{i}]"
         if file.get("content") and file.get("contentFrom"):
-            yield _invalid(where, "give content or contentFrom, not both")
+            yield _invalid(where, "set content or contentFrom, not both")
         yield from _source(file.get("contentFrom"), f"{where}.contentFrom")
         name = file.get("path")
         if name in first:
             yield _invalid(
-                f"{where}.path", f"{name!r} is the path of files[{first[name]}] already: a file is given once"
+                f"{where}.path", f"{name!r} is already the path of files[{first[name]}]: paths must be unique"
             )
         first.setdefault(name, i)
 
@@ -38,7 +38,7 @@ def _users(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
     for i, user in enumerate(spec.get("users") or ()):
         where = f"{path}.users[{i}]"
         if user.get("passwd") and user.get("passwdFrom"):
-            yield _invalid(where, "give passwd or passwdFrom, not both")
+            yield _invalid(where, "set passwd or passwdFrom, not both")
         yield from _source(user.get("passwdFrom"), f"{where}.passwdFrom")
 
 
@@ -48,7 +48,7 @@ def _source(source: Mapping[str, Any] | None, where: str) -> Iterator[Cause]:
     secret = source.get("secret") or {}
     for name in ("name", "key"):
         if not secret.get(name):
-            yield Cause("FieldValueRequired", f"the {name} of the Secret to read is needed", f"{where}.secret.{name}")
+            yield Cause("FieldValueRequired", f"set the {name} of the Secret to read", f"{where}.secret.{name}")
 
 
 def _ignition(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -67,17 +67,17 @@ def _impossible(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"users[{i}].inactive", "users can't be made inactive"
     for i, file in enumerate(spec.get("files") or ()):
         if file.get("encoding") in ("gzip", "gzip+base64"):
-            yield f"files[{i}].encoding", "only base64 can be used"
+            yield f"files[{i}].encoding", "only base64 is supported"
     if spec.get("bootCommands") is not None:
-        yield "bootCommands", "there are no boot commands; use preKubeadmCommands"
+        yield "bootCommands", "boot commands are not supported: use preKubeadmCommands"
     disks = spec.get("diskSetup") or {}
     for i, partition in enumerate(disks.get("partitions") or ()):
         if partition.get("tableType") not in (None, "", "gpt"):
-            yield f"diskSetup.partitions[{i}].tableType", "only gpt can be used"
+            yield f"diskSetup.partitions[{i}].tableType", "only gpt is supported"
         if partition.get("diskLayout"):
             yield (
                 f"diskSetup.partitions[{i}].diskLayout",
-                "partitions can't be given by percentage; use ignition.containerLinuxConfig.additionalConfig",
+                "partition sizes in percent are not supported: use ignition.containerLinuxConfig.additionalConfig",
             )
     for i, filesystem in enumerate(disks.get("filesystems") or ()):
         for name in ("replaceFS", "partition"):
@@ -91,7 +91,7 @@ def _disks(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
         if total > 100:
             yield _invalid(
                 f"{path}.diskSetup.partitions[{i}].diskLayout",
-                f"the partitions of {partition.get('device')!r} take {total} percent of it: 100 is the most",
+                f"the partitions of {partition.get('device')!r} take {total} percent of it: the maximum is 100",
             )
 
 
@@ -99,9 +99,7 @@ def _discovery(spec: Mapping[str, Any], path: str) -> Iterator[Cause]:
     file = ((spec.get("joinConfiguration") or {}).get("discovery") or {}).get("file") or {}
     user = (file.get("kubeConfig") or {}).get("user") or {}
     if user.get("authProvider") and user.get("exec"):
-        yield _invalid(
-            f"{path}.joinConfiguration.discovery.file.kubeConfig.user", "give authProvider or exec, not both"
-        )
+        yield _invalid(f"{path}.joinConfiguration.discovery.file.kubeConfig.user", "set authProvider or exec, not both")
 
 
 def _invalid(field: str, message: str) -> Cause:

@@ -146,10 +146,10 @@ def stale(content: bytes, *, server: str, ca: bytes, now: float, proxy: str = ""
     if config.proxy != proxy:
         return f"the proxy is {proxy or 'none'}, not {config.proxy or 'none'}"
     if config.ca is None or config.ca.strip() != ca.strip():
-        return "the cluster's authority is another"
+        return "the cluster has another CA"
     left = remaining(config, now)
     if left is not None and left > 1:
-        return "the certificate is not valid yet: the clock was wrong when it was issued"
+        return "the certificate is not valid yet: the clock was probably wrong when it was issued"
     if left is not None and left < 0.5:
         return f"the certificate has {max(0.0, left):.0%} of its time left"
     return ""
@@ -192,7 +192,7 @@ def value(secret: Mapping[str, Any]) -> bytes:
     except PkiError as error:
         raise ConfigError(str(error)) from None
     if not content:
-        raise ConfigError(f"Secret {name}: data[{SECRET_VALUE}] is missing: it must hold the kubeconfig")
+        raise ConfigError(f"Secret {name}: data[{SECRET_VALUE}] is missing: it must contain the kubeconfig")
     return content
 
 

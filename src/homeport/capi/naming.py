@@ -45,7 +45,9 @@ def render(template: str, values: Mapping[str, str], *, limit: int = MAX_NAME, s
     if len(name) > limit:
         name = f"{name[: limit - len(ending) - 1].rstrip('-.')}-{ending}"
     if not _NAME.fullmatch(name):
-        raise TemplateError(f"{template!r} gives {name!r}, which is no name: lower-case letters, digits, '-' and '.'")
+        raise TemplateError(
+            f"{template!r} gives {name!r}, which is not a valid name: use lower-case letters, digits, '-' and '.'"
+        )
     return name
 
 
@@ -61,7 +63,7 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
         return gotemplate.compiled(template, plain=True).render(known, limit=_LARGEST, strict=True)
     except gotemplate.TemplateError as error:
         listed = ", ".join(f"{{{{ .{name} }}}}" for name in sorted(values))
-        raise TemplateError(f"{template!r} can't be used: {error}; other fields than {listed} are not known") from error
+        raise TemplateError(f"{template!r} can't be used: {error}; supported fields: {listed}") from error
 
 
 def check(template: str, fields: tuple[str, ...], *, random_needed: bool = True) -> str:
@@ -73,5 +75,5 @@ def check(template: str, fields: tuple[str, ...], *, random_needed: bool = True)
     except TemplateError as error:
         return str(error)
     if random_needed and always:
-        return f"{template!r} has no {{{{ .random }}}}: every name made from it would be the same"
+        return f"{template!r} has no {{{{ .random }}}}: all names would be the same"
     return ""

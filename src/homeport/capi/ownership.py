@@ -125,8 +125,8 @@ def with_owner(
         other = next((each for each in kept if each.get("controller")), None)
         if other is not None:
             raise OwnedElsewhere(
-                f"it is controlled by {other['kind']} {other['name']!r}, so {wanted['kind']} {wanted['name']!r} can't "
-                "take it: use another object, or remove the other owner"
+                f"it is controlled by {other['kind']} {other['name']!r}, so {wanted['kind']} {wanted['name']!r} "
+                "can't own it: use another object, or remove the other owner"
             )
     kept.insert(places[0] if places else len(kept), dict(wanted))  # the first of a kind keeps its precedence
     return kept

@@ -262,7 +262,7 @@ async def _brought(client: Client, key: Key) -> Unstructured:
         return await client.get(SECRET, key)
     except NotFound:
         raise PkiError(
-            f"Secret {key} is missing: with an external etcd you have to create it, with tls.crt"
+            f"Secret {key} is missing: with an external etcd you must create it, with tls.crt"
             + ("" if key.name.endswith("-etcd") else " and tls.key")
         ) from None
 
@@ -283,7 +283,7 @@ def check(pair: KeyPair, purpose: Purpose, *, where: str, now: float, external: 
         return
     chain = _chain(pair.certificate, where)
     if key is not None and not certs.same_key(key, chain[0]):
-        raise PkiError(f"{where}: tls.key does not belong to the first certificate of tls.crt: put in the right pair")
+        raise PkiError(f"{where}: tls.key does not belong to the first certificate of tls.crt: use a matching pair")
     _check_dates(chain[0], where, now)
     if purpose != "apiserver-etcd-client":
         _check_authority(chain, where)
@@ -298,7 +298,7 @@ def _private(pem: bytes, where: str) -> PrivateKey:
         return certs.load_private_key(pem)
     except (ValueError, TypeError):
         raise PkiError(
-            f"{where}: tls.key is no RSA or EC (P-256, P-384) private key in PEM without a passphrase: replace it"
+            f"{where}: tls.key is not an unencrypted RSA or EC (P-256, P-384) private key in PEM format: replace it"
         ) from None
 
 
@@ -306,16 +306,18 @@ def _check_public(pem: bytes, key: PrivateKey | None, where: str) -> None:
     try:
         public = serialization.load_pem_public_key(pem)
     except (ValueError, TypeError):
-        raise PkiError(f"{where}: tls.crt is no public key in PEM: put in what `openssl pkey -pubout` gives") from None
+        raise PkiError(
+            f"{where}: tls.crt is not a public key in PEM format: use the output of `openssl pkey -pubout`"
+        ) from None
     if key is not None and key.public_key() != public:
-        raise PkiError(f"{where}: tls.key does not belong to the public key in tls.crt: put in the right pair")
+        raise PkiError(f"{where}: tls.key does not belong to the public key in tls.crt: use a matching pair")
 
 
 def _chain(pem: bytes, where: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
-        raise PkiError(f"{where}: tls.crt holds no certificate in PEM: replace it") from None
+        raise PkiError(f"{where}: tls.crt contains no valid PEM certificate: replace it") from None
 
 
 def _check_dates(certificate: x509.Certificate, where: str, now: float) -> None:
@@ -333,13 +335,13 @@ def _check_authority(chain: Sequence[x509.Certificate], where: str) -> None:
         constraints = None
     if constraints is None or not constraints.ca:
         raise PkiError(
-            f"{where}: the certificate is no authority (CA is not true in its basic constraints): replace it"
+            f"{where}: the certificate is not a CA certificate (CA is not true in its basic constraints): replace it"
         )
     # A root by itself, or several to trust while one replaces the other. One that is not a root needs its issuer.
     if len(chain) > 1 and chain[0].issuer != chain[0].subject and not any(_issued(chain[0], up) for up in chain[1:]):
         raise PkiError(
-            f"{where}: none of the other certificates of tls.crt issued the first one: add the one that did, or leave "
-            "the others out"
+            f"{where}: none of the other certificates of tls.crt issued the first one: add the issuer, or remove the "
+            "others"
         )
 
 

@@ -61,7 +61,7 @@ class _Link:
 
     remote: Remote
     connected: bool = False
-    why: str = "the connection is about to be made"
+    why: str = "connecting to the workload cluster"
     failures: int = 0  # of attempts or probes, in a row
     began: float | None = None  # when the first attempt was made, by the wall clock
     last_probe: float | None = None  # the last successful one, by the wall clock ...
@@ -104,8 +104,8 @@ class Remotes:
         if link is not None:
             return "" if link.connected else link.why
         if cluster not in self._clusters.cache:
-            return f"there is no Cluster {cluster}"
-        return "the connection is about to be made"
+            return f"Cluster {cluster} does not exist"
+        return "connecting to the workload cluster"
 
     def last_probe(self, cluster: Key) -> float | None:
         """When the cluster last answered, in seconds since the epoch; None: never since we run."""
@@ -189,7 +189,7 @@ class Remotes:
                     with structlog.contextvars.bound_contextvars(cluster=str(key)):
                         await self._step(key)
                 except Exception:  # one cluster must not end the connections to all others
-                    log.exception("a look at a cluster failed", cluster=str(key))
+                    log.exception("checking a cluster failed", cluster=str(key))
                     self._queue.retry(key, at_least=PROBE_SECONDS)
                 finally:
                     self._queue.done(key)
@@ -241,7 +241,7 @@ class Remotes:
         except (ApiError, ConfigError, TimeoutError) as error:
             if not link.connected:
                 raise
-            log.warning("the new kubeconfig does not work, the one before does", error=_worded(error))
+            log.warning("the new kubeconfig does not work: still using the previous one", error=_worded(error))
             known = self._secrets.cache.get(kubeconfig.secret_key(link.remote.key))
             link.secret_version = "" if known is None else known.metadata.resource_version
             await self._look(link)
@@ -281,7 +281,7 @@ class Remotes:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await link.remote.synced.wait()
         except TimeoutError:
-            await self._disconnect(link, f"its Nodes can't be followed: {link.remote.error or 'no answer in time'}")
+            await self._disconnect(link, f"its Nodes can't be watched: {link.remote.error or 'no answer in time'}")
             if before is not None:
                 await before.close()
             raise ConfigError(link.why) from None

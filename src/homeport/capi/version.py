@@ -72,7 +72,7 @@ def parse(text: str) -> Version:
     """Raises ValueError for anything else than a full version."""
     found = _VERSION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no Kubernetes version: give all three numbers, like v1.32.4")
+        raise ValueError(f"{text!r} is not a valid Kubernetes version: expected for example v1.32.4")
     pre = found["pre"] or ""
     return Version(int(found["major"]), int(found["minor"]), int(found["patch"]), int(not pre), _identifiers(pre), text)
 
@@ -91,6 +91,6 @@ def minor_distance(a: str, b: str) -> int:
     old, new = parse(a), parse(b)
     if old.major != new.major:
         raise ValueError(
-            f"{a} and {b} are of different major versions: there is no count of minor versions between them"
+            f"{a} and {b} have different major versions: the number of minor versions between them is undefined"
         )
     return new.minor - old.minor

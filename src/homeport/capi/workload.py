@@ -111,7 +111,7 @@ class Remote:
                 await informer.synced.wait()
         except TimeoutError:
             why = informer.error or f"no complete list within {timeout:g} s"
-            raise Timeout(f"cluster {self.key}: {kind.qualified} can't be followed: {why}") from None
+            raise Timeout(f"cluster {self.key}: {kind.qualified} can't be watched: {why}") from None
         return informer.cache
 
     async def port_forward(self, namespace: str, pod: str, port: int) -> Stream:

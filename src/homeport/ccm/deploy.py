@@ -49,7 +49,7 @@ _WRITE = Write(field_manager="homeport")
 _REFUSED_SECONDS = 30.0
 _REPLACED_SECONDS = 30.0
 _AGAIN_SECONDS = 300.0
-_LATER = Wait("Watching", "what was applied is looked at now and then", after=_AGAIN_SECONDS, quiet=True)
+_LATER = Wait("Watching", "the applied objects are checked periodically", after=_AGAIN_SECONDS, quiet=True)
 _DEPLOYMENTS = Query(namespace=NAMESPACE)
 _SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
 _CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
@@ -114,7 +114,7 @@ class DeployReconciler:
         except ProviderError as error:
             return self._trouble(key, cluster, policy_of(error).reason, error.message, error)
         except ApiError as error:
-            message = f"the cloud controller manager can't be brought into the cluster: {error}"
+            message = f"the cloud controller manager can't be applied to the cluster: {error}"
             return self._trouble(key, cluster, "CloudControllerManagerNotApplied", message)
         self._failures.pop(key, None)
         return wait
@@ -164,7 +164,10 @@ class DeployReconciler:
         if since is None:
             since = self._foreign[key] = now
         left = since + _REPLACED_SECONDS - now
-        text = "the cloud controller manager of the cluster is gone; Homeport brings its own unless another one comes"
+        text = (
+            "the cloud controller manager of the cluster no longer exists: Homeport installs its own unless "
+            "another one is installed"
+        )
         return Wait("CloudControllerManagerGone", text, after=left) if left > 0 else None
 
     def _handler(self, key: Key) -> Callable[[Unstructured | None, Unstructured | None], None]:
@@ -185,7 +188,7 @@ class DeployReconciler:
         for body, kind in objects:
             await remote.client.apply(body, _WRITE, kind=kind, force=True)
         if not there:
-            self._recorder.record(cluster, "CloudControllerManagerApplied", f"{NAME} looks after the cluster's Nodes")
+            self._recorder.record(cluster, "CloudControllerManagerApplied", f"{NAME} manages the cluster's Nodes")
         self._applied[key] = _Applied(digest, now)
 
     async def _give_way(self, key: Key, cluster: Cluster, remote: Remote, other: str) -> None:
@@ -195,7 +198,7 @@ class DeployReconciler:
             await remote.client.delete(DEPLOYMENT, Key(NAMESPACE, NAME), propagation="Background")
         except NotFound:
             return
-        self._recorder.record(cluster, "CloudControllerManagerRemoved", f"{other} looks after the cluster's Nodes")
+        self._recorder.record(cluster, "CloudControllerManagerRemoved", f"{other} manages the cluster's Nodes")
 
     def _trouble(
         self, key: Key, cluster: Cluster, reason: str, message: str, error: ProviderError | None = None

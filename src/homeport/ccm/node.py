@@ -74,13 +74,13 @@ class NodeReconciler:
         if instance is None:
             return await self._absent(key, node)
         if not reachable(node, instance):
-            message = f"neither the machine nor Node {key.name} says an internal address yet"
+            message = f"Node {key.name} has no internal IP address yet, and the machine reports none"
             return Wait("NoAddress", message, after=self._soon(key))
         await self._converge(key, node, instance)
         if ready(node):
             self._doubts.pop(key, None)
-            return Wait("Watching", "no machine tells when it changes", after=self._pace.steady, quiet=True)
-        return Wait("NotReady", "whether its machine is still there is looked at", after=self._soon(key), quiet=True)
+            return Wait("Watching", "machines are checked periodically", after=self._pace.steady, quiet=True)
+        return Wait("NotReady", "checking whether its machine still exists", after=self._soon(key), quiet=True)
 
     def _soon(self, key: Key) -> float:
         """No machine tells when it is gone; its Node does, when it stops answering. Then we look often, at first."""
@@ -90,14 +90,14 @@ class NodeReconciler:
     async def _absent(self, key: Key, node: Unstructured) -> Wait | None:
         """A Node that answers is not removed, whatever the infrastructure says: it would come back at once."""
         if initialised(node) and not ready(node):
-            log.info("node of a machine that is gone is deleted", node=key.name)
-            self._recorder.record(node, "DeletingNode", "its machine does not exist any more")
+            log.info("deleting the Node: its machine no longer exists", node=key.name)
+            self._recorder.record(node, "DeletingNode", "its machine no longer exists")
             try:
                 await self._client.delete(NODE, key, uid=node.uid)
             except NotFound:
                 return None
             return None
-        return Wait("InstanceNotFound", f"no machine is known for Node {key.name}", after=self._soon(key))
+        return Wait("InstanceNotFound", f"no machine was found for Node {key.name}", after=self._soon(key))
 
     async def _converge(self, key: Key, node: Unstructured, instance: CloudInstance) -> None:
         patch = plan_patch(node, instance, rfc3339(self._clock.now()))

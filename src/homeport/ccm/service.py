@@ -61,11 +61,11 @@ def parse_pool(text: str, name: str = "default") -> Pool:
                 low, _, high = part.partition("-")
                 ranges.append((ip_address(low.strip()), ip_address((high or low).strip())))
         except ValueError as error:
-            raise PoolError(f"address pool {name!r}: {part!r}: {error}; write FIRST-LAST or a CIDR") from None
+            raise PoolError(f"address pool {name!r}: {part!r}: {error}: expected FIRST-LAST or a CIDR") from None
         if int(ranges[-1][0]) > int(ranges[-1][1]) or ranges[-1][0].version != ranges[-1][1].version:
             raise PoolError(f"address pool {name!r}: {part!r} ends before it begins")
     if not ranges:
-        raise PoolError(f"address pool {name!r} is empty: write FIRST-LAST or a CIDR")
+        raise PoolError(f"address pool {name!r} is empty: expected FIRST-LAST or a CIDR")
     return Pool(name, tuple(ranges))
 
 
@@ -153,7 +153,7 @@ def choose(
     usable = [pool for pool in pools if not name or pool.name == name]
     if not usable:
         known = ", ".join(pool.name for pool in pools) or "none"
-        return None, f"address pool {name!r} does not exist; there are: {known}"
+        return None, f"address pool {name!r} does not exist: expected one of {known}"
     wanted = str((service.get("spec") or {}).get("loadBalancerIP") or _asked(annotations, held))
     if wanted:
         return _wanted(wanted, usable, used)
@@ -164,7 +164,7 @@ def choose(
         for address in pool:
             if str(address) not in used:
                 return str(address), ""
-    return None, f"all addresses of pool {', '.join(pool.name for pool in usable)} are given out: extend it"
+    return None, f"all addresses of pool {', '.join(pool.name for pool in usable)} are in use: extend the pool"
 
 
 def _asked(annotations: Any, held: Sequence[str]) -> str:
@@ -179,11 +179,11 @@ def _wanted(text: str, pools: Sequence[Pool], used: set[str]) -> tuple[str | Non
     try:
         address = ip_address(text)
     except ValueError:
-        return None, f"{text!r} is no address"
+        return None, f"{text!r} is not a valid IP address"
     if not any(address in pool for pool in pools):
-        return None, f"{text} is in no address pool: ask for another address, or extend a pool"
+        return None, f"{text} is not in an address pool: request another address, or extend a pool"
     if str(address) in used:
-        return None, f"{text} is given to another Service: ask for another address"
+        return None, f"{text} is assigned to another Service: request another address"
     return str(address), ""
 
 

@@ -262,7 +262,7 @@ def _command(cluster: Entry, user: Entry) -> Command:
         command = str(spec.file.parent / command)
     mode = spec.text("interactiveMode") or "IfAvailable"
     if mode == "Always":
-        raise spec.fail("interactiveMode", "is Always, but nobody can answer the plugin's questions here")
+        raise spec.fail("interactiveMode", "is Always, but Homeport runs plugins without a terminal")
     if mode not in ("Never", "IfAvailable"):
         raise spec.fail("interactiveMode", "must be Never, IfAvailable or Always")
     env = []

@@ -26,7 +26,7 @@ class Reach:
                 # An empty one would not be refused but taken for "the system's".
                 made = ssl.create_default_context(cadata=bundle.decode("ascii") or "empty")
             except (ssl.SSLError, UnicodeDecodeError, ValueError):
-                raise ValueError("the trust bundle holds no PEM certificate") from None
+                raise ValueError("the trust bundle contains no PEM certificate") from None
         # Own authorities are often made without the key-identifier extensions that the strict mode asks for.
         made.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
         if self.ca_pem:

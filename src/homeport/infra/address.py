@@ -75,16 +75,16 @@ class Claims:
                 body = _render(infra, cluster, name, ref)
                 await self._client.create(body, self._write, kind=IPAddressClaim.__resource__)
             except AlreadyExists:
-                return Wait("WaitingForIPAddress", f"IPAddressClaim {name} was made a moment ago", quiet=True)
+                return Wait("WaitingForIPAddress", f"IPAddressClaim {name} was created a moment ago", quiet=True)
             return Wait("WaitingForIPAddress", f"IPAddressClaim {name} has no address yet", quiet=True)
         if not is_controlled_by(claim, infra):
             owner = controller_of(claim)
-            whose = f"belongs to {owner['kind']} {owner['name']}" if owner else "belongs to nobody"
-            text = f"IPAddressClaim {name} exists and {whose}: delete it, or give the machine another name"
+            whose = f"belongs to {owner['kind']} {owner['name']}" if owner else "has no owner"
+            text = f"IPAddressClaim {name} exists and {whose}: delete it, or use another name for the machine"
             return Wait("AddressClaimTaken", text, warning=True)
         if claim.spec.pool_ref != ref:
             await self._drop(claim)  # the pool was corrected before there was a machine
-            return Wait("WaitingForIPAddress", f"IPAddressClaim {name} is made anew, for another pool", quiet=True)
+            return Wait("WaitingForIPAddress", f"IPAddressClaim {name} is created again for another pool", quiet=True)
         return claim
 
     def _address(self, claim: IPAddressClaim) -> IPAddress | None:

@@ -150,7 +150,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         shown = ", ".join(f"{each.name} ({each.id})" for each in orphans[:3])
         name, namespace = cluster.metadata.name, cluster.metadata.namespace
         text = (
-            f"machines of this cluster exist that no object knows: {shown}. The control plane is not initialized a "
+            f"machines of this cluster exist without an object: {shown}. The control plane is not initialized a "
             f"second time: run 'homeport orphans list {name} -n {namespace}', or restore a newer backup"
         )
         return Wait("OrphanedMachines", text, after=_GONE_SECONDS, warning=True)
@@ -180,10 +180,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         """
         now = self.clock.monotonic()
         if now - self._missed.setdefault(scope.key, now) < _MISSING_SECONDS:
-            return Wait("InstanceNotFound", "the machine was not found: looking again to be sure", _MISSING_SECONDS)
+            return Wait("InstanceNotFound", "the machine was not found: checking again to confirm", _MISSING_SECONDS)
         status: Any = getattr(scope.object, "status", None)
         spec: Any = getattr(scope.object, "spec", None)
-        message = f"machine {spec.provider_id} is gone from the infrastructure; delete the Machine to have it replaced"
+        message = f"machine {spec.provider_id} no longer exists at the infrastructure: delete the Machine to replace it"
         if hasattr(status, "failure_reason"):
             status.failure_reason, status.failure_message = "InstanceGone", message
         self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
@@ -292,8 +292,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if cluster is None or infra_cluster is None:
             return Wait(
                 "WaitingForInfrastructureCluster",
-                f"the {self._provider.cluster_kind.__resource__.kind} that says where the machine runs is gone: "
-                "create it again, or delete the machine by hand and then remove the finalizer "
+                f"the {self._provider.cluster_kind.__resource__.kind} of this machine no longer exists: create it "
+                "again, or delete the machine manually and then remove the finalizer "
                 f"{self._provider.machine_finalizer}",
             )
         made = await self._connected(scope, machine or Machine(), cluster, infra_cluster)

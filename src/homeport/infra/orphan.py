@@ -237,7 +237,7 @@ def _last(deletions: dict[str, Deletion], orphans: Sequence[Owned]) -> float:
 def _message(orphans: Sequence[Orphan], cluster: str, namespace: str) -> str:
     several = len(orphans) > 1
     return (
-        f"{'machines carry' if several else 'a machine carries'} the mark of this cluster and "
+        f"{'machines have' if several else 'a machine has'} the mark of this cluster and "
         f"{'belong' if several else 'belongs'} to no object: {_shown(orphans)}. "
         + (
             f"Run 'homeport orphans list {cluster} -n {namespace}', then adopt or remove {'them' if several else 'it'}"

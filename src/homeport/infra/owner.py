@@ -18,7 +18,7 @@ from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]
 # Defaults can't warn: what they dropped in this request is told when the same request is validated.
-_dropped: ContextVar[tuple[str, ...]] = ContextVar("owner references that were left out", default=())
+_dropped: ContextVar[tuple[str, ...]] = ContextVar("omitted owner references", default=())
 
 
 def register(hooks: Hooks, client: Client, kinds: Iterable[type[Object]]) -> None:
@@ -68,4 +68,4 @@ class Owners:
     def warn(self, obj: Json, old: Json | None) -> Iterable[str]:
         del obj, old
         for each in _dropped.get():
-            yield f"metadata.ownerReferences: {each} has no uid here and does not exist yet: left out"
+            yield f"metadata.ownerReferences: {each} has no uid and does not exist yet: omitted"

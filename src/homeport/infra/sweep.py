@@ -88,7 +88,7 @@ def _objection(machine: Owned, evidence: Evidence) -> str:
     if not deletion.control_plane:
         return ""
     if evidence.members is None:
-        return "etcd of the workload cluster has not been asked since its object was deleted"
+        return "the etcd members of the workload cluster have not been checked since its object was deleted"
     if not evidence.members.isdisjoint((machine.name, *machine.addresses)):
         return "it is a member of etcd of the workload cluster"
     return ""

@@ -133,7 +133,7 @@ class Poller:
             # One that vanished is over for us: whoever asked for it looks at the machine instead.
             held.unknown = 0 if task_id in found else held.unknown + 1
             if held.unknown >= 3:
-                held.task = Task(task_id, "failed", error=f"{self._vendor} does not know the task any more")
+                held.task = Task(task_id, "failed", error=f"{self._vendor} no longer has the task")
             if _over(held.task):
                 finished = True
                 self._wake_all([task_id])

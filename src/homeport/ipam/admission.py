@@ -48,7 +48,7 @@ def validate_pool(obj: Json, old: Json | None) -> list[Cause]:
     spec = obj.get("spec") or {}
     causes = [*_list_causes(spec, "addresses"), *_list_causes(spec, "excludedAddresses")]
     if not spec.get("addresses"):
-        causes.append(Cause("FieldValueRequired", "Required value: name at least one address", "spec.addresses"))
+        causes.append(Cause("FieldValueRequired", "Required value: set at least one address", "spec.addresses"))
     if causes:
         return causes
     typed = msgspec.convert(spec, PoolSpec, strict=False)
@@ -71,7 +71,10 @@ def _family_causes(spec: PoolSpec) -> Iterator[Cause]:
         for number, text in enumerate(texts):
             other = parse_span(text)[0].version
             if other != version:
-                message = f"{text!r} is IPv{other}, and the pool begins with IPv{version}: make a pool for each family"
+                message = (
+                    f"{text!r} is IPv{other}, but the first address of the pool is IPv{version}: create a pool "
+                    "for each family"
+                )
                 yield _invalid(f"spec.{field}[{number}]", message)
 
 
@@ -81,9 +84,9 @@ def _gateway_causes(spec: PoolSpec) -> Iterator[Cause]:
     gateway = _address(spec.gateway)
     version = parse_span(spec.addresses[0])[0].version
     if gateway is None:
-        yield _invalid("spec.gateway", f"{spec.gateway!r} is no address")
+        yield _invalid("spec.gateway", f"{spec.gateway!r} is not a valid IP address")
     elif gateway.version != version:
-        yield _invalid("spec.gateway", f"{gateway} is IPv{gateway.version}, and the addresses are IPv{version}")
+        yield _invalid("spec.gateway", f"{gateway} is IPv{gateway.version}, but the addresses are IPv{version}")
 
 
 def _network_causes(spec: PoolSpec) -> Iterator[Cause]:
@@ -94,9 +97,7 @@ def _network_causes(spec: PoolSpec) -> Iterator[Cause]:
         return
     for number, text in enumerate(spec.addresses):
         if not network.covers(AddressSet.parse([text])):
-            message = (
-                f"{text!r} is outside of the network {network} that prefix {spec.prefix} and the first address say"
-            )
+            message = f"{text!r} is outside the network {network} of the first address with prefix {spec.prefix}"
             yield _invalid(f"spec.addresses[{number}]", message)
 
 
@@ -196,7 +197,7 @@ def _shared(own: AddressSet, other: Pool, named: str) -> Iterator[str]:
     except ValueError:
         return
     if shared and own.version == shared.version:
-        yield f"spec.addresses: {shared} is in {named}, too: on one network each must be in one pool alone"
+        yield f"spec.addresses: {shared} is in {named} as well: an address may be in one pool only"
 
 
 # -- addresses and claims ----------------------------------------------------------------------------------------
@@ -205,17 +206,17 @@ def _shared(own: AddressSet, other: Pool, named: str) -> Iterator[str]:
 def validate_address(obj: Json, old: Json | None) -> list[Cause]:
     spec = obj.get("spec") or {}
     if old is not None:
-        return _unchanged(spec, old, "an address stays what it is; delete its claim and make another")
+        return _unchanged(spec, old, "immutable: delete its claim and create another one")
     causes = []
     address = _address(str(spec.get("address") or ""))
     if address is None:
-        causes.append(_invalid("spec.address", f"{spec.get('address')!r} is no IP address"))
+        causes.append(_invalid("spec.address", f"{spec.get('address')!r} is not a valid IP address"))
     prefix = spec.get("prefix")
     if address is not None and address.version == 4 and isinstance(prefix, int) and prefix > 32:
-        causes.append(_invalid("spec.prefix", f"{prefix} is too long for an IPv4 address: 32 is the most"))
+        causes.append(_invalid("spec.prefix", f"{prefix} is too long for an IPv4 address: the maximum is 32"))
     gateway = str(spec.get("gateway") or "")
     if gateway and _address(gateway) is None:
-        causes.append(_invalid("spec.gateway", f"{gateway!r} is no IP address"))
+        causes.append(_invalid("spec.gateway", f"{gateway!r} is not a valid IP address"))
     return causes
 
 
@@ -238,14 +239,14 @@ class Claimed:
             given.get(each) for each in ("apiGroup", "kind", "name")
         ):
             return []
-        message = f"IPAddressClaim {name} asks for an address of {wanted.kind} {wanted.name}"
+        message = f"IPAddressClaim {name} requests an address of {wanted.kind} {wanted.name}"
         return [_invalid("spec.poolRef", f"{given.get('kind')} {given.get('name')}: {message}")]
 
 
 def validate_claim(obj: Json, old: Json | None) -> list[Cause]:
     if old is None:
         return []
-    return _unchanged(obj.get("spec") or {}, old, "a claim can't be changed; delete it and make another")
+    return _unchanged(obj.get("spec") or {}, old, "immutable: delete the claim and create another one")
 
 
 def _unchanged(spec: Json, old: Json, advice: str) -> list[Cause]:

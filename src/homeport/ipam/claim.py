@@ -29,7 +29,7 @@ from homeport.runtime.reconciler import Reporting, Scope
 # Of Kubernetes itself: how an owner waits for what it owns.
 _PROPAGATION = ("foregroundDeletion", "orphan")
 _ORPHAN_SECONDS = 60.0
-_ALLOCATING = Wait("Allocating", "an address is being chosen", quiet=True)
+_ALLOCATING = Wait("Allocating", "an address is being allocated", quiet=True)
 
 
 class ClaimReconciler(Reporting):
@@ -77,13 +77,15 @@ class ClaimReconciler(Reporting):
         if pool is None:
             return Wait(POOL_NOT_READY, f"{named} does not exist: create it", warning=True)
         if pool.metadata.deletion_timestamp:
-            return Wait(POOL_NOT_READY, f"{named} is being deleted and gives out no more addresses", warning=True)
+            return Wait(POOL_NOT_READY, f"{named} is being deleted and assigns no more addresses", warning=True)
         try:
             there = usable(pool.spec)
         except ValueError as error:
-            return Wait(POOL_NOT_READY, f"{named} can't be used as it is: {error}", warning=True)
+            return Wait(POOL_NOT_READY, f"{named} is invalid: {error}", warning=True)
         if address is not None and not adoptable(claim, address):
-            text = f"IPAddress {scope.key} exists ({address.spec.address}) and was not made for this claim: delete it"
+            text = (
+                f"IPAddress {scope.key} exists ({address.spec.address}) and was not created for this claim: delete it"
+            )
             return Wait(ALLOCATION_FAILED, f"{text}, or use another name", warning=True)
         if address is not None:
             return _ALLOCATING
@@ -134,7 +136,7 @@ class ClaimReconciler(Reporting):
         left = parse_time(scope.object.metadata.deletion_timestamp or "") + seconds - self.clock.now()
         if left <= 0:
             return None
-        return Wait("AddressRests", f"the address is given to nobody else for {seconds} s", after=left, quiet=True)
+        return Wait("AddressRests", f"the address is not assigned again for {seconds} s", after=left, quiet=True)
 
     async def _await_orphan(self, key: Key, address: IPAddress | None) -> Wait | None:
         """An address without its claim is given back at the second look: what is restored or moved comes in any order,
@@ -149,7 +151,7 @@ class ClaimReconciler(Reporting):
             since = now
         self._orphans[key] = (address.metadata.uid, since)
         if now - since < _ORPHAN_SECONDS:
-            text = f"address {address.spec.address} has no claim: it is given back if none comes"
+            text = f"address {address.spec.address} has no claim: it is released if none is created"
             return Wait("ClaimGone", text, after=_ORPHAN_SECONDS - (now - since), quiet=True)
         try:
             await self.client.get(IPAddressClaim, key)

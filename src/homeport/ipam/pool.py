@@ -226,7 +226,7 @@ def _rest(entries: Iterable[Reservation], now: int) -> Wait | None:
     due = min((each.at + _REST_SECONDS for each in entries if now - each.at < _REST_SECONDS), default=None)
     if due is None:
         return None
-    return Wait("AddressRests", "an address that was given back a moment ago", after=due - now + 1.0, quiet=True)
+    return Wait("AddressRests", "an address was released a moment ago", after=due - now + 1.0, quiet=True)
 
 
 def _served(ask: Ask, address: IPAddress | None) -> bool:

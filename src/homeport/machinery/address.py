@@ -21,7 +21,7 @@ def parse_span(text: str) -> tuple[Address, Address]:
         low, dash, high = text.partition("-")
         first, last = ip_address(low.strip()), ip_address((high if dash else low).strip())
     except ValueError:
-        raise ValueError(f"{text!r} is no address, range (FIRST-LAST) or CIDR") from None
+        raise ValueError(f"{text!r} is not a valid IP address, range (FIRST-LAST) or CIDR") from None
     if first.version != last.version:
         raise ValueError(f"{text!r} begins in one family of addresses and ends in another")
     if int(first) > int(last):

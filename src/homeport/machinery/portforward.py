@@ -27,4 +27,4 @@ def parse_port(text: str) -> int:
     """Raises ValueError, which says what a port is."""
     if text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 65536:
         return int(text)
-    raise ValueError(f"{text!r} is no port: expected a number from 1 to 65535")
+    raise ValueError(f"{text!r} is not a valid port: expected a number from 1 to 65535")

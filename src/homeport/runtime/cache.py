@@ -82,7 +82,7 @@ class Cache(Generic[T]):
     def add_index(self, name: str, index: Index[T]) -> None:
         """`index` gives the values under which an object is found. May be added at any time."""
         if name in self._indexes:
-            raise ValueError(f"there is an index {name!r} already")
+            raise ValueError(f"index {name!r} already exists")
         self._indexes[name] = (index, {})
         for key, obj in self._objects.items():
             self._enter(name, key, obj)

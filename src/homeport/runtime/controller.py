@@ -321,7 +321,7 @@ class Controller:
     def _again(self, key: Key, busy: ApiError) -> str:
         if busy.retry_after:
             self.queue.add(key, after=float(busy.retry_after))
-            log.info("told to come back later", error=str(busy), retry_in=busy.retry_after)
+            log.info("requested a retry later", error=str(busy), retry_in=busy.retry_after)
         else:
             log.debug("lost a race, looking again", error=str(busy), **self._again_in(key))
         return "conflict"

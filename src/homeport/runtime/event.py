@@ -150,7 +150,7 @@ class Recorder:
                 await self._repeat(occurrence)
                 return
             except NotFound:
-                log.debug("the event expired; recording it anew", name=occurrence.name)
+                log.debug("the event expired: recording it again", name=occurrence.name)
         try:
             await self._create(occurrence)
         except AlreadyExists:  # made by us: the answer got lost on its way

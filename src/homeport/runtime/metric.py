@@ -101,7 +101,7 @@ class RuntimeMetrics(Collector):
         yield from self._collect_queues()
         yield from self._collect_informers()
         events = CounterMetricFamily(
-            "homeport_events", "Events told, written to the API and dropped.", labels=["result"]
+            "homeport_events", "Events recorded, written to the API and dropped.", labels=["result"]
         )
         for result in ("told", "written", "dropped"):
             events.add_metric([result], getattr(self.events, result))
@@ -129,7 +129,9 @@ class RuntimeMetrics(Collector):
     def _collect_informers(self) -> Iterator[Metric]:
         objects = GaugeMetricFamily("homeport_cache_objects", "Objects held in memory.", labels=["kind"])
         restarts = CounterMetricFamily(
-            "homeport_informer_restarts", "Times that everything was listed anew: the past was gone.", labels=["kind"]
+            "homeport_informer_restarts",
+            "Number of full lists because the resource version had expired.",
+            labels=["kind"],
         )
         unreadable = GaugeMetricFamily(
             "homeport_unreadable_objects", "Objects that don't fit their type and are not acted on.", labels=["kind"]

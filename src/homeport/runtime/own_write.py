@@ -90,7 +90,7 @@ class OwnWrites:
                 return await send()
         except TimeoutError:
             self._fence()
-            raise LeaseLost("the lease ran out while a write was under way") from None
+            raise LeaseLost("the lease expired during a write") from None
 
     def _note(self, kind: Any, obj: Any, options: Write, *, status: bool = False) -> Any:
         writes = _current.get()
@@ -233,7 +233,7 @@ class Gate:
                     await behind.cache.news(revision=behind.revision, key=behind.key)
             except TimeoutError:
                 log.warning(
-                    "the cache is behind a write of ours",
+                    "the cache does not show the last write yet",
                     kind=behind.resource.qualified,
                     written=str(behind.key),
                     cache_revision=behind.cache.revision,

@@ -136,7 +136,7 @@ class Shards:
         live = await self._live()
         members = tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live))
         if self._identity not in members:
-            raise LeaseLost(f"lease {self.lease.key} is not there any more")
+            raise LeaseLost(f"lease {self.lease.key} no longer exists")
         if members != self._next:
             await self._adopt(members)
             if members == self._active:

@@ -175,7 +175,7 @@ class Plane:
     @asynccontextmanager
     async def _informed(self) -> AsyncIterator[None]:
         if self._running is not None:
-            raise RuntimeError("the manager runs: it reconciles by itself")
+            raise RuntimeError("the manager is running and reconciles automatically")
         informers = list(self.manager.informers)
         for informer in informers:
             informer.reset()
@@ -264,7 +264,7 @@ class Plane:
             if task.done():
                 return task.result()
             self._running.result()
-            raise RuntimeError("the manager ended by itself")
+            raise RuntimeError("the manager exited unexpectedly")
         finally:
             if not task.done():
                 task.cancel()

@@ -49,7 +49,7 @@ class Compacted(StoreError):
     """The asked revision is older than `oldest`, the first one that can still be read or watched from."""
 
     def __init__(self, revision: int, oldest: int) -> None:
-        super().__init__(f"revision {revision} is gone: history starts at {oldest}")
+        super().__init__(f"revision {revision} has expired: history starts at {oldest}")
         self.revision, self.oldest = revision, oldest
 
 

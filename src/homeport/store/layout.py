@@ -72,7 +72,7 @@ def restoring_of(path: Path) -> Path:
 def create(path: Path) -> None:
     """Make an empty database; it appears under its name complete or not at all."""
     if wal_of(path).exists() and wal_of(path).stat().st_size:
-        raise StoreDamaged(path, "the database file is gone but its write-ahead log is there")
+        raise StoreDamaged(path, "the database file is missing, but its write-ahead log exists")
     if restoring_of(path).exists():
         raise StoreDamaged(path, "a restore was interrupted", "run it again: homeport restore FILE")
     partial = path.with_name(path.name + ".partial")
@@ -172,9 +172,9 @@ def _check_closed(connection: apsw.Connection, path: Path) -> None:
     if not setting(connection, "clean"):
         raise StoreDamaged(
             path,
-            f"it was not closed and its write-ahead log {wal_of(path).name} is gone, with the newest writes",
-            "put the log back beside it, or restore a backup with: homeport restore FILE "
-            "(this file itself may serve as FILE, without those writes)",
+            f"it was not closed and its write-ahead log {wal_of(path).name} is missing, with the newest writes",
+            "put the log back next to it, or restore a backup with: homeport restore FILE (this file itself can be "
+            "used as FILE, without those writes)",
         )
 
 

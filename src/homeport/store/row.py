@@ -100,7 +100,7 @@ class Codec:
 
     def _open(self, value: bytes, bucket: str, name: str) -> bytes:
         if self._cipher is None:
-            raise WrongKey(self._path, f"{bucket} {name!r} is encrypted and no key was given")
+            raise WrongKey(self._path, f"{bucket} {name!r} is encrypted, and the key is missing")
         try:
             return self._cipher.open(value, f"{bucket}/{name}".encode())
         except SealBroken as error:

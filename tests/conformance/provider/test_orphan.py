@@ -123,7 +123,7 @@ async def test_nothing_is_removed_while_the_workload_cluster_does_not_answer(ven
     async with ground(vendor) as g:
         await machines(g, "a", "b")
         await force_delete(g, "a")
-        await g.cluster_says("can't be asked whether it uses it", type_="NoOrphanedMachines", timeout=1200)
+        await g.cluster_says("does not report whether it uses the machine", type_="NoOrphanedMachines", timeout=1200)
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a", "b"}
 

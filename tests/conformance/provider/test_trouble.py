@@ -229,7 +229,7 @@ async def test_a_password_that_is_rotated_takes_effect_without_a_restart(vendor:
         await g.machine("c")
         text = await g.machine_says("c", "AccessDenied")
         assert "Secret" in text
-        assert "password" not in text.lower().replace("correct user name, password", "")
+        assert "password" not in text.lower().replace("correct the user name, password", "")
         secret = g.vendor.credentials("another")
         await g.client.patch(SECRET, key(secret["metadata"]["name"]), MergePatch({"stringData": secret["stringData"]}))
         await g.ready("b", "c", timeout=120)

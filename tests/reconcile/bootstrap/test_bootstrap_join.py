@@ -46,7 +46,7 @@ async def test_a_worker_waits_for_a_connection_and_says_why_there_is_none():
         done = await b.reconcile(key)
         assert done.wait is not None
         assert done.wait.reason == "WaitingForConnection"
-        assert "the connection is about to be made" in condition(await b.get("KubeadmConfig", key), "Ready")[2]
+        assert "connecting to the workload cluster" in condition(await b.get("KubeadmConfig", key), "Ready")[2]
 
 
 @virtual
@@ -261,7 +261,9 @@ async def test_files_and_passwords_come_from_secrets_and_templates_know_the_cont
         key = await b.machine("w", spec)
         done = await b.reconcile(key)
         assert done.wait is not None
-        assert done.wait.message == "spec.files[0].contentFrom refers to Secret 'things', which is not there: create it"
+        assert (
+            done.wait.message == "spec.files[0].contentFrom refers to Secret 'things', which does not exist: create it"
+        )
         assert await b.tokens() == []
         values = {"text": b"hello", "raw": b"\x00\xff", "hash": b"$6$x\n"}
         data = {name: base64.b64encode(value).decode() for name, value in values.items()}

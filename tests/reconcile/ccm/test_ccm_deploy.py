@@ -305,7 +305,7 @@ async def test_a_cluster_that_refuses_is_told_and_tried_again() -> None:
         await s.have(cluster(), infra(), secret())
         await s.connect(Refusing(s.server.registry))
         await s.join("cp-0")
-        assert "can't be brought" in (await s.events())["CloudControllerManagerNotApplied"]
+        assert "can't be applied" in (await s.events())["CloudControllerManagerNotApplied"]
         await s.connect()
         await s.found(DEPLOYMENT)
 

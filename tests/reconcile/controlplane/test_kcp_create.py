@@ -57,7 +57,7 @@ async def test_the_second_reconcile_makes_nothing() -> None:
         assert found.written == ()
         assert versions(k.plane) == before
         assert found.wait is not None
-        assert "to initialise the cluster" in found.wait.message
+        assert "to initialize the cluster" in found.wait.message
 
 
 async def test_no_second_machine_is_made_before_the_first_is_there() -> None:

@@ -108,7 +108,7 @@ async def test_the_configuration_of_the_cluster_is_updated_before_a_machine_join
         assert sorted(each.spec.version for each in machines) == ["v1.30.2", "v1.31.0"]
         assert await version_in(client) == ("v1.31.0", "v1.30.2")
         said = await k.said()
-        assert "Version v1.30.2, v1.31.0 is wanted" in said["RollingOut"]["message"]
+        assert "Version v1.30.2, v1.31.0 is desired" in said["RollingOut"]["message"]
         new = next(each for each in machines if each.spec.version == "v1.31.0")
         await join(k, client, new)
         await k.reconcile()

@@ -277,7 +277,7 @@ async def test_addresses_and_claims_are_what_they_are() -> None:
         key = Key("default", "a")
         with pytest.raises(Invalid, match="delete its claim"):
             await p.client.patch(IPAddress, key, MergePatch({"spec": {"address": "10.0.0.99"}}))
-        with pytest.raises(Invalid, match="delete it and make another"):
+        with pytest.raises(Invalid, match="delete the claim and create another one"):
             await p.client.patch(IPAddressClaim, key, MergePatch({"spec": {"poolRef": {"name": "other"}}}))
         stray = {
             "apiVersion": "ipam.cluster.x-k8s.io/v1beta2",
@@ -290,7 +290,7 @@ async def test_addresses_and_claims_are_what_they_are() -> None:
                 "poolRef": {**claim("a")["spec"]["poolRef"], "name": "other"},
             },
         }
-        with pytest.raises(Invalid, match="asks for an address of InClusterIPPool machines"):
+        with pytest.raises(Invalid, match="requests an address of InClusterIPPool machines"):
             await p.have(stray)
 
 

@@ -487,7 +487,7 @@ async def test_a_class_that_is_missing_or_not_ready_is_waited_for():
         assert said(found) == (
             "False",
             "ClusterClassNotReconciled",
-            "ClusterClass default/k has not been looked at yet",
+            "ClusterClass default/k has not been reconciled yet",
         )
         assert await b.everything() == set()
     async with bench(cluster(), ready=False) as b:
@@ -631,7 +631,7 @@ async def test_an_object_that_was_not_made_for_a_topology_is_not_taken():
         infra = await b.infra()
         await b.client.patch(INFRA, Key("default", infra.name), MergePatch({"metadata": {"labels": {OWNED: None}}}))
         _, found = await b.loop()
-        assert f"FakeCluster {infra.name} was not made for a topology" in said(found)[2]
+        assert f"FakeCluster {infra.name} was not created for a topology" in said(found)[2]
 
 
 async def test_copies_of_another_cluster_are_not_touched():

@@ -90,7 +90,7 @@ def admin(w: World) -> str:
 @virtual
 async def test_a_cluster_is_connected_when_it_is_provisioned_and_has_a_kubeconfig() -> None:
     async with world() as w:
-        assert w.remotes.why(CLUSTER) == "there is no Cluster default/prod"
+        assert w.remotes.why(CLUSTER) == "Cluster default/prod does not exist"
         await w.management.have(cluster(provisioned=False))
         await w.management.settle()
         assert "not provisioned" in w.remotes.why(CLUSTER)
@@ -280,7 +280,7 @@ async def test_a_deleted_cluster_is_forgotten() -> None:
         await w.management.client.delete(Cluster, CLUSTER)
         await w.until(lambda: w.remotes.get(CLUSTER) is None)
         assert w.told == [(CLUSTER, True), (CLUSTER, False)]
-        assert w.remotes.why(CLUSTER) == "there is no Cluster default/prod"
+        assert w.remotes.why(CLUSTER) == "Cluster default/prod does not exist"
         await w.management.have(cluster())
         await w.connected()
 

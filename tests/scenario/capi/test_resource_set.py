@@ -74,7 +74,7 @@ async def test_a_cluster_gets_what_is_written_for_it_as_soon_as_it_answers() -> 
             "data": {"one.yaml": base64.b64encode(yaml.dump(config_map("from-secret", b="2")).encode()).decode()},
         }
         await y.plane.have(secret, resource_set("first", "ConfigMap/net", "Secret/key"))
-        found = await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "no Cluster has the labels"))
+        found = await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "no Cluster matches"))
         assert found.spec.strategy == "ApplyOnce"
         await labelled(y)
         await y.until(ClusterResourceSet, "first", says("ResourcesApplied", "Cluster one: ", status="False"))
@@ -209,7 +209,7 @@ async def test_a_binding_goes_with_its_cluster() -> None:
         await y.delete(Cluster, "one")
         await y.gone(Cluster, "one")
         await y.gone(ClusterResourceSetBinding, "one")
-        await y.until(ClusterResourceSet, "set", says("ResourcesApplied", "no Cluster has the labels"))
+        await y.until(ClusterResourceSet, "set", says("ResourcesApplied", "no Cluster matches"))
 
 
 @virtual

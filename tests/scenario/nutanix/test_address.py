@@ -196,7 +196,7 @@ async def test_what_a_subnet_can_not_give_is_refused_before_there_is_a_machine()
 async def test_a_pool_outside_of_the_subnet_is_refused_before_there_is_a_machine() -> None:
     async with nutanix_site() as site:
         await site.have(pool("10.9.0.20-10.9.0.24", gateway="10.9.0.1"), *from_pool(manifest.whole(NAME, 1, 0)))
-        text = "10.9.0.20-10.9.0.24 is outside of the network 10.0.0.0/22 of subnet 'vm-network'"
+        text = "10.9.0.20-10.9.0.24 is outside the network 10.0.0.0/22 of subnet 'vm-network'"
         await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "AddressOutsideSubnet", text)
         assert site.vms() == []
 

@@ -79,7 +79,7 @@ LASTING: tuple[tuple[str, Effect, str], ...] = (
     ("500", Status(500, message="kernel panic in uhura"), "kernel panic in uhura"),
     ("503", Status(503), "unavailable"),
     ("429", Throttle(3), "throttling"),
-    ("401", Status(401), "refuses the credentials of Secret default/credentials"),
+    ("401", Status(401), "rejects the credentials of Secret default/credentials"),
     ("403", Status(403, message="no such role"), "no such role"),
     ("dropped", Drop("before"), "can't be reached"),
     ("answer dropped", Drop("after"), "can't be reached"),

@@ -65,7 +65,7 @@ async def test_a_metro_is_checked_and_says_that_nobody_acts_on_it() -> None:
         await valid(g, NutanixMetro, "m", "metroValidated", "False", "metroMisconfigured", "failureDomains[1]", "fd-2")
         await g.plane.have(domain(2))
         await valid(g, NutanixMetro, "m", "metroValidated", "True", "metroSpecValid")
-        await valid(g, NutanixMetro, "m", "Ready", "False", "MetroNotSupported", "not acted on by Homeport")
+        await valid(g, NutanixMetro, "m", "Ready", "False", "MetroNotSupported", "does not support metro availability")
 
 
 @virtual
@@ -98,7 +98,7 @@ async def test_what_a_metro_is_made_of_can_not_be_changed() -> None:
             (NutanixMetroSite, "s", {"metroRef": {"name": "n"}}),
             (NutanixVirtualHADomain, "v", {"metroRef": {"name": "n"}}),
         ):
-            with pytest.raises(Invalid, match="can't be changed"):
+            with pytest.raises(Invalid, match="immutable"):
                 await g.client.patch(kind, key(name), MergePatch({"spec": spec}))
         await g.client.patch(NutanixMetroSite, key("s"), MergePatch({"spec": {"groupNameLabel": "east"}}))
 

@@ -133,13 +133,13 @@ ADVICE: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...
         "image of another version",
         lambda o: _template(o).update(image="ubuntu-22.04-kube-v1.30.0"),
         "ReferencesResolved",
-        ("ImageVersionMismatch", "has Kubernetes v1.30.0 by its name", "one-kcp asks for v1.28.0"),
+        ("ImageVersionMismatch", "contains Kubernetes v1.30.0 (from its name)", "one-kcp has version v1.28.0"),
     ),
     (
         "endpoint outside of the subnet",
         lambda o: _cluster(o)["controlPlaneEndpoint"].update(host="10.77.0.1"),
         "ControlPlaneEndpointFree",
-        ("EndpointOutsideSubnet", "10.77.0.1 lies outside the subnets of the machines", "vm-network"),
+        ("EndpointOutsideSubnet", "10.77.0.1 is outside the subnets of the machines", "vm-network"),
     ),
     (
         "machines among the Pods",

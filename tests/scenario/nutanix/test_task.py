@@ -46,7 +46,7 @@ def test_a_task_that_never_ends_is_told_holds_nobody_else_and_may_be_cancelled(o
             await n.machine("stuck")
             await n.machine("well")
             await n.g.ready("well", timeout=60)
-            text = await n.g.machine_says("stuck", "TaskOverdue", "cancel it there", timeout=1200)
+            text = await n.g.machine_says("stuck", "TaskOverdue", "cancel it", timeout=1200)
             assert running(n).ext_id in text
             assert await n.g.events("TaskOverdue")
             before = n.vendor.requests()

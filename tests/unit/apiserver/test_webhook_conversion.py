@@ -109,7 +109,7 @@ def _changed(**change: Any) -> Callable[[Json], Json]:
         (_changed(kind="Gadget"), "kind Gadget"),
         (_changed(metadata={"name": "b", "uid": "1"}), "may not change metadata.name"),
         (_changed(metadata={"name": "a", "uid": "2"}), "may not change metadata.uid"),
-        (_changed(metadata={"name": "a", "uid": "1", "labels": {"k": 1}}), "no map of strings"),
+        (_changed(metadata={"name": "a", "uid": "1", "labels": {"k": 1}}), "not a map of strings"),
         (_changed(metadata=None), "without metadata"),
     ],
 )

@@ -161,12 +161,12 @@ networkd:
         ("a: [", "is not YAML"),
         ("- a", "not a mapping"),
         ("etcd: {version: 3}", "'etcd' is not supported"),
-        ("storage: {fils: []}", r"storage\.fils is not known; possible here: .*files"),
+        ("storage: {fils: []}", r"storage\.fils is unknown: expected one of .*files"),
         ("storage: {files: {}}", r"storage\.files is not a list"),
         ("storage: {disks: [{partitions: [{size: big}]}]}", r"partitions\[0\]\.size: 'big' is no size"),
-        ("storage: {disks: [{partitions: [{size: 100B}]}]}", "no whole number of MiB"),
+        ("storage: {disks: [{partitions: [{size: 100B}]}]}", "not a whole number of MiB"),
         ("storage: {files: [{contents: {local: a}}]}", "use inline"),
-        ("storage: {files: [{contents: {inline: a, remote: {url: b}}}]}", "give one of"),
+        ("storage: {files: [{contents: {inline: a, remote: {url: b}}}]}", "set only one of"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused_with_the_place(text, message):

@@ -39,7 +39,7 @@ def test_networks_gateways_and_exclusions_are_left_out(spec: PoolSpec, there: st
         (PoolSpec(prefix=24), "no addresses"),
         (PoolSpec(addresses=["10.0.0.1"], prefix=33), "no prefix length of an IPv4"),
         (PoolSpec(addresses=["10.0.0.1", "fd00::1"], prefix=24), "IPv6"),
-        (PoolSpec(addresses=["10.0.0"], prefix=24), "is no address"),
+        (PoolSpec(addresses=["10.0.0"], prefix=24), "is not a valid IP address"),
     ],
 )
 def test_a_pool_that_slipped_past_admission_says_what_is_wrong(spec: PoolSpec, said: str) -> None:

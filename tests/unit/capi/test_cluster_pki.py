@@ -141,11 +141,11 @@ def leaf() -> KeyPair:
         ("no certificate", r"data\[tls\.crt\] is missing"),
         ("no key", r"data\[tls\.key\] is missing"),
         ("another key", "does not belong to the first certificate"),
-        ("no pem", "holds no certificate in PEM"),
-        ("no key pem", "no RSA or EC"),
+        ("no pem", "contains no valid PEM certificate"),
+        ("no key pem", "not an unencrypted RSA or EC"),
         ("expired", "expired on 2035-12-30"),
         ("not yet", "valid from 2025"),
-        ("leaf", "is no authority"),
+        ("leaf", "is not a CA certificate"),
     ],
 )
 async def test_an_authority_that_can_not_work_is_refused(case: str, what: str) -> None:
@@ -169,7 +169,7 @@ async def test_the_key_of_service_accounts_must_match() -> None:
     a, b = [(await pki.generate(["sa"], now=NOW))["sa"] for _ in range(2)]
     with pytest.raises(PkiError, match="does not belong to the public key"):
         pki.check(KeyPair(a.certificate, b.key), "sa", where="Secret x", now=NOW)
-    with pytest.raises(PkiError, match="no public key in PEM"):
+    with pytest.raises(PkiError, match="not a public key in PEM"):
         pki.check(KeyPair(b"x", b.key), "sa", where="Secret x", now=NOW)
 
 

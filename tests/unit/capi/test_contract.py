@@ -78,7 +78,7 @@ async def test_definitions_are_followed() -> None:
     async with plane() as p:
         contracts = Contracts(p.manager.informers)
         ref = Ref(GROUP, "FooMachine", "a")
-        with pytest.raises(NotInstalled, match=r"FooMachine of group infra.* install the provider"):
+        with pytest.raises(NotInstalled, match=r"FooMachine of group infra.* install its provider"):
             contracts.resolve(ref)
         crd = definition(Resource(GROUP, "v1beta1", "FooMachine", "foomachines"))
         await p.start()

@@ -40,11 +40,11 @@ def test_templates_are_filled(template: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("template", "what"),
     [
-        ("{{ .machine.name }}", r"no key 'machine'; other fields than {{ \.cluster\.name }}, {{ \.random }}"),
+        ("{{ .machine.name }}", r"no key 'machine'; supported fields: {{ \.cluster\.name }}, {{ \.random }}"),
         ("{{ .cluster.name | upper }}", "'upper' is not known"),
         ("{{ if .cluster.name }}a", "if is not closed"),
-        ("{{ .cluster }}", "is no name"),
-        ("{{ .cluster.name }}_{{ .random }}", "is no name"),
+        ("{{ .cluster }}", "is not a valid name"),
+        ("{{ .cluster.name }}_{{ .random }}", "is not a valid name"),
     ],
 )
 def test_a_template_that_can_not_be_used_says_what_may_stand_in_it(template: str, what: str) -> None:
@@ -54,5 +54,5 @@ def test_a_template_that_can_not_be_used_says_what_may_stand_in_it(template: str
 
 
 def test_a_template_needs_something_that_differs() -> None:
-    assert "every name" in check("{{ .cluster.name }}", ("cluster.name",))
+    assert "all names" in check("{{ .cluster.name }}", ("cluster.name",))
     assert check("{{ .cluster.name }}-{{ .random }}", ("cluster.name",)) == ""

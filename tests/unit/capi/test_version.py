@@ -34,7 +34,7 @@ def test_build_tags_make_no_order_but_another_version_to_install() -> None:
 @pytest.mark.parametrize("text", ["", "v1", "v1.31", "v1.31.x", "1.31.02", "v1.31.2 ", "latest"])
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     assert not version.is_valid(text)
-    with pytest.raises(ValueError, match=r"like v1\.32\.4"):
+    with pytest.raises(ValueError, match=r"for example v1\.32\.4"):
         parse(text)
 
 

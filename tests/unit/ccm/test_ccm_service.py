@@ -43,7 +43,7 @@ def test_pools_are_ranges_and_networks(text: str, inside: str, outside: str) -> 
         ("10.0.0.9-10.0.0.1", "ends before it begins"),
         ("10.0.0.1-fd00::1", "ends before it begins"),
         ("10.0.0.300", "'10.0.0.300'"),
-        ("host", "write FIRST-LAST or a CIDR"),
+        ("host", "expected FIRST-LAST or a CIDR"),
     ],
 )
 def test_a_pool_that_can_not_be_read_is_named(text: str, message: str) -> None:
@@ -75,10 +75,10 @@ def test_an_address_is_chosen(found: Unstructured, taken: list[str], address: st
 @pytest.mark.parametrize(
     ("found", "taken", "why"),
     [
-        (service({"metallb.io/address-pool": "lan"}), [], "pool 'lan' does not exist; there are: default, dmz"),
+        (service({"metallb.io/address-pool": "lan"}), [], "pool 'lan' does not exist: expected one of default, dmz"),
         (service({"metallb.io/loadBalancerIPs": "10.9.9.9"}), [], "10.9.9.9 is in no address pool"),
-        (service({"metallb.io/loadBalancerIPs": "10.0.0.2"}), ["10.0.0.2"], "is given to another Service"),
-        (service(loadBalancerIP="here"), [], "'here' is no address"),
+        (service({"metallb.io/loadBalancerIPs": "10.0.0.2"}), ["10.0.0.2"], "is assigned to another Service"),
+        (service(loadBalancerIP="here"), [], "'here' is not a valid IP address"),
         (service({"metallb.io/address-pool": "dmz"}), [f"10.1.0.{n}" for n in range(4)], "all addresses of pool dmz"),
     ],
 )

@@ -100,7 +100,7 @@ async def test_undo_to_a_revision_whose_templates_are_gone_is_refused(served: tu
     p, path = served
     result = await run(path, "undo", "--to-revision", "1")
     assert result.exit_code == 1
-    assert "FakeMachineTemplate gone of revision 1 does not exist any more" in result.output
+    assert "FakeMachineTemplate gone of revision 1 no longer exists" in result.output
     assert (await p.client.get(MachineDeployment, MD)).spec.template.spec.version == "v1.32.0"
 
 
@@ -132,7 +132,7 @@ async def test_status_tells_each_step_and_ends_when_it_is_over(served: tuple[Pla
     await p.client.patch(MachineDeployment, MD, MergePatch({"status": now}), subresource="status")
     result = await telling
     assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[-1] == "machinedeployment/md is rolled out"
+    assert result.output.splitlines()[-1] == "machinedeployment/md has finished its rollout"
 
 
 async def test_status_that_does_not_end_in_time_fails(served: tuple[Plane, Path]) -> None:

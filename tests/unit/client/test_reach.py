@@ -33,5 +33,5 @@ def test_without_simulation_only_the_bundle_is_trusted() -> None:
 
 @pytest.mark.parametrize("bundle", [b"", b"not a certificate", "gr\u00fcn".encode()])
 def test_a_bundle_without_certificates_is_refused(bundle: bytes) -> None:
-    with pytest.raises(ValueError, match="holds no PEM certificate"):
+    with pytest.raises(ValueError, match="contains no PEM certificate"):
         DIRECT.tls(bundle)

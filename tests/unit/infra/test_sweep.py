@@ -44,7 +44,7 @@ def test_a_machine_whose_object_was_deleted_and_that_the_cluster_does_not_know_m
         (Evidence(DELETED, Statement("it is down")), "can't be asked whether it uses it: it is down"),
         (Evidence(DELETED, Statement(roles={"id-1": Role("lost")})), "it is Node lost of the workload cluster"),
         (Evidence(DELETED, Statement(roles={"id-1": Role(etcd=True)})), "it runs etcd of the workload cluster"),
-        (Evidence(DELETED_PLANE), "etcd of the workload cluster has not been asked"),
+        (Evidence(DELETED_PLANE), "the etcd members of the workload cluster have not been checked"),
         (Evidence(DELETED_PLANE, members=frozenset({"lost"})), "is a member of etcd"),
         (Evidence(DELETED_PLANE, members=frozenset({"10.0.0.5"})), "is a member of etcd"),
         (Evidence(DELETED, missing=("other",)), "machine other of the cluster is missing"),

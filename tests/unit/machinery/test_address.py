@@ -29,10 +29,10 @@ def test_single_addresses_ranges_and_networks_are_read(text: str, first: str, la
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no address"),
-        ("ten", "is no address"),
-        ("10.0.0.5-", "is no address"),
-        ("10.0.0.0/33", "is no address"),
+        ("", "is not a valid IP address"),
+        ("ten", "is not a valid IP address"),
+        ("10.0.0.5-", "is not a valid IP address"),
+        ("10.0.0.0/33", "is not a valid IP address"),
         ("10.0.0.9-10.0.0.5", "ends before it begins"),
         ("10.0.0.9-fd00::1", "in one family"),
         ("fe80::1%eth0", "names an interface"),

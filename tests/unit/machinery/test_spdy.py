@@ -91,5 +91,5 @@ def test_headers_that_are_cut_short_are_refused(block: bytes) -> None:
 def test_ports_are_numbers_of_sixteen_bits() -> None:
     assert (parse_port("1"), parse_port("65535")) == (1, 65535)
     for text in ("", "0", "65536", "-1", "http", "٣", "1e3", "000000001"):
-        with pytest.raises(ValueError, match="is no port"):
+        with pytest.raises(ValueError, match="is not a valid port"):
             parse_port(text)

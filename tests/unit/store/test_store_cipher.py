@@ -64,7 +64,7 @@ async def test_a_wrong_key_is_named_as_the_problem(tmp_path: Path) -> None:
 
 async def test_a_missing_key_is_named_as_the_problem(tmp_path: Path) -> None:
     await written(tmp_path / "homeport.db")
-    with pytest.raises(WrongKey, match="secrets 'ns/token' is encrypted and no key was given"):
+    with pytest.raises(WrongKey, match="secrets 'ns/token' is encrypted, and the key is missing"):
         await open_store(tmp_path / "homeport.db", None)
 
 

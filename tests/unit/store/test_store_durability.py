@@ -277,7 +277,7 @@ async def test_a_lost_database_file_is_not_replaced_by_an_empty_one(tmp_path: Pa
     path = tmp_path / "homeport.db"
     await asyncio.to_thread(run_until_killed, path, 5)
     path.rename(tmp_path / "elsewhere")
-    await refused(path, "the database file is gone")
+    await refused(path, "the database file is missing")
     assert not path.exists()
 
 

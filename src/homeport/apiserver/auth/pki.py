@@ -46,7 +46,7 @@ SECRETS_KEY_BYTES = 32
 ADMIN = ("kubernetes-admin", ("system:masters",))
 
 _CURE_ROOT = "put the file back from a backup; the server can't make it again"
-_CURE_LEAF = "remove the file, and a new one is made at the next start"
+_CURE_LEAF = "remove the file: a new one is created at the next start"
 
 Now = Callable[[], datetime.datetime]
 
@@ -237,7 +237,7 @@ class _Root:
                 write_private(path, certs.key_pem(certs.make_key()))
         key = _load_key(self.ca_key)
         write_private(self.ca_crt, certs.certificate_pem(certs.sign_ca(key, self.now())))
-        log.info("certificate authority made", path=str(self.ca_crt))
+        log.info("certificate authority created", path=str(self.ca_crt))
 
     def load_issuer(self) -> Issuer:
         key = _load_key(self.ca_key)
@@ -254,7 +254,7 @@ class _Root:
         if certificate.not_valid_before_utc > self.now():
             # Which of the two clocks was wrong can't be known here: a new authority could be expired tomorrow.
             since = certificate.not_valid_before_utc
-            what = f"not valid before {since:%Y-%m-%d}, and the clock says {self.now():%Y-%m-%d}"
+            what = f"not valid before {since:%Y-%m-%d}, and the clock is at {self.now():%Y-%m-%d}"
             raise PkiError(self.ca_crt, what, f"set the clock; if it is right, {renewal}")
         if left < CA_WARN_BEFORE:
             log.warning("the certificate authority expires soon", path=str(self.ca_crt), days=left.days)
@@ -289,7 +289,7 @@ def _load_key(path: Path) -> EcKey:
     try:
         return certs.load_key(content)
     except (ValueError, TypeError) as broken:
-        raise PkiError(path, "damaged (holds no EC P-256 private key in PEM)", _CURE_ROOT) from broken
+        raise PkiError(path, "damaged (contains no EC P-256 private key in PEM format)", _CURE_ROOT) from broken
 
 
 def _load_certificate(path: Path, cure: str) -> x509.Certificate:
@@ -297,7 +297,7 @@ def _load_certificate(path: Path, cure: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(content)
     except ValueError as broken:
-        raise PkiError(path, "damaged (holds no certificate in PEM)", cure) from broken
+        raise PkiError(path, "damaged (contains no PEM certificate)", cure) from broken
 
 
 def _load_identity(path: Path) -> x509.Certificate:
@@ -305,7 +305,7 @@ def _load_identity(path: Path) -> x509.Certificate:
     try:
         key = certs.load_key(_read(path, _CURE_LEAF))
     except (ValueError, TypeError) as broken:
-        raise PkiError(path, "damaged (holds no EC P-256 private key in PEM)", _CURE_LEAF) from broken
+        raise PkiError(path, "damaged (contains no EC P-256 private key in PEM format)", _CURE_LEAF) from broken
     if not certs.same_key(key, certificate):
         raise PkiError(path, "damaged (key and certificate don't belong together)", _CURE_LEAF)
     return certificate

@@ -189,7 +189,7 @@ class _Live:
             raise TokenInvalid(f"{what} does not exist", known=True)
         meta = obj["metadata"]
         if uid and meta.get("uid") != uid:
-            raise TokenInvalid(f"{what} was made anew since the token was issued", known=True)
+            raise TokenInvalid(f"{what} was created again after the token was issued", known=True)
         if meta.get("deletionTimestamp"):
             self.lasting = False
             if datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() < self._now - LEEWAY_SECONDS:

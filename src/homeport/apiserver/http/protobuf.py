@@ -221,7 +221,7 @@ def _raw(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise ProtobufError(f"an embedded object is no JSON: {error}") from error
+        raise ProtobufError(f"an embedded object is not valid JSON: {error}") from error
 
 
 def _either(data: bytes, name: str, depth: int) -> Any:

@@ -139,7 +139,7 @@ def _trust(bundle: str) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as broken:
         raise CallFailed(
-            f"unable to load root certificates: the caBundle holds no PEM certificates ({broken})"
+            f"unable to load root certificates: the caBundle contains no PEM certificates ({broken})"
         ) from broken
 
 

@@ -110,7 +110,7 @@ def checked(new: Any, old: Json, target: str) -> Json:
         if value is None:
             continue
         if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-            raise CallFailed(f"webhook returned metadata.{field} that are no map of strings")
+            raise CallFailed(f"webhook returned metadata.{field} that is not a map of strings")
         kept[field] = value
     return {**new, "metadata": kept}
 

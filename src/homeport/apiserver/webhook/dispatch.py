@@ -156,7 +156,9 @@ class WebhookAdmission:
                     else "failed to call webhook"
                 )
                 raise _internal(f'failed calling webhook "{hook.name}": {what}: {failed}') from failed
-            log.warning("webhook failed and is ignored, as its failurePolicy says", webhook=hook.name, why=str(failed))
+            log.warning(
+                "webhook failed and is ignored because of its failurePolicy", webhook=hook.name, why=str(failed)
+            )
             return None, None, own
         for text in answer.warnings:
             a.ctx.warn(text)

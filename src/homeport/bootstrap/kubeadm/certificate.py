@@ -60,8 +60,8 @@ async def find(client: Client, cluster: Key, purposes: list[Purpose], *, now: fl
 
 def _missing(name: str, purpose: Purpose, external: bool) -> str:
     if external and purpose in ("etcd", "apiserver-etcd-client"):
-        return f"Secret {name!r} is not there: with an external etcd you have to create it"
-    return f"Secret {name!r} is not there: the control plane makes it, or you create it with tls.crt and tls.key"
+        return f"Secret {name!r} does not exist: with an external etcd you must create it"
+    return f"Secret {name!r} does not exist: the control plane creates it, or create it with tls.crt and tls.key"
 
 
 async def find_authority(client: Client, cluster: Key) -> bytes:

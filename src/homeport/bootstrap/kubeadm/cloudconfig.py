@@ -12,7 +12,7 @@ _HEADER = "## template: jinja\n#cloud-config\n\n"
 _CONFIGURATION = {"init": "/run/kubeadm/kubeadm.yaml", "join": "/run/kubeadm/kubeadm-join-config.yaml"}
 # cloud-init makes the folders of a file; there is no `mkdir -p` on Windows.
 _PLACEHOLDER = File(
-    f"{SUCCESS_FOLDER}/placeholder", "the folder is made for the sign of success\n", "root:root", "0640"
+    f"{SUCCESS_FOLDER}/placeholder", "the directory of the success file is created first\n", "root:root", "0640"
 )
 # Hexadecimal codes. Those that look like numbers are given as numbers: older schemas of cloud-init know no others.
 _PARTITION_TYPES: dict[str, int | str] = {

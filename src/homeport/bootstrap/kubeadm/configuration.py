@@ -52,7 +52,7 @@ def kubeadm_api(version: Version) -> Api:
     minor = (version.major, version.minor)
     if minor < _OLDEST:
         raise UnsupportedVersion(
-            f"Kubernetes {version} is too old: its kubeadm doesn't read configurations of v1beta3; use v1.22 or newer"
+            f"Kubernetes {version} is too old: its kubeadm does not support v1beta3 configurations; use v1.22 or newer"
         )
     return "v1beta3" if minor < _V1BETA4 else "v1beta4"
 

@@ -46,8 +46,8 @@ def transpile(text: str, *, strict: bool) -> Json:
     generated = [name for name in _GENERATED if given.get(name)]
     if generated:
         raise BadContainerLinuxConfig(
-            f"additionalConfig: section {generated[0]!r} is not supported: write its units under systemd.units "
-            "and its files under storage.files"
+            f"additionalConfig: section {generated[0]!r} is not supported: use systemd.units for its units and "
+            "storage.files for its files"
         )
     given.pop("version", None)
     return _Conversion(strict).mapping(given, _CONFIG, "additionalConfig")
@@ -96,7 +96,7 @@ class _Conversion:
 
     def _unknown(self, where: str, shape: Shape) -> None:
         if self._strict:
-            raise BadContainerLinuxConfig(f"{where} is not known; possible here: {', '.join(sorted(shape))}")
+            raise BadContainerLinuxConfig(f"{where} is unknown: expected one of {', '.join(sorted(shape))}")
 
 
 # -- values that look different in Ignition ------------------------------------------------------------------------
@@ -113,11 +113,11 @@ def _size(given: Any, where: str, conversion: _Conversion) -> int:
     """`10GiB` in MiB. Units are powers of two, with and without the i."""
     found = _SIZE.fullmatch(str(given))
     if found is None:
-        raise BadContainerLinuxConfig(f"{where}: {given!r} is no size; write it like 512MiB or 10GiB")
+        raise BadContainerLinuxConfig(f"{where}: {given!r} is not a valid size: expected for example 512MiB or 10GiB")
     unit = found.group(2)
     count = int(found.group(1)) * (1 if unit == "B" else 1024 ** ("KMGTPE".index(unit[0]) + 1))
     if count % _MEBIBYTE:
-        raise BadContainerLinuxConfig(f"{where}: {given!r} is no whole number of MiB")
+        raise BadContainerLinuxConfig(f"{where}: {given!r} is not a whole number of MiB")
     return count // _MEBIBYTE
 
 
@@ -128,9 +128,9 @@ def _type_guid(given: Any, where: str, conversion: _Conversion) -> str:
 def _contents(given: Any, where: str, conversion: _Conversion) -> Json:
     sources = [name for name in ("remote", "inline", "local") if isinstance(given, dict) and given.get(name)]
     if len(sources) > 1:
-        raise BadContainerLinuxConfig(f"{where}: give one of {', '.join(sources)}, not several")
+        raise BadContainerLinuxConfig(f"{where}: set only one of {', '.join(sources)}")
     if "local" in sources:
-        raise BadContainerLinuxConfig(f"{where}.local: there is no local folder to take files from; use inline")
+        raise BadContainerLinuxConfig(f"{where}.local: local files are not supported: use inline")
     if "inline" in sources:
         return {"source": "data:," + quote_from_bytes(str(given["inline"]).encode(), safe="")}
     remote = conversion.mapping(given.get("remote") or {}, _REMOTE, f"{where}.remote") if sources else {}

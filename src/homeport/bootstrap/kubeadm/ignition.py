@@ -24,7 +24,7 @@ _CONFIGURATION = "/etc/kubeadm.yml"
 _SCRIPT = "/etc/kubeadm.sh"
 _UNIT = f"""\
 [Unit]
-Description=Make this machine a node
+Description=Join this machine to the cluster
 # The configuration is moved away by the first success: the unit runs once.
 ConditionPathExists={_CONFIGURATION}
 After=network.target
@@ -135,7 +135,7 @@ def _bytes(file: File) -> bytes:
     if not file.encoding:
         return ended(file.content).encode()
     if file.encoding != "base64":
-        raise BadContent(f"{file.path}: encoding {file.encoding} can't be used with Ignition; use base64")
+        raise BadContent(f"{file.path}: encoding {file.encoding} is not supported with Ignition: use base64")
     try:
         return base64.b64decode(file.content)
     except binascii.Error as broken:
@@ -182,7 +182,7 @@ def _units(data: UserData) -> Iterator[Json]:
 def _mount(mount: tuple[str, ...], devices: dict[Any, str]) -> Json:
     """(label or device, folder, options...)."""
     if len(mount) < 2:
-        raise BadContent(f"mounts: {list(mount)} names no folder to mount at")
+        raise BadContent(f"mounts: {list(mount)} has no mount point")
     what, where, *options = mount
     lines = ["[Unit]", f"Description=Mount {what}", "", "[Mount]", f"What={devices.get(what, what)}", f"Where={where}"]
     if options:
@@ -214,8 +214,8 @@ def _disk(partition: Json) -> Json:
     elif partition.get("diskLayout"):
         # Ignition counts in MiB and knows nothing of percentages.
         raise BadContent(
-            f"diskSetup of {partition['device']}: diskLayout can't be used with Ignition; "
-            "describe the partitions in ignition.containerLinuxConfig.additionalConfig"
+            f"diskSetup of {partition['device']}: diskLayout is not supported with Ignition: describe the partitions "
+            "in ignition.containerLinuxConfig.additionalConfig"
         )
     return entry
 

@@ -297,7 +297,9 @@ class KubeadmConfigReconciler(Reporting):
         try:
             found = await self.client.get(served.resource, Key(scope.key.namespace, ref.name))
         except NotFound:
-            raise MissingSource(f"{ref.kind} {ref.name!r} is not there, and a file's template may need it") from None
+            raise MissingSource(
+                f"{ref.kind} {ref.name!r} does not exist, and the template of a file may need it"
+            ) from None
         text = contract.control_plane.version(found)
         return {"controlPlane": {"version": str(version.parse(text))}} if text else {}
 
@@ -338,7 +340,7 @@ def _version(scope: ConfigScope) -> version.Version:
         return version.parse(scope.owner.version)
     except ValueError as wrong:
         owner = f"{scope.owner.kind} {scope.owner.name!r}"
-        text = f"spec.version of {owner} is needed to write kubeadm's configuration: {wrong}"
+        text = f"spec.version of {owner} is required for kubeadm's configuration: {wrong}"
         raise Terminal("InvalidVersion", text) from wrong
 
 

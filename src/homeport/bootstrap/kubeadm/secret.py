@@ -62,6 +62,6 @@ def refuse_foreign(config: KubeadmConfig, secret: Any) -> None:
     owner = controller_of(secret)
     if owner is not None and owner["kind"] != KubeadmConfig.__resource__.kind:
         raise OwnedElsewhere(
-            f"Secret {config.metadata.name!r} is controlled by {owner['kind']} {owner['name']!r}, and the bootstrap "
-            "data need a Secret of that name: delete or rename it"
+            f"Secret {config.metadata.name!r} is controlled by {owner['kind']} {owner['name']!r}, but the bootstrap "
+            "data needs a Secret of that name: delete or rename it"
         )

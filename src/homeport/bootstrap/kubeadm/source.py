@@ -41,11 +41,11 @@ class Sources:
             try:
                 secret = await self._client.get(SECRET, Key(self._namespace, name))
             except NotFound:
-                raise MissingSource(f"{field} refers to Secret {name!r}, which is not there: create it") from None
+                raise MissingSource(f"{field} refers to Secret {name!r}, which does not exist: create it") from None
             self._known[name] = secret
         encoded = (secret.get("data") or {}).get(key)
         if encoded is None:
-            raise MissingSource(f"{field} refers to key {key!r} of Secret {name!r}, which has no such key: add it")
+            raise MissingSource(f"{field} refers to key {key!r} of Secret {name!r}, which does not exist: add the key")
         return base64.b64decode(encoded)
 
 

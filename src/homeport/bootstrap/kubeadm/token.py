@@ -42,7 +42,7 @@ class Token:
     def parse(cls, text: str) -> Token:
         found = _TOKEN.fullmatch(text)
         if found is None:
-            raise BadToken("the bootstrap token is not of the form <6 characters>.<16 characters>, a-z and 0-9")
+            raise BadToken("the bootstrap token is invalid: expected <6 characters>.<16 characters>, a-z and 0-9")
         return cls(*found.groups())
 
     @property
@@ -78,7 +78,7 @@ class Tokens:
             "usage-bootstrap-signing": "true",
             "usage-bootstrap-authentication": "true",
             "auth-extra-groups": _GROUPS,
-            "description": "for one machine to join the cluster; made by the kubeadm bootstrap provider",
+            "description": "lets one machine join the cluster; created by the kubeadm bootstrap provider",
         }
         secret: dict[str, Any] = {
             "apiVersion": "v1",

@@ -103,8 +103,10 @@ class Upkeep:
         if remote is None:
             # A connection wakes us.
             why = self._remotes.why(scope.cluster_key)
-            return Wait("WaitingForConnection", f"a bootstrap token can't be made or kept: {why}")
+            return Wait("WaitingForConnection", f"a bootstrap token can't be created or renewed: {why}")
         return Tokens(remote.client, self._write, self._ttl)
 
     def _later(self, seconds: float) -> Wait:
-        return Wait("TokenInUse", "the bootstrap token is kept until the machine is a node", after=seconds, quiet=True)
+        return Wait(
+            "TokenInUse", "the bootstrap token is renewed until the machine is a Node", after=seconds, quiet=True
+        )

@@ -200,7 +200,7 @@ class PodReconciler:
             grace = float(pod.metadata.get("deletionGracePeriodSeconds") or 0)
             if run.stop(grace):
                 self._around.recorder.record(pod, "Killing", f"Stopping Pod {key}")
-            return Wait("Stopping", "its containers are given time to end", quiet=True)
+            return Wait("Stopping", "waiting for its containers to terminate", quiet=True)
         if run is not None:
             await write_status(self._client, POD, pod, run.status(pod, rfc3339(self._around.clock.now())), _WRITE)
         with contextlib.suppress(NotFound, Conflict):

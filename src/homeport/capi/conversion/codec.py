@@ -44,7 +44,7 @@ def parse_seconds(text: Any) -> int:
     Parts of a second count as a whole one: 0 often means that there is no limit at all.
     """
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is no duration: write it as 90s, 5m or 1h30m")
+        raise ValueError(f"{text!r} is not a valid duration: expected for example 90s, 5m or 1h30m")
     seconds = min(-(-_nanoseconds(text) // 1_000_000_000), _MOST_SECONDS)
     return -seconds if text.startswith("-") else seconds
 
@@ -81,7 +81,7 @@ def render_duration(seconds: int) -> str:
 
 def _to_arguments(value: Any, _: Context) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is no map of arguments")
+        raise ValueError(f"{value!r} is not a map of arguments")
     return [{"name": name, "value": value[name]} for name in sorted(value)]
 
 

@@ -41,7 +41,7 @@ def read_losses(annotation: str) -> list[Loss] | Json:
     try:
         found = orjson.loads(annotation)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"annotation {ANNOTATION} is no JSON: {error}") from None
+        raise ValueError(f"annotation {ANNOTATION} is not valid JSON: {error}") from None
     if isinstance(found, dict):
         return found
     if isinstance(found, list) and all(_is_loss(loss) for loss in found):

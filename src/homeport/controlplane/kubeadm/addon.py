@@ -71,7 +71,7 @@ def numbers(tag: str) -> tuple[int, int, int]:
     """The version in an image's tag. Raises AddonError."""
     found = _TAG.match(tag)
     if found is None:
-        raise AddonError(f"the image tag {tag!r} of CoreDNS holds no version: use one like v1.11.3")
+        raise AddonError(f"the image tag {tag!r} of CoreDNS contains no version: use for example v1.11.3")
     return int(found[1]), int(found[2]), int(found[3])
 
 
@@ -79,7 +79,7 @@ def check_coredns(current: str, wanted: str) -> None:
     """Raises AddonError for a version that goes back."""
     before, after = parse_image(current).tag, parse_image(wanted).tag
     if numbers(after) < numbers(before):
-        raise AddonError(f"CoreDNS can't go back from {before} to {after}: set dns.imageTag to {before} at least")
+        raise AddonError(f"CoreDNS can't be downgraded from {before} to {after}: set dns.imageTag to {before} or newer")
 
 
 def migrated_corefile(corefile: str, before: tuple[int, int, int], after: tuple[int, int, int]) -> str:

@@ -74,7 +74,7 @@ def validate(obj: Json, old: Json | None) -> list[Cause]:
     for name in ("apiGroup", "kind", "name"):
         if not ref.get(name):
             where = f"spec.machineTemplate.spec.infrastructureRef.{name}"
-            found.append(Cause("FieldValueRequired", "name the template of the machines", where))
+            found.append(Cause("FieldValueRequired", "set the template of the machines", where))
     if old is not None and not found:
         found += _changes(obj, old)
     return found
@@ -85,7 +85,7 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
     found = list(_common(spec, "spec.template.spec", None))
     if old is not None and _frozen(_template_spec(old)) != _frozen(spec):
         changed = ", ".join(sorted(_paths(diff_merge(_frozen(_template_spec(old)), _frozen(spec)))))
-        text = f"a template can't be changed ({changed}): make a new one and refer to it"
+        text = f"immutable ({changed}): create a new template and refer to it"
         found.append(Cause("FieldValueForbidden", text, "spec.template.spec"))
     return found
 
@@ -117,10 +117,10 @@ def _complete(spec: Json) -> Json:
 def _replicas(spec: Json) -> Iterator[Cause]:
     replicas = spec.get("replicas")
     if not isinstance(replicas, int):
-        yield Cause("FieldValueRequired", "say how many control plane machines there shall be", "spec.replicas")
+        yield Cause("FieldValueRequired", "set the number of control plane machines", "spec.replicas")
         return
     if replicas <= 0:
-        text = "there must be at least one control plane machine: delete the Cluster to have none"
+        text = "at least one control plane machine is required: to remove all, delete the Cluster"
         yield Cause("FieldValueForbidden", text, "spec.replicas")
     elif replicas % 2 == 0 and not _external_etcd(spec):
         text = (
@@ -133,7 +133,9 @@ def _replicas(spec: Json) -> Iterator[Cause]:
 def _version(spec: Json) -> Iterator[Cause]:
     text = str(spec.get("version") or "")
     if not text.startswith("v") or not version.is_valid(text):
-        yield Cause("FieldValueInvalid", f"{text!r} is no version: write it like v1.32.4", "spec.version")
+        yield Cause(
+            "FieldValueInvalid", f"{text!r} is not a valid version: expected for example v1.32.4", "spec.version"
+        )
 
 
 def _external_etcd(spec: Mapping[str, Any]) -> bool:
@@ -165,10 +167,13 @@ def _rollout(spec: Json, path: str, replicas: int | None) -> Iterator[Cause]:
         return
     if str(surge) not in ("0", "1"):
         yield Cause(
-            "FieldValueInvalid", f"{surge!r} is not possible: machines come and go one by one, use 1 or 0", where
+            "FieldValueInvalid", f"{surge!r} is not possible: machines are replaced one at a time; use 1 or 0", where
         )
     elif str(surge) == "0" and replicas is not None and replicas < 3:
-        text = f"with {replicas} replicas none can go before its successor is there: use 1, or at least 3 replicas"
+        text = (
+            f"with {replicas} replicas no machine can be deleted before its replacement exists: use 1, or at "
+            "least 3 replicas"
+        )
         yield Cause("FieldValueInvalid", text, where)
 
 
@@ -180,7 +185,7 @@ def _certificates(spec: Json, path: str) -> Iterator[Cause]:
     most = configuration.get("caCertificateValidityPeriodDays") or _DEFAULT_CA_DAYS
     if days > most:
         where = f"{path}.kubeadmConfigSpec.clusterConfiguration.certificateValidityPeriodDays"
-        text = f"certificates can't outlive their authority, which is valid for {most} days"
+        text = f"certificates can't be valid longer than their CA: the maximum is {most} days"
         yield Cause("FieldValueInvalid", text, where)
     before = _at(spec, "rollout", "before", "certificatesExpiryDays")
     if before and before >= days:
@@ -202,7 +207,7 @@ def _taints(spec: Json, path: str) -> Iterator[Cause]:
         reserved = key.startswith(_RESERVED_TAINT_PREFIXES) and key != _OUT_OF_SERVICE
         if reserved or key in _RESERVED_TAINTS:
             where = f"{path}.machineTemplate.spec.taints[{number}].key"
-            yield Cause("FieldValueInvalid", f"{key} is set by Kubernetes or Cluster API alone: use another key", where)
+            yield Cause("FieldValueInvalid", f"{key} is reserved for Kubernetes or Cluster API: use another key", where)
 
 
 def _configuration(spec: Json, path: str) -> Iterator[Cause]:
@@ -210,18 +215,20 @@ def _configuration(spec: Json, path: str) -> Iterator[Cause]:
     where = f"{path}.kubeadmConfigSpec.clusterConfiguration"
     etcd = configuration.get("etcd") or {}
     if etcd.get("local") and etcd.get("external"):
-        yield Cause("FieldValueForbidden", "etcd is either local or external: leave one out", f"{where}.etcd.local")
+        yield Cause(
+            "FieldValueForbidden", "etcd is either local or external: remove one of them", f"{where}.etcd.local"
+        )
     tag = _at(configuration, "dns", "imageTag")
     if tag:
         yield from _dns_tag(str(tag), f"{where}.dns.imageTag")
     tag = _at(etcd, "local", "imageTag")
     if tag and not _TAG.fullmatch(str(tag)):
-        yield Cause("FieldValueInvalid", f"{tag!r} can't be the tag of an image", f"{where}.etcd.local.imageTag")
+        yield Cause("FieldValueInvalid", f"{tag!r} is not a valid image tag", f"{where}.etcd.local.imageTag")
 
 
 def _dns_tag(tag: str, where: str) -> Iterator[Cause]:
     if not _TAG.fullmatch(tag):
-        yield Cause("FieldValueInvalid", f"{tag!r} can't be the tag of an image", where)
+        yield Cause("FieldValueInvalid", f"{tag!r} is not a valid image tag", where)
         return
     try:
         numbers(tag)
@@ -240,7 +247,7 @@ def _changes(obj: Json, old: Json) -> Iterator[Cause]:
         yield Cause("FieldValueForbidden", "a running cluster can't change between local and external etcd", where)
     for path in _FIXED:
         if _at(spec, "kubeadmConfigSpec", *path) != _at(before, "kubeadmConfigSpec", *path):
-            text = "it can't be changed: machines and their certificates were made with it"
+            text = "immutable: existing machines and certificates use it"
             yield Cause("FieldValueForbidden", text, ".".join(("spec.kubeadmConfigSpec", *path)))
     yield from _dns_change(obj, before)
 
@@ -251,10 +258,13 @@ def _version_change(spec: Json, before: Json) -> Iterator[Cause]:
         return
     old, new = version.parse(was), version.parse(wanted)
     if old.major != new.major or new.minor > old.minor + 1:
-        text = f"from {was} to {wanted} is too far: one minor version at a time, v{old.major}.{old.minor + 1} is next"
+        text = (
+            f"can't upgrade from {was} to {wanted}: upgrade one minor version at a time, "
+            f"v{old.major}.{old.minor + 1} is next"
+        )
         yield Cause("FieldValueForbidden", text, "spec.version")
     elif new.minor < old.minor - 1:
-        text = f"from {was} back to {wanted} is too far: no more than one minor version can be undone"
+        text = f"can't downgrade from {was} to {wanted}: the maximum is one minor version"
         yield Cause("FieldValueForbidden", text, "spec.version")
 
 
@@ -268,7 +278,7 @@ def _dns_change(obj: Json, before: Json) -> Iterator[Cause]:
     except AddonError:
         return  # said already, or old
     if back:
-        text = f"CoreDNS can't go back from {was} to {wanted}: its configuration may not be readable there"
+        text = f"CoreDNS can't be downgraded from {was} to {wanted}: its configuration may be incompatible"
         yield Cause("FieldValueForbidden", text, ".".join(("spec", *path)))
 
 

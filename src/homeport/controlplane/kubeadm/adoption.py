@@ -36,7 +36,7 @@ class Adoption:
             await ensure_owner(self._client, Machine, machine, owner_reference(scope.kcp, controller=True), self._write)
         await self._take_secrets(scope)
         names = ", ".join(sorted(machine.metadata.name for machine in others))
-        return Wait("MachinesAdopted", f"Machine {names} belongs to this control plane from now on", after=1.0)
+        return Wait("MachinesAdopted", f"Machine {names} is adopted by this control plane", after=1.0)
 
     async def _take_secrets(self, scope: ControlPlaneScope) -> None:
         """Certificates that the first Machine's bootstrap made must not go with it."""
@@ -59,25 +59,25 @@ def _refusal(scope: ControlPlaneScope, machine: Machine) -> str:
     holder = controller_of(machine)
     if holder is not None:
         return (
-            f"control plane Machine {name} belongs to {holder['kind']} {holder['name']}: a control plane can't have "
-            "two owners, so nothing is done until one of them is gone"
+            f"control plane Machine {name} belongs to {holder['kind']} {holder['name']}: a control plane can't "
+            "have two owners; nothing is changed until one of them is deleted"
         )
     if not adoptable(machine):
-        return f"waiting for control plane Machine {name}, which belongs to nobody, to be deleted"
+        return f"waiting for control plane Machine {name}, which has no owner, to be deleted"
     ref = machine.spec.bootstrap.config_ref
     if ref is None or ref.kind != "KubeadmConfig":
         return (
-            f"control plane Machine {name} was not made with a KubeadmConfig and can't be taken over: delete it first"
+            f"control plane Machine {name} was not created with a KubeadmConfig and can't be adopted: delete it first"
         )
     if not machine.spec.version:
-        return f"control plane Machine {name} has no spec.version and can't be taken over: set it"
+        return f"control plane Machine {name} has no spec.version and can't be adopted: set it"
     try:
         distance = version.minor_distance(machine.spec.version, kcp.spec.version)
     except ValueError as wrong:
-        return f"control plane Machine {name} can't be taken over: {wrong}"
+        return f"control plane Machine {name} can't be adopted: {wrong}"
     if abs(distance) > 1:
         return (
             f"control plane Machine {name} has version {machine.spec.version}, more than one minor version from "
-            f"{kcp.spec.version}: set spec.version to a version nearer to it"
+            f"{kcp.spec.version}: set spec.version closer to it"
         )
     return ""

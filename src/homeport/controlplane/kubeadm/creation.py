@@ -138,9 +138,9 @@ class Maker:
                 continue
             if not found and await self._usable(config, wanted, template):
                 found = key.name
-                log.info("going on with a machine that was begun before", machine=found)
+                log.info("continuing with a Machine whose creation was interrupted", machine=found)
                 continue
-            log.info("removing what is left of a machine that was begun before", machine=key.name)
+            log.info("removing the objects of a Machine whose creation was interrupted", machine=key.name)
             for kind in (machine_kind(template), KubeadmConfig.__resource__):
                 await self._remove(kind, key, scope)
         return found

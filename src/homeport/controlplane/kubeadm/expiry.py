@@ -46,7 +46,7 @@ class Expiry:
                 async with asyncio.timeout(_SECONDS):
                     moment = await read_expiry(scope.remote, node, _port(config))
             except (OSError, ssl.SSLError, ApiError, ValueError, TimeoutError) as problem:
-                log.info("the API server's certificate can't be read", node=node, error=str(problem))
+                log.info("the certificate of the API server can't be read", node=node, error=str(problem))
                 continue
             patch = MergePatch({"metadata": {"annotations": {CERTIFICATES_EXPIRY: rfc3339(moment)}}})
             key = Key(config.metadata.namespace, config.metadata.name)
@@ -76,5 +76,5 @@ async def read_expiry(remote: Forwarder, node: str, port: int) -> float:
 
 def expiry_of(der: bytes | None) -> float:
     if der is None:
-        raise ValueError("the API server shows no certificate")
+        raise ValueError("the API server presents no certificate")
     return x509.load_der_x509_certificate(der).not_valid_after_utc.timestamp()

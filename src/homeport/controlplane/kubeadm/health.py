@@ -150,7 +150,7 @@ def pod_condition(kind: str, name: str, pod: Mapping[str, Any] | None) -> Said:
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     if phase in ("Failed", "Succeeded"):
-        return Said(kind, "False", Reason.POD_FAILED, f"all containers of Pod {name} have ended")
+        return Said(kind, "False", Reason.POD_FAILED, f"all containers of Pod {name} have terminated")
     if phase == "Unknown":
         return Said(kind, "Unknown", Reason.INSPECTION_FAILED, f"the state of Pod {name} is unknown")
     ready = find(status.get("conditions"), "Ready")
@@ -192,7 +192,7 @@ def _member(subject: Subject, seen: Seen) -> Said:
         return blocked
     etcd = seen.etcd
     if etcd.members is None:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, etcd.error or "etcd was not asked yet")
+        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, etcd.error or "etcd has not been checked yet")
     member = next((each for each in etcd.members if each.name == subject.node), None)
     if member is None:
         listed = ", ".join(each.name or "(starting)" for each in etcd.members)
@@ -201,7 +201,7 @@ def _member(subject: Subject, seen: Seen) -> Said:
     if member.learner:
         return Said(kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name} is still a learner")
     if member.id in etcd.alarms:
-        text = f"etcd member {member.name} raises the alarm {etcd.alarms[member.id]}"
+        text = f"etcd member {member.name} has the alarm {etcd.alarms[member.id]}"
         return Said(kind, "False", Reason.NOT_HEALTHY, text)
     if member.name in etcd.problems:
         return Said(kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name}: {etcd.problems[member.name]}")

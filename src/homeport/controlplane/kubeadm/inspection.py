@@ -110,10 +110,12 @@ class Inspection:
 
     async def _etcd(self, scope: ControlPlaneScope, remote: Remote, *, max_age: float | None) -> EtcdView:
         if not self._asks(scope):
-            return EtcdView(error="the cluster is not initialised yet")
+            return EtcdView(error="the cluster is not initialized yet")
         authority = scope.certificates.get("etcd")
         if authority is None or not authority.key:
-            return EtcdView(error=f"etcd can't be asked: Secret {scope.cluster_key.name}-etcd is missing or has no key")
+            return EtcdView(
+                error=f"etcd can't be reached: Secret {scope.cluster_key.name}-etcd is missing or has no key"
+            )
         nodes = tuple(sorted(_etcd_nodes(scope, remote)))
         known = self._views.get(scope.cluster_key)
         if known is not None and known[1] == nodes:

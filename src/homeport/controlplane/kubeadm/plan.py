@@ -63,7 +63,7 @@ def plan_leaving(observed: Observed) -> Action | None:
         return _wait_for(released[0], "its infrastructure is being deleted")
     machine = min(observed.deleting, key=lambda each: (each.deleted, each.name))
     if observed.hooks_in_order and machine.other_hooks:
-        return _wait_for(machine, f"the pre-terminate hook {machine.other_hooks[0]} has to go first")
+        return _wait_for(machine, f"the pre-terminate hook {machine.other_hooks[0]} must be removed first")
     if not machine.awaits_hook:
         return _wait_for(machine, "it is being drained")
     if len(observed.machines) <= 1:
@@ -146,8 +146,8 @@ def _create(observed: Observed, *, rollout: bool) -> Action:
             return Create(domain, first=True, remediation=observed.in_progress)
         return Hold(
             "AllMachinesLost",
-            "all control plane Machines are gone, and etcd's data with them: restore a backup of etcd onto a new "
-            "cluster, or delete this one",
+            "all control plane Machines and their etcd data are lost: restore an etcd backup in a new cluster, or "
+            "delete this one",
         )
     hold = preflight(observed, growing=True)
     return hold or Create(domain, rollout=rollout, remediation=observed.in_progress)

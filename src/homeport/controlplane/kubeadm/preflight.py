@@ -12,10 +12,10 @@ REASON = "WaitingForPreflight"
 def preflight(observed: Observed, *, growing: bool, leaving: str = "") -> Hold | None:
     """What has to be waited for. `leaving`: the Machine that goes is not asked."""
     if observed.pending_version:
-        message = f"waiting for the upgrade to {observed.pending_version} that comes from the Cluster's topology"
+        message = f"waiting for the upgrade to {observed.pending_version} by the Cluster's topology"
         return Hold(REASON, message, frozenset({"topology"}))
     if growing and not observed.certificates:
-        message = "certificates of the cluster are missing: put their Secrets back, no Machine can join without them"
+        message = "certificates of the cluster are missing, so no Machine can join: restore their Secrets"
         return Hold(REASON, message, frozenset({"certificates"}))
     updating = next((each for each in observed.machines if each.updating), None)
     if updating is not None:

@@ -14,7 +14,7 @@ def etcd_problem(observed: Observed, *, removed: str = "", added: bool = False) 
     """
     members = observed.members
     if not members:
-        return "the members of etcd are not known: no member that could be asked answers with quorum"
+        return "the members of etcd are unknown: no reachable member has quorum"
     voting, unhealthy, starting = 0, [], []
     if added:
         voting += 1
@@ -52,7 +52,7 @@ def components_problem(observed: Observed, *, removed: str = "") -> str:
     if not observed.machines or any(machine.node and not machine.problems for machine in others):
         return ""
     said = [f"{machine.name}: {_first(machine.problems.values()) or 'has no Node'}" for machine in others]
-    return f"no other Machine has a healthy control plane ({'; '.join(said) or 'there is none'})"
+    return f"no other Machine has a healthy control plane ({'; '.join(said) or 'there are none'})"
 
 
 def _first(texts: Iterable[str]) -> str:

@@ -131,7 +131,7 @@ class KubeadmControlPlaneReconciler:
             return None
         if not scope.deleting:
             name = f"Cluster {owner['name']} does not exist" if owner is not None else "no Cluster refers to it"
-            text = f"{name}: name this KubeadmControlPlane in spec.controlPlaneRef of a Cluster"
+            text = f"{name}: set spec.controlPlaneRef of a Cluster to this KubeadmControlPlane"
             scope.report(Condition.AVAILABLE, "False", "WaitingForCluster", text, now)
             await self._store(scope)
             return Wait("WaitingForCluster", text)
@@ -223,7 +223,7 @@ class KubeadmControlPlaneReconciler:
         try:
             await self._worker.prepare(scope)
         except (UpkeepError, ApiError) as error:
-            log.info("kubeadm's configuration of the cluster could not be kept", error=str(error))
+            log.info("the kubeadm configuration of the cluster could not be updated", error=str(error))
             return  # before a Machine is added it is tried again, and that fails aloud
         self._inspection.keep(scope, "configuration")
 
@@ -240,11 +240,11 @@ class KubeadmControlPlaneReconciler:
         return None
 
     def _unreached(self, scope: ControlPlaneScope) -> Wait:
-        why = scope.seen.down or "the cluster is not initialised yet"
+        why = scope.seen.down or "the cluster is not initialized yet"
         if scope.findings.initialized:
             return Wait("WorkloadClusterUnreachable", why, after=POLL_SECONDS)
         first = next((each.name for each in scope.owned), "")
-        text = f"waiting for Machine {first} to initialise the cluster: {why}"
+        text = f"waiting for Machine {first} to initialize the cluster: {why}"
         return Wait("WaitingForControlPlaneInitialized", text, after=POLL_SECONDS)
 
     # -- reporting ---------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ class KubeadmControlPlaneReconciler:
             unwell = any(not state.healthy for state in getattr(scope.findings.observed, "machines", ()))
             moment = next_moment(scope.kcp, [each.machine for each in scope.owned], scope.now) or STABLE_SECONDS
             after = min(moment, POLL_SECONDS if unwell else STABLE_SECONDS)
-            wait = Wait("Watching", "etcd is asked again now and then", after=after, quiet=True)
+            wait = Wait("Watching", "etcd is checked periodically", after=after, quiet=True)
         if self._is_silent(scope):
             wait = replace(wait, after=min(RETRY_SECONDS, wait.after if wait.after is not None else RETRY_SECONDS))
         if scope.key in self._unsaid:

@@ -66,7 +66,7 @@ def _decide(observed: Observed, machine: MachineState) -> Action:
         return Defer(
             machine.name,
             DEFERRED,
-            f"it is replaced after the upgrade to {observed.pending_version} came from the Cluster's topology",
+            f"it is replaced after the upgrade to {observed.pending_version} by the Cluster's topology has started",
         )
     remediation, refused = _retry(observed, machine)
     if refused is not None:
@@ -94,7 +94,7 @@ def _unsafe(observed: Observed, machine: MachineState) -> Defer | None:
         return None
     others = [each for each in observed.machines if each.name != machine.name]
     if not others:
-        return Defer(machine.name, IMPOSSIBLE, "it is the only control plane Machine: nothing is left without it")
+        return Defer(machine.name, IMPOSSIBLE, "it is the only control plane Machine")
     joining = next((each for each in others if not each.node and not each.unhealthy and not each.deleting), None)
     if joining is not None:
         return Defer(machine.name, DEFERRED, f"waiting for Machine {joining.name} to come up first")

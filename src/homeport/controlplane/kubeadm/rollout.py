@@ -33,14 +33,14 @@ def outdated(
     """The reasons, one sentence each; () when it may stay. What can't be seen is no reason."""
     found: list[str] = []
     if machine.spec.version and not versions.same(machine.spec.version, kcp.spec.version):
-        found.append(f"Version {machine.spec.version}, {kcp.spec.version} is wanted")
+        found.append(f"Version {machine.spec.version}, {kcp.spec.version} is desired")
     if config is not None and not same_config(kcp, config):
-        found.append("KubeadmConfig is not what spec.kubeadmConfigSpec asks for")
+        found.append("KubeadmConfig does not match spec.kubeadmConfigSpec")
     ref = kcp.spec.machine_template.spec.infrastructure_ref
     if infrastructure is not None and ref is not None:
         source = cloned_from(infrastructure)
         if source is not None and source != (f"{ref.kind}.{ref.api_group}", ref.name):
-            found.append(f"{infrastructure.get('kind')} was made from template {source[1]}, not from {ref.name}")
+            found.append(f"{infrastructure.get('kind')} was created from template {source[1]}, not from {ref.name}")
     created = parse_time(machine.metadata.creation_timestamp or "1970-01-01T00:00:00Z")
     after = kcp.spec.rollout.after
     if after and created < parse_time(after) <= now:

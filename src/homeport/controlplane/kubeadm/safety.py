@@ -32,5 +32,5 @@ def _version(wanted: str, machine_versions: Iterable[str]) -> str:
     if new.major != newest.major or new.minor > newest.minor + 1:
         return f"spec.version is {wanted}, but {runs}: upgrade one minor version at a time"
     if new.minor < newest.minor - 1:
-        return f"spec.version is {wanted}, but {runs}: no more than one minor version can be undone"
+        return f"spec.version is {wanted}, but {runs}: a downgrade of more than one minor version is not possible"
     return ""

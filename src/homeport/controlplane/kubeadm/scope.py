@@ -40,7 +40,7 @@ class ControlPlaneScope(Scope[KubeadmControlPlane]):
         self.owned: list[Owned] = []
         self.certificates: Certificates = {}
         self.remote: Remote | None = None
-        self.seen = Seen(down="the workload cluster was not looked at yet")
+        self.seen = Seen(down="the workload cluster has not been checked yet")
         self.unreadable = ""  # which objects exist and can't be read
         self.gone: frozenset[int] = frozenset()  # IDs of etcd members whose machine is proven to be gone
         self.dropped: set[str] = set()  # Machines that are no longer to be remediated

@@ -50,7 +50,9 @@ class Secrets:
         missing = [each for each in self._purposes(scope) if each not in scope.certificates]
         if missing:
             names = ", ".join(pki.secret_name(scope.cluster.metadata.name, each) for each in missing)
-            text = f"Secret {names} is missing and can't be made again for a running cluster: restore it from a backup"
+            text = (
+                f"Secret {names} is missing and can't be created again for a running cluster: restore it from a backup"
+            )
             self._say(scope, "False", Reason.NOT_AVAILABLE, text)
         else:
             self._say(scope, "True", Reason.AVAILABLE, "")

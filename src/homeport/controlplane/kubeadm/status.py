@@ -209,8 +209,8 @@ def _silent_for_a_moment(findings: Findings) -> bool:
 
 def _coming_up(findings: Findings) -> str:
     if not findings.machines:
-        return findings.failed or "no Machine has been made yet"
-    return f"waiting for Machine {findings.machines[0].metadata.name} to initialise the cluster"
+        return findings.failed or "no Machine has been created yet"
+    return f"waiting for Machine {findings.machines[0].metadata.name} to initialize the cluster"
 
 
 def _why_not(machines: Sequence[MachineState]) -> str:
@@ -236,16 +236,14 @@ def _quorum(observed: Observed) -> list[str]:
     needed = len(voting) // 2 + 1
     if len(voting) - len(ill) >= needed:
         return []
-    return [
-        f"{len(voting) - len(ill)} of {len(voting)} etcd members are healthy, {needed} are needed: {', '.join(ill)}"
-    ]
+    return [f"{len(voting) - len(ill)} of {len(voting)} etcd members are healthy, {needed} required: {', '.join(ill)}"]
 
 
 def _stray(observed: Observed, member: Member) -> str:
     text = f"etcd member {member.name or f'{member.id:x}'} has no Machine"
     if member.id in observed.gone:
-        return f"{text}, and its machine is gone: it is removed when the quorum allows it"
-    answers = "answers" if member.name in observed.answering else "is not proven to be gone"
+        return f"{text}, and its machine no longer exists: it is removed when the quorum allows it"
+    answers = "answers" if member.name in observed.answering else "may still be running"
     return f"{text} and {answers}: see 'homeport orphans list'"
 
 
@@ -272,7 +270,7 @@ def components_healthy(findings: Findings) -> Said:
 
 def _aggregate(kind: str, findings: Findings, parts: Sequence[str], extra: Sequence[str]) -> Said:
     if not findings.initialized:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, "waiting for the cluster to be initialised")
+        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, "waiting for the cluster to be initialized")
     wrong, unknown, well = list(extra), list[str](), 0
     for machine in findings.machines:
         found = [(part, _said(machine, findings, part)) for part in parts]
@@ -333,7 +331,7 @@ def rolling_out(findings: Findings) -> Said:
     reasons = sorted(
         {text for each in outdated for text in each.outdated}, key=lambda text: (text[:7] != "Version", text)
     )
-    head = f"{len(outdated)} Machines are to be replaced" if len(outdated) > 1 else "1 Machine is to be replaced"
+    head = f"{len(outdated)} Machines must be replaced" if len(outdated) > 1 else "1 Machine must be replaced"
     held = _held(findings)
     return Said(Condition.ROLLING_OUT, "True", Reason.ROLLING_OUT, _paragraph(f"{head}: {'; '.join(reasons)}", held))
 

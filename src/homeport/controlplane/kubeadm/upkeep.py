@@ -67,8 +67,8 @@ async def _change_configuration(client: Client, change: Any) -> bool:
         found = await client.get(CONFIG_MAP, KUBEADM_CONFIG)
     except NotFound:
         raise UpkeepError(
-            f"the workload cluster has no ConfigMap {KUBEADM_CONFIG}, and no machine can join without it: restore it "
-            "(`kubeadm init phase upload-config kubeadm`)"
+            f"the workload cluster has no ConfigMap {KUBEADM_CONFIG}, so no machine can join: restore it (`kubeadm "
+            "init phase upload-config kubeadm`)"
         ) from None
     text = (found.get("data") or {}).get(_CONFIGURATION)
     current = yaml.load(text, source=f"ConfigMap {KUBEADM_CONFIG}") if text else None

@@ -105,7 +105,7 @@ class Worker:
         assert scope.remote is not None  # no Machine is added while the cluster can't be reached
         await hold_rights(scope.remote.client, scope.kcp.spec.version)
         if await hold_cluster_configuration(scope.remote.client, scope.kcp):
-            log.info("kubeadm's configuration of the cluster was updated", version=scope.kcp.spec.version)
+            log.info("the kubeadm configuration of the cluster was updated", version=scope.kcp.spec.version)
 
     async def _delete(self, scope: ControlPlaneScope, name: str, why: str) -> Wait:
         machine = _machine(scope, name)
@@ -113,7 +113,7 @@ class Worker:
         try:
             await self._client.delete(Machine, Key(machine.metadata.namespace, name), uid=machine.metadata.uid)
         except NotFound:
-            log.info("it is gone already", machine=name)
+            log.info("it has already been deleted", machine=name)
         return Wait("WaitingForMachineDeletion", f"waiting for Machine {name} to be deleted", after=POLL_SECONDS)
 
     async def _remediate(self, scope: ControlPlaneScope, observed: Observed, action: Remediate) -> Wait:
@@ -181,7 +181,7 @@ class Worker:
         except EtcdError as problem:
             if required:
                 raise
-            log.info("the leader could not hand over", machine=name, error=str(problem))
+            log.info("the leadership could not be transferred", machine=name, error=str(problem))
 
 
 def _machine(scope: ControlPlaneScope, name: str) -> Machine:

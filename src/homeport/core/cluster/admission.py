@@ -56,7 +56,7 @@ def _name(text: str) -> Iterator[Cause]:
     for wrong in label_value(text):
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: "{text}": the name is put into labels of all its objects: {wrong}',
+            f'Invalid value: "{text}": the name is used as a label value of all its objects: {wrong}',
             "metadata.name",
         )
 
@@ -65,7 +65,7 @@ def _references(spec: Json, was: Json) -> Iterator[Cause]:
     if not any(spec.get(part) for part in (*_REFERENCES, "topology")):
         yield Cause(
             "FieldValueForbidden",
-            "Forbidden: set one of infrastructureRef, controlPlaneRef or topology, or nothing could ever be made",
+            "Forbidden: set at least one of infrastructureRef, controlPlaneRef and topology",
             "spec",
         )
     for part in _REFERENCES:
@@ -84,7 +84,7 @@ def _blocks(network: Json) -> Iterator[Cause]:
             if not good:
                 yield Cause(
                     "FieldValueInvalid",
-                    f'Invalid value: "{block}": must be a network such as 192.168.0.0/16 or fd00::/108',
+                    f'Invalid value: "{block}": must be a network, for example 192.168.0.0/16 or fd00::/108',
                     f"spec.clusterNetwork.{part}.cidrBlocks[{i}]",
                 )
 
@@ -104,7 +104,9 @@ def _overlaps(spec: Json, was: Json) -> Iterator[Cause]:
     host = _address((spec.get("controlPlaneEndpoint") or {}).get("host"))
     for field, network in found if host is not None else ():
         if host in network:
-            text = f'Invalid value: "{host}": lies in {network} of {field}: choose an address of the machines\' network'
+            text = (
+                f'Invalid value: "{host}": is in {network} of {field}: choose an address in the network of the machines'
+            )
             yield Cause("FieldValueInvalid", text, "spec.controlPlaneEndpoint.host")
 
 
@@ -126,5 +128,5 @@ def _host(spec: Json, was: Json) -> Iterator[Cause]:
     endpoint = spec.get("controlPlaneEndpoint") or {}
     host = str(endpoint.get("host") or "")
     if host and endpoint != was.get("controlPlaneEndpoint") and not is_host(host):
-        text = f'Invalid value: "{host}": is neither an IP address nor a host name; leave out scheme, port and brackets'
+        text = f'Invalid value: "{host}": is not a valid IP address or host name: remove scheme, port and brackets'
         yield Cause("FieldValueInvalid", text, "spec.controlPlaneEndpoint.host")

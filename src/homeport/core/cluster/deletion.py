@@ -115,7 +115,7 @@ def _age(machine: Machine) -> tuple[str, str]:
 def _machine(machine: Machine) -> str:
     name = f"machine {machine.metadata.name}"
     if not machine.metadata.deletion_timestamp:
-        return f"{name} (not yet told to go)"
+        return f"{name} (not deleted yet)"
     found = find(machine.status.conditions, Condition.DELETING)
     if found is None or found["status"] != "True" or not found["message"]:
         return name

@@ -211,7 +211,7 @@ class ClusterReconciler(Paced):
             and OK_TO_DELETE not in cluster.metadata.annotations
         ):
             return Wait(
-                Reason.WAITING_FOR_BEFORE_DELETE_HOOK, "waiting for the BeforeClusterDelete extensions to agree"
+                Reason.WAITING_FOR_BEFORE_DELETE_HOOK, "waiting for the BeforeClusterDelete extensions to allow it"
             )
         uid = cluster.metadata.uid
         peak = max(self._peaks.get(uid, 0), deletion.count(cluster, seen.descendants))

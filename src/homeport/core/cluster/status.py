@@ -93,7 +93,7 @@ def infrastructure_ready(cluster: Cluster, seen: Observed) -> Verdict:
     if related.ref is None:
         if cluster.spec.topology.class_ref is not None:
             return _no_topology_yet(cluster, "False")
-        return Verdict("True", Reason.READY, "it has no infrastructure of its own")
+        return Verdict("True", Reason.READY, "it has no infrastructure")
     if related.object is not None:
         said = contract.infra_cluster.ready(related.object, related.contract)
         return mirrored(said, related, fallback=provisioned, waiting="is not provisioned yet")
@@ -150,7 +150,7 @@ def _absent(cluster: Cluster, related: Related, *, existed: bool) -> Verdict:
         return _unusable(related)
     if not existed:
         return Verdict("False", Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
-    still = "" if cluster.metadata.deletion_timestamp else " though the Cluster still exists"
+    still = "" if cluster.metadata.deletion_timestamp else ", but the Cluster still exists"
     return Verdict("False", Reason.OBJECT_DELETED, f"{related} has been deleted{still}")
 
 
@@ -224,7 +224,7 @@ def remediating(found: Sequence[Machine]) -> Verdict:
     more = f" and {len(sick) - _SHOWN} more" if len(sick) > _SHOWN else ""
     many = len(sick) > 1
     text = f"Machine{'s' if many else ''} {', '.join(sick[:_SHOWN])}{more} {'are' if many else 'is'} not healthy, "
-    return Verdict("False", Reason.NOT_REMEDIATING, f"{text}and nobody remediates {'them' if many else 'it'}")
+    return Verdict("False", Reason.NOT_REMEDIATING, f"{text}and no controller remediates {'them' if many else 'it'}")
 
 
 def _aggregate(objects: Sequence[Any], kind: str, reasons: summary.Reasons, *, negative: bool = False) -> Verdict:
@@ -255,7 +255,7 @@ def deleting(cluster: Cluster, seen: Observed) -> Verdict:
     if seen.trouble is not None:
         return Verdict("True", Reason.INTERNAL_ERROR, seen.trouble[1])
     if seen.deletion is None:
-        return Verdict("True", Reason.DELETION_COMPLETED, "everything is gone")
+        return Verdict("True", Reason.DELETION_COMPLETED, "everything has been deleted")
     return Verdict("True", seen.deletion.reason, seen.deletion.message)
 
 

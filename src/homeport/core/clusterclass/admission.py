@@ -73,12 +73,14 @@ def validate(obj: Json, old: Json | None) -> list[Cause]:
 def _templates(obj: Json) -> Iterator[Cause]:
     for ref in templates(obj):
         if not ref.name:
-            yield Cause("FieldValueRequired", "Required value: name the template", f"{ref.path}.name")
+            yield Cause("FieldValueRequired", "Required value: set the name of the template", f"{ref.path}.name")
         if not ref.kind.removesuffix(TEMPLATE_SUFFIX) or not ref.kind.endswith(TEMPLATE_SUFFIX):
-            why = f"must be a kind of templates, which end with {TEMPLATE_SUFFIX}"
+            why = f"must be the kind of a template: its name ends with {TEMPLATE_SUFFIX}"
             yield _invalid(f"{ref.path}.kind", ref.kind, why)
         if not ref.api_group or not ref.version:
-            yield _invalid(f"{ref.path}.apiVersion", ref.api_version, "must be a group and a version, such as a.b/v1")
+            yield _invalid(
+                f"{ref.path}.apiVersion", ref.api_version, "must be a group and a version, for example a.b/v1"
+            )
 
 
 def _names(spec: Json) -> Iterator[Cause]:
@@ -130,13 +132,13 @@ def _versions(listed: list[str]) -> Iterator[Cause]:
     for i, text in enumerate(listed):
         path = f"spec.kubernetesVersions[{i}]"
         if not is_valid(str(text)):
-            yield _invalid(path, text, "must be a semantic version, such as v1.30.2")
+            yield _invalid(path, text, "must be a semantic version, for example v1.30.2")
             continue
         version = parse(str(text))
         if before is not None and version.build_key <= before.build_key:
-            yield _invalid(path, text, f"must be newer than {before}, which stands before it")
+            yield _invalid(path, text, f"must be newer than the entry before it, {before}")
         elif before is not None and not _follows(before, version):
-            why = f"leaves out minor versions after {before}: an upgrade goes through each of them"
+            why = f"skips minor versions after {before}: an upgrade needs each of them"
             yield _invalid(path, text, why)
         before = version
 
@@ -149,7 +151,7 @@ def _extensions(spec: Json) -> Iterator[Cause]:
     if ((spec.get("upgrade") or {}).get("external") or {}).get("generateUpgradePlanExtension"):
         yield Cause(
             "FieldValueForbidden",
-            "Forbidden: runtime extensions are not called here: list the versions to go through in "
+            "Forbidden: runtime extensions are not supported: list the versions of the upgrade path in "
             "spec.kubernetesVersions",
             "spec.upgrade.external.generateUpgradePlanExtension",
         )

@@ -55,9 +55,9 @@ def _name(name: str, seen: set[str], path: str) -> Iterator[Cause]:
     if name in seen:
         yield Cause(v.DUPLICATE, f'Duplicate value: "{name}": there is another variable with this name', path)
     if name == BUILTIN:
-        yield _invalid(path, name, "this is what the facts about a Cluster are called in patches: choose another name")
+        yield _invalid(path, name, "this name is reserved for builtin variables: choose another name")
     if "." in name:
-        yield _invalid(path, name, "must not contain a dot: that leads to fields of a variable")
+        yield _invalid(path, name, "must not contain a dot: a dot selects a field of a variable")
 
 
 def schema_causes(schema: Raw, path: str) -> Iterator[Cause]:

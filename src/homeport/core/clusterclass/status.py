@@ -16,8 +16,8 @@ from homeport.machinery import condition
 
 INLINE = "inline"  # where a variable is defined: in the class itself
 EXTERNAL = (
-    "patches that call runtime extensions are not made here ({}): write them as definitions with jsonPatches, or "
-    "remove them"
+    "patches that call runtime extensions are not supported ({}): replace them with definitions with "
+    "jsonPatches, or remove them"
 )
 
 
@@ -77,7 +77,7 @@ def _versions(seen: Seen) -> Said:
     if seen.troubles:
         return kind, "False", reasons.TEMPLATES_NOT_USABLE, _listed(seen.troubles)
     if seen.outdated:
-        lines = [f"{ref.path}: {ref} is named by {ref.version}, use {newest}" for ref, newest in seen.outdated]
+        lines = [f"{ref.path}: {ref} uses version {ref.version}: use {newest}" for ref, newest in seen.outdated]
         return kind, "False", reasons.REF_VERSIONS_NOT_UP_TO_DATE, _listed(lines)
     return kind, "True", reasons.REF_VERSIONS_UP_TO_DATE, ""
 

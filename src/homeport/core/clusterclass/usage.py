@@ -32,7 +32,7 @@ def deletion_causes(clusters: Sequence[Json]) -> Iterator[Cause]:
     if clusters:
         yield Cause(
             "FieldValueForbidden",
-            f"Forbidden: it is used by {listed(clusters)}: delete them, or let them use another class, first",
+            f"Forbidden: it is used by {listed(clusters)}: first delete them, or switch them to another class",
             "metadata.name",
         )
 
@@ -55,7 +55,7 @@ def _versions(new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
     lost = [each for each in clusters if topology_of(each).get("version") not in offered]
     if offered and lost:
         versions = ", ".join(sorted({str(topology_of(each).get("version")) for each in lost}))
-        yield _forbidden(f"{versions} must be listed, for {listed(lost)} run it", "spec.kubernetesVersions")
+        yield _forbidden(f"{versions} must be listed: {listed(lost)} use it", "spec.kubernetesVersions")
 
 
 def _removed(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
@@ -72,7 +72,7 @@ def _checks(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
     if has_check(_plane(old)) and not has_check(_plane(new)):
         users = [each for each in clusters if _relies(topology_of(each).get("controlPlane") or {})]
         if users:
-            yield _forbidden(f"can't be removed: it is switched on in {listed(users)}", f"{field}.healthCheck")
+            yield _forbidden(f"can't be removed: it is enabled in {listed(users)}", f"{field}.healthCheck")
     was = classes(old, WORKERS[0])
     for i, each in enumerate(((new.get("spec") or {}).get("workers") or {}).get(WORKERS[0]) or ()):
         name = each.get("class")
@@ -81,7 +81,7 @@ def _checks(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
         users = [c for c in clusters if any(w.get("class") == name and _relies(w) for w in workers(c, WORKERS[0]))]
         if users:
             path = f"{_path(WORKERS[0])}[{i}].healthCheck"
-            yield _forbidden(f"can't be removed: it is switched on in {listed(users)}", path)
+            yield _forbidden(f"can't be removed: it is enabled in {listed(users)}", path)
 
 
 def _plane(cluster_class: Json) -> Json:
@@ -100,7 +100,7 @@ def _autoscaled(new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
         counted = [c for c in clusters if any(_counts(w, name) for w in workers(c, WORKERS[0]))]
         if counted:
             path = f"{_path(WORKERS[0])}[{i}].metadata.annotations"
-            why = f"an autoscaler can't count what has replicas in {listed(counted)}: remove replicas there first"
+            why = f"an autoscaler can't manage replicas that are set in {listed(counted)}: remove replicas there first"
             yield _forbidden(why, path)
 
 
@@ -113,8 +113,8 @@ def _dropped(old: Json, new: Json, clusters: Sequence[Json]) -> Iterator[Cause]:
         users = [each for each in clusters if name in _set_in(each)]
         if users:
             why = (
-                f'variable "{name}" can\'t be removed: it is set in {listed(users)}. Values that came as a default '
-                "count, too: take the default away first, then the values, then the variable"
+                f'variable "{name}" can\'t be removed: it is set in {listed(users)}. This includes defaults: '
+                "remove the default first, then the values, then the variable"
             )
             yield _forbidden(why, "spec.variables")
 
@@ -133,7 +133,9 @@ def _values(new: Json, clusters: Iterable[Json]) -> Iterator[Cause]:
         fill_in(topology, known)
         wrong = list(value_causes(topology, known))
         for cause in wrong:
-            yield _forbidden(f"{listed([cluster])} could not follow: {cause.field}: {cause.message}", "spec.variables")
+            yield _forbidden(
+                f"{listed([cluster])} would become invalid: {cause.field}: {cause.message}", "spec.variables"
+            )
         told += bool(wrong)
         if told == _SHOWN:
             return

@@ -36,7 +36,9 @@ def validate_binding(found: Json, old: Json | None) -> list[Cause]:
     before = ((old or {}).get("spec") or {}).get("clusterName")
     after = (found.get("spec") or {}).get("clusterName")
     if before and before != after:
-        return [_immutable("spec.clusterName", after, "a binding belongs to one Cluster; delete it and make another")]
+        return [
+            _immutable("spec.clusterName", after, "a binding belongs to one Cluster: delete it and create another one")
+        ]
     return []
 
 
@@ -49,7 +51,7 @@ def _selector(spec: Json) -> Iterator[Cause]:
     if selector.empty:
         yield Cause(
             "FieldValueRequired",
-            "Required value: say by labels which Clusters get the resources; an empty selector matches none",
+            "Required value: select Clusters by labels; an empty selector matches nothing",
             "spec.clusterSelector",
         )
 
@@ -57,7 +59,7 @@ def _selector(spec: Json) -> Iterator[Cause]:
 def _unchanged(spec: Json, before: Json | None) -> Iterator[Cause]:
     if before is None:
         return
-    why = "make another ClusterResourceSet instead"
+    why = "create another ClusterResourceSet instead"
     if before.get("strategy") and before["strategy"] != spec.get("strategy"):
         yield _immutable("spec.strategy", spec.get("strategy"), why)
     if (before.get("clusterSelector") or {}) != (spec.get("clusterSelector") or {}):

@@ -61,7 +61,7 @@ def content(obj: Mapping[str, Any]) -> Content:
 def parse_objects(texts: Mapping[str, bytes]) -> list[Json]:
     """All objects of all keys, in an order in which they can be created. Raises ManifestError."""
     if not texts:
-        raise ManifestError("it has no data: put manifests under its keys")
+        raise ManifestError("it has no data: add manifests to its keys")
     found: list[Json] = []
     for key, text in texts.items():
         for number, each in enumerate(_unfolded(_documents(key, text)), start=1):

@@ -262,7 +262,7 @@ class SetReconciler(Reporting):
         return parse_time(created) + _EXPECTED_SECONDS - self.clock.now() if created else 0.0
 
     def _say_applied(self, held: ClusterResourceSet, clusters: Sequence[Cluster]) -> None:
-        message = "" if clusters else "no Cluster has the labels that spec.clusterSelector asks for"
+        message = "" if clusters else "no Cluster matches spec.clusterSelector"
         held.status.conditions = summary.store(
             held.status.conditions,
             [{"type": self.condition, "status": "True", "reason": name.Reason.APPLIED, "message": message}],

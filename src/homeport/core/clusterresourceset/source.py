@@ -82,7 +82,7 @@ def _missing(ref: Ref, namespace: str) -> Source:
 
 def _parsed(ref: Ref, found: Mapping[str, Any]) -> Source:
     if ref.kind == "Secret" and found.get("type") != RESOURCE_SET_SECRET_TYPE:
-        said = f"it is of type {found.get('type')}: create it anew with type {RESOURCE_SET_SECRET_TYPE}"
+        said = f"it is of type {found.get('type')}: create it again with type {RESOURCE_SET_SECRET_TYPE}"
         return Source(ref, reason=Reason.WRONG_SECRET_TYPE, trouble=said)
     try:
         texts, digest = content({**found, "kind": ref.kind})

@@ -61,13 +61,13 @@ class Served:
         listed = await self._get(f"/apis/{group}") if group else {}
         versions = [each["groupVersion"] for each in listed.get("versions") or ()]
         if versions and api_version not in versions:
-            return f", but it serves {', '.join(versions)}: write the manifest for that"
-        return ": its CustomResourceDefinition has to be there first" if group else ""
+            return f", but it serves {', '.join(versions)}: use that version in the manifest"
+        return ": install its CustomResourceDefinition first" if group else ""
 
     async def _get(self, path: str) -> Json:
         """Nothing, where nothing is served."""
         if not isinstance(self._client, RestClient):
-            raise BadRequest("this connection can't tell which kinds the cluster serves")
+            raise BadRequest("the kinds that the cluster serves can't be read through this connection")
         answer = await self._client.raw("GET", path)
         if answer.status == 404:
             return {}
@@ -98,7 +98,7 @@ async def _apply(client: Client, served: Served, obj: Mapping[str, Any], strateg
     body = {**obj, "metadata": meta}
     if strategy == RECONCILE:
         if not meta.get("name"):
-            raise BadRequest("metadata.name is missing: what is applied again and again needs a name")
+            raise BadRequest("metadata.name is missing: generateName can't be used with strategy Reconcile")
         await client.apply(body, WRITE, kind=kind, force=True)
     else:
         with contextlib.suppress(AlreadyExists):

@@ -26,8 +26,8 @@ def _order(drain: Json) -> Iterator[Cause]:
     if drain.get("order") is not None and drain.get("behavior") != "Drain":
         yield Cause(
             "FieldValueInvalid",
-            f"Invalid value: {drain['order']}: only Pods that are drained have an order; "
-            f"remove it or use behavior Drain instead of {drain.get('behavior')}",
+            f"Invalid value: {drain['order']}: order is allowed with behavior Drain only: remove it, or use Drain "
+            f"instead of {drain.get('behavior')}",
             "spec.drain.order",
         )
 

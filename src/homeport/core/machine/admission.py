@@ -19,7 +19,7 @@ NODE_DELETION_SECONDS = 10
 _RESERVED_KEYS = {
     name.UNINITIALIZED_TAINT["key"]: "it is set and removed by Cluster API itself",
     name.OUTDATED_REVISION_TAINT["key"]: "it is set and removed by Cluster API itself",
-    "node-role.kubernetes.io/master": "Kubernetes dropped it in 1.24: use node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master": "Kubernetes removed it in 1.24: use node-role.kubernetes.io/control-plane",
 }
 _RESERVED_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -58,7 +58,13 @@ def validate(machine: Json, old: Json | None) -> list[Cause]:
     if name.POOL_NAME_LABEL not in labels:  # those of a pool have its configuration
         causes += bootstrap_causes(spec, "spec")
     if old is not None and (old.get("spec") or {}).get("clusterName") != spec.get("clusterName"):
-        causes.append(Cause("FieldValueForbidden", "Forbidden: a Machine stays in its Cluster", "spec.clusterName"))
+        causes.append(
+            Cause(
+                "FieldValueForbidden",
+                "Forbidden: immutable: a Machine can't be moved to another Cluster",
+                "spec.clusterName",
+            )
+        )
     causes += version_causes(spec, "spec")
     causes += taint_causes(spec, "spec", worker=name.CONTROL_PLANE_LABEL not in labels)
     return causes
@@ -75,7 +81,7 @@ def version_causes(spec: Json, path: str) -> Iterator[Cause]:
     if version and not (str(version).startswith("v") and is_valid(str(version))):
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: "{version}": must be a semantic version with a leading v, such as v1.30.2',
+            f'Invalid value: "{version}": must be a semantic version with a leading v, for example v1.30.2',
             f"{path}.version",
         )
 
@@ -95,5 +101,5 @@ def _taint_trouble(key: str, worker: bool) -> str:
         if key.startswith(prefix) and key != _OUT_OF_SERVICE:
             return f"taints under {prefix} are set by Kubernetes itself"
     if worker and key == _CONTROL_PLANE_TAINT:
-        return "workers do not carry the taint of control plane machines"
+        return "workers must not have the taint of control plane machines"
     return "; ".join(label_key(key))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def why_node_stays(machine: Machine, cluster: Cluster | None, control_plane: Related, others: Sequence[Machine]) -> str:
     """Why nothing is done about the Node; "": it is drained and deleted. `others`: the Cluster's Machines that stay."""
     if cluster is None:
-        return "its Cluster is gone"
+        return "its Cluster no longer exists"
     if cluster.metadata.deletion_timestamp:
         return "its Cluster is being deleted"
     if machine.status.node_ref is None:
@@ -41,7 +41,7 @@ def why_node_stays(machine: Machine, cluster: Cluster | None, control_plane: Rel
     if control_plane.object is not None and contract.control_plane.external(control_plane.object):
         return ""
     if not any(CONTROL_PLANE_LABEL in each.metadata.labels for each in others):
-        return "no control plane machine would be left to answer"
+        return "no control plane machine would remain"
     return ""
 
 

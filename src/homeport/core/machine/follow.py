@@ -74,7 +74,7 @@ class Followers:
                         if event.type != "BOOKMARK" and matters(event.object):
                             self._wake(machine)
             except ApiError as error:
-                log.debug("can't follow a Node that is drained", kind=kind.qualified, error=str(error))
+                log.debug("can't watch a Node that is drained", kind=kind.qualified, error=str(error))
                 await asyncio.sleep(_AGAIN_SECONDS)
 
 

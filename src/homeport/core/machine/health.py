@@ -65,7 +65,7 @@ def _initialized_at(seen: Observed) -> float:
 def _absent(machine: Machine) -> Verdict:
     ref = machine.status.node_ref
     if ref is not None:
-        while_ = "" if machine.metadata.deletion_timestamp else " though the Machine still exists"
+        while_ = "" if machine.metadata.deletion_timestamp else ", but the Machine still exists"
         return Verdict("False", Reason.NODE_DELETED, f"Node {ref.name} has been deleted{while_}")
     if machine.metadata.deletion_timestamp:
         return Verdict("Unknown", Reason.NODE_DOES_NOT_EXIST, "there is no Node")

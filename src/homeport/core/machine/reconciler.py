@@ -202,7 +202,7 @@ class MachineReconciler(Paced):
         if len(found) > 1:
             names = ", ".join(sorted(node.name for node in found))
             seen.node_trouble = (
-                f"Nodes {names} all have spec.providerID {machine.spec.provider_id}: delete those that are not real"
+                f"Nodes {names} all have spec.providerID {machine.spec.provider_id}: delete the wrong ones"
             )
             return
         if not found:
@@ -240,7 +240,9 @@ class MachineReconciler(Paced):
             if related.missing:
                 return Wait(name.Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
         if not machine.status.initialization.bootstrap_data_secret_created:
-            return Wait(name.Reason.WAITING_FOR_BOOTSTRAP_DATA, f"waiting for {seen.bootstrap} to make bootstrap data")
+            return Wait(
+                name.Reason.WAITING_FOR_BOOTSTRAP_DATA, f"waiting for {seen.bootstrap} to create bootstrap data"
+            )
         if not machine.status.initialization.infrastructure_provisioned:
             return Wait("WaitingForInfrastructure", f"waiting for {seen.infrastructure} to be provisioned")
         if seen.node is None:

@@ -49,7 +49,7 @@ class Removal:
         """What is waited for now; None: everything is gone."""
         stays = await self._why_node_stays(scope)
         if stays:
-            log.debug("nothing is done about the Node", machine=str(scope.key), why=stays)
+            log.debug("the Node is left alone", machine=str(scope.key), why=stays)
         else:
             wait = await self._clear_node(scope)
             if wait is not None:
@@ -194,7 +194,7 @@ class Removal:
             try:
                 await self._client.delete(related.resource, key_of(related.object), uid=related.object.uid)
             except NotFound:
-                return Wait(reason, f"{related} is gone; waiting to see it", after=_UNFOLLOWED_SECONDS)
+                return Wait(reason, f"{related} has been deleted; waiting for the cache", after=_UNFOLLOWED_SECONDS)
         said = find(conditions(related.object), "Ready")
         text = str(said["message"]) if said is not None and said["status"] != "True" else ""
         held = related.object.metadata.get("finalizers") or []

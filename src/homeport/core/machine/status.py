@@ -62,7 +62,7 @@ def bootstrap_ready(machine: Machine, seen: Observed) -> Verdict:
     created = bool(machine.status.initialization.bootstrap_data_secret_created)
     if related.object is not None:
         said = bootstrap.ready(related.object, related.contract)
-        return mirrored(said, related, fallback=created, waiting="has not made the bootstrap data yet")
+        return mirrored(said, related, fallback=created, waiting="has not created the bootstrap data yet")
     if related.trouble:
         return Verdict("False" if related.foreign else "Unknown", related.reason, related.trouble)
     if machine.metadata.deletion_timestamp and created:
@@ -85,7 +85,7 @@ def infrastructure_ready(machine: Machine, seen: Observed) -> Verdict:
     return Verdict(
         "False",
         Reason.OBJECT_DELETED,
-        f"{related} has been deleted though the Machine still exists: delete the Machine to get another",
+        f"{related} has been deleted, but the Machine still exists: delete the Machine to replace it",
     )
 
 
@@ -95,7 +95,7 @@ def deleting(machine: Machine, seen: Observed) -> Verdict:
     if seen.trouble is not None:
         return Verdict("True", Reason.INTERNAL_ERROR, seen.trouble[1])
     if seen.deletion is None:
-        return Verdict("True", Reason.DELETION_COMPLETED, "everything is gone")
+        return Verdict("True", Reason.DELETION_COMPLETED, "everything has been deleted")
     return Verdict("True", seen.deletion.reason, seen.deletion.message)
 
 

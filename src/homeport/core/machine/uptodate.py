@@ -29,7 +29,7 @@ def up_to_date(
         return Verdict("False", Reason.UPDATING, "* it is being updated in place")
     kubelet = machine.status.node_info.kubelet_version
     if kubelet and machine.spec.version and kubelet != machine.spec.version:
-        return Verdict("False", Reason.UPDATING, f"* the kubelet is {kubelet}, {machine.spec.version} is wanted")
+        return Verdict("False", Reason.UPDATING, f"* the kubelet is {kubelet}, {machine.spec.version} is desired")
     return Verdict("True", Reason.UP_TO_DATE)
 
 

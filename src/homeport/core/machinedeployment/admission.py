@@ -50,7 +50,7 @@ def _name(text: str) -> Iterator[Cause]:
     for wrong in label_value(text):
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: "{text}": the name is put into labels of its Machines: {wrong}',
+            f'Invalid value: "{text}": the name is used as a label value of its Machines: {wrong}',
             "metadata.name",
         )
 
@@ -62,7 +62,7 @@ def _strategy(strategy: Json) -> Iterator[Cause]:
     if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
         yield Cause(
             "FieldValueInvalid",
-            "Invalid value: maxSurge and maxUnavailable can't both be 0: nothing could ever be replaced",
+            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
             path,
         )
 
@@ -79,6 +79,6 @@ def _history(annotations: Json) -> Iterator[Cause]:
     if text is not None and not str(text).isdigit():
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: "{text}": must be the number of old MachineSets to keep for rollbacks, such as 3',
+            f'Invalid value: "{text}": must be the number of old MachineSets to keep for rollbacks, for example 3',
             f"metadata.annotations[{HISTORY_LIMIT}]",
         )

@@ -181,7 +181,7 @@ def _drop_unborn(step: _Step) -> None:
     for view in step.old:
         unborn = view.replicas - view.machines
         if unborn > 0 and not view.available:
-            step.set(view, view.machines, "Machines of an older template are not made any more")
+            step.set(view, view.machines, "no more Machines of an older template are created")
 
 
 def _cost(view: SetView, target: int) -> int:
@@ -205,7 +205,7 @@ def _shrink(step: _Step) -> None:
             if view.deleting:
                 continue
             floor = min(view.available, step.of(view)) if unavailable_only else 0
-            spare, pace = _take(step, view, floor, spare, pace, f"{available} available of at least {least}")
+            spare, pace = _take(step, view, floor, spare, pace, f"{available} available, at least {least} required")
 
 
 def _take(step: _Step, view: SetView, floor: int, spare: int, pace: int, why: str) -> tuple[int, int]:
@@ -230,7 +230,7 @@ def _break_deadlock(step: _Step) -> None:
         return
     for view in step.old:
         if view.available < view.alive:
-            step.set(view, view.replicas - 1, "Machines that are not available hold up the rollout")
+            step.set(view, view.replicas - 1, "Machines that are not available block the rollout")
             return
 
 

@@ -195,7 +195,7 @@ class DeploymentReconciler(Reporting):
         except NotFound:
             made = await self.client.apply(body, self._write, kind=MachineSet.__resource__, force=True)
         else:
-            raise Conflict(f"MachineSet {where} is there already, and not in the cache yet")
+            raise Conflict(f"MachineSet {where} already exists, but is not in the cache yet")
         self._applied[made.uid] = (_mark(body), made.metadata["generation"])
         scope.sets[where.name] = msgspec.convert(made, MachineSet)
         scope.machines[where.name] = []
@@ -227,7 +227,7 @@ class DeploymentReconciler(Reporting):
         if spec.rollout.strategy.type == "OnDelete":
             return Wait("WaitingForMachines", "old Machines are replaced when they are deleted")
         return Wait(
-            "WaitingForMachines", f"{len(machines)} Machines of {spec.replicas} wanted; not all are available yet"
+            "WaitingForMachines", f"{len(machines)} Machines exist, {spec.replicas} desired; not all are available"
         )
 
     def _rollout_timer(self, scope: DeploymentScope) -> Wait | None:

@@ -68,10 +68,10 @@ async def undo(client: Client, key: Key, to: int = 0) -> Revision:
     """Takes the template back; 0: to the revision before. Raises NoRevision or Refused."""
     deployment = await client.get(MachineDeployment, key)
     if deployment.spec.paused:
-        raise Refused(f"MachineDeployment {key.name} is paused: resume it first, or nothing would come of it")
+        raise Refused(f"MachineDeployment {key.name} is paused: resume it first")
     found = find_revision(await _sets(client, deployment), deployment, to)
     if not differences(found.spec.template.spec, deployment.spec.template.spec):
-        raise Refused(f"MachineDeployment {key.name} has the template of revision {revision_of(found)} already")
+        raise Refused(f"MachineDeployment {key.name} already has the template of revision {revision_of(found)}")
     await _check_templates(client, found)
     await _patch(client, deployment, undo_patch(found))
     return _revision(found, deployment)
@@ -90,16 +90,14 @@ async def _check_templates(client: Client, machine_set: MachineSet) -> None:
                 await client.get(served.resource, Key(machine_set.metadata.namespace, ref.name))
         except NotFound:
             number = revision_of(machine_set)
-            raise Refused(
-                f"{ref.kind} {ref.name} of revision {number} does not exist any more: create it first"
-            ) from None
+            raise Refused(f"{ref.kind} {ref.name} of revision {number} no longer exists: create it first") from None
 
 
 async def restart(client: Client, key: Key, now: float) -> str:
     """Replaces all Machines though nothing has changed. Gives the time that was set."""
     deployment = await client.get(MachineDeployment, key)
     if deployment.spec.paused:
-        raise Refused(f"MachineDeployment {key.name} is paused: resume it first, or nothing would come of it")
+        raise Refused(f"MachineDeployment {key.name} is paused: resume it first")
     when = rfc3339(now)
     await _patch(client, deployment, {"spec": {"rollout": {"after": when}}})
     return when
@@ -126,15 +124,18 @@ def progress(deployment: MachineDeployment) -> tuple[bool, str]:
     name, status = deployment.metadata.name, deployment.status
     wanted = deployment.spec.replicas or 0
     if status.observed_generation < deployment.metadata.generation:
-        return False, f"machinedeployment/{name}: the change has not been taken up yet"
+        return False, f"machinedeployment/{name}: the change has not been observed yet"
     fresh, there, working = (n or 0 for n in (status.up_to_date_replicas, status.replicas, status.available_replicas))
     if fresh < wanted:
         return False, f"machinedeployment/{name}: {fresh} of {wanted} replicas are up to date"
     if there > fresh:
-        return False, f"machinedeployment/{name}: {there - fresh} old replicas are still to go"
+        return (
+            False,
+            f"machinedeployment/{name}: {there - fresh} old replica{'s' if there - fresh > 1 else ''} remaining",
+        )
     if working < fresh:
         return False, f"machinedeployment/{name}: {working} of {fresh} up-to-date replicas are available"
-    return True, f"machinedeployment/{name} is rolled out"
+    return True, f"machinedeployment/{name} has finished its rollout"
 
 
 async def follow(client: Client, key: Key) -> AsyncIterator[tuple[bool, MachineDeployment]]:
@@ -145,7 +146,7 @@ async def follow(client: Client, key: Key) -> AsyncIterator[tuple[bool, MachineD
         async with client.watch(MachineDeployment, query, initial_events=True) as events:
             async for event in events:
                 if event.type == "DELETED":
-                    raise NotFound(f"MachineDeployment {key.name} was deleted meanwhile")
+                    raise NotFound(f"MachineDeployment {key.name} was deleted")
                 if event.type == "BOOKMARK":
                     continue
                 over, _ = progress(event.object)

@@ -34,7 +34,7 @@ def report(deployment: MachineDeployment, seen: Seen, now: float) -> Wait | None
     status.selector = str(from_label_selector(deployment.spec.selector))
     timer: Wait | None = None
     if seen.machines is None:
-        unknown = Verdict("Unknown", Reason.INTERNAL_ERROR, seen.trouble or "its MachineSets were not looked at yet")
+        unknown = Verdict("Unknown", Reason.INTERNAL_ERROR, seen.trouble or "its MachineSets have not been checked yet")
         found = {Condition.AVAILABLE: unknown}
         status.phase = status.phase or "Unknown"
     else:
@@ -122,7 +122,7 @@ def available(deployment: MachineDeployment, seen: Seen) -> Verdict:
         return Verdict("True", Reason.AVAILABLE)
     if deployment.metadata.deletion_timestamp:
         return Verdict("False", Reason.NOT_AVAILABLE, "it is being deleted")
-    text = f"{have or 0} of {wanted} replicas are available, at least {least} are needed"
+    text = f"{have or 0} of {wanted} replicas are available, at least {least} required"
     why = _why(seen)
     return Verdict("False", Reason.NOT_AVAILABLE, f"{text}; {why}" if why else text)
 

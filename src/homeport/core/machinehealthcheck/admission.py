@@ -60,7 +60,7 @@ def _selector(spec: Json) -> Iterator[Cause]:
         yield Cause("FieldValueInvalid", f"Invalid value: {error}", "spec.selector")
         return
     if selector.empty:
-        yield Cause("FieldValueRequired", "Required value: say which Machines are checked", "spec.selector")
+        yield Cause("FieldValueRequired", "Required value: select the Machines to check", "spec.selector")
     other = (given.get("matchLabels") or {}).get(name.CLUSTER_NAME_LABEL)
     if other is not None and other != spec.get("clusterName"):
         yield Cause(
@@ -82,7 +82,7 @@ def _checks(checks: Json) -> Iterator[Cause]:
         if each.get("type") in _OWN:
             yield Cause(
                 "FieldValueInvalid",
-                f'Invalid value: "{each["type"]}": it follows from health checks and can\'t be what they go by',
+                f'Invalid value: "{each["type"]}": this condition depends on health checks and can\'t be used here',
                 f"spec.checks.unhealthyMachineConditions[{i}].type",
             )
 

@@ -43,5 +43,5 @@ def parse_range(text: str) -> tuple[int, int]:
     """Raises ValueError."""
     found = _RANGE.fullmatch(text)
     if found is None or int(found[1]) > int(found[2]):
-        raise ValueError(f"{text!r} is no range of numbers: write it like [3-5]")
+        raise ValueError(f"{text!r} is not a valid range: expected for example [3-5]")
     return int(found[1]), int(found[2])

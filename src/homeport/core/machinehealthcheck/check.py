@@ -58,7 +58,7 @@ class _Check(Protocol):
 def check(target: Target, cluster: Cluster, checks: MachineHealthCheckChecks, now: float) -> Verdict:
     machine = target.machine
     if REMEDIATE_MACHINE in machine.metadata.annotations:
-        return Unhealthy(Reason.HAS_REMEDIATE_ANNOTATION, f"the annotation {REMEDIATE_MACHINE} asks for it")
+        return Unhealthy(Reason.HAS_REMEDIATE_ANNOTATION, f"the annotation {REMEDIATE_MACHINE} requests it")
     if not _judged(machine, cluster):
         return Undecided()
     said, soon = _lasting(

@@ -1,4 +1,4 @@
-"""Remediation by somebody else: an object made from a template asks for it, and goes when the Machine is well."""
+"""Remediation by somebody else: an object made from a template requests it, and goes when the Machine is well."""
 
 from __future__ import annotations
 
@@ -74,4 +74,4 @@ def _kind(ref: MachineHealthCheckRemediationTemplateReference, kind: str) -> Res
 
 
 def _asked(request: Resource, machine: Machine) -> Said:
-    return Reason.WAITING_FOR_REMEDIATION, f"{request.kind} {machine.metadata.name} asks for it"
+    return Reason.WAITING_FOR_REMEDIATION, f"{request.kind} {machine.metadata.name} requests it"

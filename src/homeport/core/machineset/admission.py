@@ -107,7 +107,9 @@ def common_causes(obj: Json, old: Json | None) -> Iterator[Cause]:
 
 def cluster_causes(spec: Json, old: Json | None) -> Iterator[Cause]:
     if old is not None and (old.get("spec") or {}).get("clusterName") != spec.get("clusterName"):
-        yield Cause("FieldValueForbidden", "Forbidden: it stays in its Cluster", "spec.clusterName")
+        yield Cause(
+            "FieldValueForbidden", "Forbidden: immutable: it can't be moved to another Cluster", "spec.clusterName"
+        )
 
 
 def _selector(spec: Json, template: Json) -> Iterator[Cause]:
@@ -120,7 +122,7 @@ def _selector(spec: Json, template: Json) -> Iterator[Cause]:
     if not selector.matches(labels):
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: the labels must match spec.selector "{selector}", or it would not find its own Machines',
+            f'Invalid value: the labels must match spec.selector "{selector}"',
             "spec.template.metadata.labels",
         )
 
@@ -131,7 +133,7 @@ def _skipped(obj: Json) -> Iterator[Cause]:
     if unknown:
         yield Cause(
             "FieldValueInvalid",
-            f'Invalid value: "{", ".join(unknown)}": there are the checks {", ".join(preflight.CHECKS)}',
+            f'Invalid value: "{", ".join(unknown)}": expected some of {", ".join(preflight.CHECKS)}',
             f"metadata.annotations[{name.SKIP_PREFLIGHT_CHECKS}]",
         )
 
@@ -145,7 +147,7 @@ def _sizes(obj: Json) -> Iterator[Cause]:
         if not str(annotations[key]).isdigit():
             yield Cause(
                 "FieldValueInvalid",
-                f'Invalid value: "{annotations[key]}": must be a number, for the replicas are filled in from it',
+                f'Invalid value: "{annotations[key]}": must be a number: it is used as the default of replicas',
                 f"metadata.annotations[{key}]",
             )
 

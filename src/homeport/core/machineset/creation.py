@@ -137,7 +137,9 @@ class Creation:
 
     async def _drop(self, parts: Sequence[tuple[Resource, Unstructured]]) -> None:
         for kind, obj in parts:
-            log.info("deleting what was made for a Machine that was never made", kind=kind.kind, name=obj.name)
+            log.info(
+                "deleting objects that were created for a Machine that does not exist", kind=kind.kind, name=obj.name
+            )
             try:
                 await self._client.delete(kind, key_of(obj), uid=obj.uid)
             except NotFound:

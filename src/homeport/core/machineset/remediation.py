@@ -89,9 +89,9 @@ def plan(
         return actions + [Defer(machine, Reason.CANNOT_BE_REMEDIATED, text) for machine in marked]
     room = len(marked) if limit is None else max(limit - in_flight(machines), 0)
     if blocked:
-        text = "waiting, because a new Machine could not be made: " + "; ".join(blocked)
+        text = "waiting, because a new Machine could not be created: " + "; ".join(blocked)
         actions += [Defer(machine, Reason.REMEDIATION_DEFERRED, text) for machine in marked[:room]]
     else:
         actions += [Replace(machine) for machine in marked[:room]]
-    text = f"waiting for other remediations to end: spec.remediation.maxInFlight is {limit_text}"
+    text = f"waiting for other remediations to finish: spec.remediation.maxInFlight is {limit_text}"
     return actions + [Defer(machine, Reason.REMEDIATION_DEFERRED, text) for machine in marked[room:]]

@@ -135,7 +135,10 @@ def remediating(machines: Sequence[Machine], *, by: str) -> Verdict:
     sick = [m.metadata.name for m in machines if is_unhealthy(m)]
     if not sick:
         return Verdict("False", Reason.NOT_REMEDIATING)
-    text = f"{listed(sick)} {'is' if len(sick) == 1 else 'are'} not healthy, and not for the {by} to remediate"
+    text = (
+        f"{listed(sick)} {'is' if len(sick) == 1 else 'are'} not healthy, and the {by} does not remediate "
+        f"{'it' if len(sick) == 1 else 'them'}"
+    )
     return Verdict("False", Reason.NOT_REMEDIATING, text)
 
 

@@ -13,7 +13,7 @@ def share_of(value: int | str, total: int, *, up: bool) -> int:
         return value
     found = _PERCENT.fullmatch(value)
     if found is None:
-        raise ValueError(f"{value!r} is neither a number nor a percentage: write 1 or 25%")
+        raise ValueError(f"{value!r} is not a number or a percentage: expected for example 1 or 25%")
     part = int(found[1]) * total
     return -(-part // 100) if up else part // 100
 
@@ -21,7 +21,7 @@ def share_of(value: int | str, total: int, *, up: bool) -> int:
 def share_trouble(value: object) -> str:
     """What is wrong with a number or percentage; '' when nothing is."""
     if isinstance(value, bool) or not isinstance(value, int | str):
-        return "must be a number or a percentage, such as 1 or 25%"
+        return "must be a number or a percentage, for example 1 or 25%"
     try:
         return "" if share_of(value, 100, up=True) >= 0 else "must not be negative"
     except ValueError as error:

@@ -89,7 +89,7 @@ def deletion(machines: Sequence[Machine], slow: str, *, deleting: bool) -> Verdi
     if not deleting:
         return Verdict("False", Reason.NOT_DELETING)
     if not machines:
-        return Verdict("True", Reason.DELETION_COMPLETED, "all Machines are gone")
+        return Verdict("True", Reason.DELETION_COMPLETED, "all Machines have been deleted")
     names = replica.listed(m.metadata.name for m in machines)
     text = f"deleting {len(machines)} Machine{'s' if len(machines) > 1 else ''}: {names}"
     return Verdict("True", Reason.DELETING, f"{text}; {slow}" if slow else text)

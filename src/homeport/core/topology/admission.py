@@ -69,8 +69,8 @@ class TopologyAdmission:
         found = await self._class_of(cluster)
         if found is None:
             return [
-                f"{_PATH}.classRef: there is no ClusterClass {namespace}/{called}: nothing could be checked by it, and "
-                "nothing is made before it exists"
+                f"{_PATH}.classRef: ClusterClass {namespace}/{called} does not exist: the topology was not "
+                "validated, and nothing is created until it exists"
             ]
         texts = [f"{_PATH}.classRef: ClusterClass {namespace}/{called}: {text}" for text in _class_troubles(found)]
         if old is not None and name.TOPOLOGY_UNSAFE_VERSION in _annotations(cluster):
@@ -95,7 +95,7 @@ class TopologyAdmission:
         if not class_key(old)[1]:
             if name.TOPOLOGY_UNSAFE_CLASS_NAME in annotations:
                 return []
-            why = "a Cluster that was made without a class can't be given one: create a new Cluster from the class"
+            why = "a class can't be set on a Cluster that was created without one: create a new Cluster from the class"
             return [_forbidden(why, f"{_PATH}.classRef")]
         causes = []
         if name.TOPOLOGY_UNSAFE_VERSION not in annotations:
@@ -112,16 +112,16 @@ class TopologyAdmission:
         why = version.step_trouble(before, now, listed=listed)
         if not why:
             unfinished = await version.unfinished(self._client, old, before)
-            why = f"the way to {before} is not finished: {unfinished}" if unfinished else ""
+            why = f"the upgrade to {before} is not finished: {unfinished}" if unfinished else ""
         return [_invalid(f"{_PATH}.version", now, why)] if why else []
 
     async def _class_change(self, cluster: Json, old: Json, found: Json | None) -> list[Cause]:
         path, before = f"{_PATH}.classRef", "/".join(class_key(old))
         if found is None:
-            return [_invalid(path, "/".join(class_key(cluster)), "there is no such ClusterClass: create it first")]
+            return [_invalid(path, "/".join(class_key(cluster)), "ClusterClass does not exist: create it first")]
         was = await self._class(*class_key(old))
         if was is None:
-            why = f"ClusterClass {before} is gone, so nobody can say whether the Cluster can follow: create it again"
+            why = f"ClusterClass {before} no longer exists, so the change can't be validated: create it again"
             return [_forbidden(why, path)]
         return [
             Cause(each.reason, f"Forbidden: from class {before}: {each.field}: {_bare(each.message)}", path)
@@ -178,10 +178,10 @@ def _class_troubles(cluster_class: Json) -> Iterator[str]:
 
 def _static(topology: Json) -> Iterator[Cause]:
     if not (topology.get("classRef") or {}).get("name"):
-        yield Cause("FieldValueRequired", "Required value: name the ClusterClass to use", f"{_PATH}.classRef.name")
+        yield Cause("FieldValueRequired", "Required value: set the name of the ClusterClass", f"{_PATH}.classRef.name")
     text = str(topology.get("version", ""))
     if not (text.startswith("v") and is_valid(text)):
-        why = "must be a semantic version with a leading v, such as v1.30.2"
+        why = "must be a semantic version with a leading v, for example v1.30.2"
         yield _invalid(f"{_PATH}.version", text, why)
     yield from part_causes(topology.get("controlPlane") or {}, f"{_PATH}.controlPlane", worker=False)
     for part in WORKERS:
@@ -189,7 +189,9 @@ def _static(topology: Json) -> Iterator[Cause]:
         for path, each in _workers(topology, part):
             called = str(each.get("name") or "")
             if not called:
-                yield Cause("FieldValueRequired", "Required value: its machines are found by it", f"{path}.name")
+                yield Cause(
+                    "FieldValueRequired", "Required value: its machines are identified by this name", f"{path}.name"
+                )
             if called in seen:
                 yield Cause("FieldValueDuplicate", f'Duplicate value: "{called}"', f"{path}.name")
             seen.add(called)
@@ -202,7 +204,7 @@ def _concurrency(cluster: Json) -> Iterator[Cause]:
     text = _annotations(cluster).get(name.TOPOLOGY_UPGRADE_CONCURRENCY)
     if text is not None and (not str(text).isdigit() or int(text) < 1):
         path = f"metadata.annotations[{name.TOPOLOGY_UPGRADE_CONCURRENCY}]"
-        yield _invalid(path, str(text), "must be how many MachineDeployments are upgraded at once: 1 or more")
+        yield _invalid(path, str(text), "must be the number of MachineDeployments to upgrade in parallel: 1 or more")
 
 
 def _workers(topology: Json, part: str) -> list[tuple[str, Json]]:
@@ -218,7 +220,7 @@ def class_causes(topology: Json, cluster_class: Json) -> Iterator[Cause]:
     spec = cluster_class.get("spec") or {}
     offered = spec.get("kubernetesVersions") or ()
     if offered and topology.get("version") not in offered:
-        why = f"the class knows {', '.join(offered)}"
+        why = f"the class allows {', '.join(offered)}"
         yield _invalid(f"{_PATH}.version", str(topology.get("version")), why)
     yield from _plane_check(topology.get("controlPlane") or {}, spec.get("controlPlane") or {})
     for part in WORKERS:
@@ -226,7 +228,7 @@ def class_causes(topology: Json, cluster_class: Json) -> Iterator[Cause]:
         for path, each in _workers(topology, part):
             if each.get("class") not in known:
                 there = ", ".join(known) or "none"
-                why = f"the ClusterClass has no such class of {part}; there are: {there}"
+                why = f"the ClusterClass has no such class of {part}: expected one of {there}"
                 yield _invalid(f"{path}.class", str(each.get("class")), why)
             elif part == _CHECKED:
                 yield from _check(each, known[each.get("class")], path)
@@ -243,13 +245,13 @@ def _plane_check(part: Json, known: Json) -> Iterator[Cause]:
 
 def _check(part: Json, known: Mapping[str, Any], path: str) -> Iterator[Cause]:
     if (part.get("healthCheck") or {}).get("enabled") is True and not has_check(part) and not has_check(known):
-        why = "neither the class nor the Cluster says what to check: define checks or remediation, too"
+        why = "neither the class nor the Cluster defines a health check: set checks or remediation"
         yield _forbidden(why, f"{path}.healthCheck.enabled")
 
 
 def _count(part: Json, known: Mapping[str, Any], path: str) -> Iterator[Cause]:
     if part.get("replicas") is not None and (is_autoscaled(part) or is_autoscaled(known)):
-        why = "an autoscaler counts them, as annotations say: leave it out"
+        why = "an autoscaler manages the replicas (see the annotations): remove this field"
         yield _invalid(f"{path}.replicas", str(part["replicas"]), why)
 
 

@@ -50,7 +50,7 @@ class Applier:
         await self._refuse_rival(resource, intent, current)
         made = await self._client.apply(_for(intent, current), self._write, kind=resource, force=True)
         if made.metadata.get("deletionTimestamp") and current is None:
-            raise Conflict(f"{resource.kind} {name} is still being deleted: it is made anew when it is gone")
+            raise Conflict(f"{resource.kind} {name} is still being deleted: it is created again afterwards")
         self._settle(resource, intent, made)
         changed = current is None or state_of(current) != state_of(made)
         return Held(name, new=current is None, changed=changed)

@@ -43,8 +43,8 @@ def _template(old: Json | None, new: Json | None, path: str) -> Iterator[Cause]:
         if before != after:
             yield Cause(
                 "FieldValueForbidden",
-                f"Forbidden: can't go from {before or 'none'} to {after or 'none'}: Clusters that are made already "
-                "could not follow",
+                f"Forbidden: can't change from {before or 'none'} to {after or 'none'}: existing Clusters can't "
+                "change it",
                 f"{path}.templateRef.{field}",
             )
 

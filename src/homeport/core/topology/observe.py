@@ -107,7 +107,7 @@ class Observer:
             wanted = blueprint.machines.resource.kind
             if ref and ref.get("kind") != wanted:
                 raise Trouble(
-                    f"{plane['kind']} {plane.name} has {ref.get('kind')} {ref.get('name')}, and its class makes "
+                    f"{plane['kind']} {plane.name} has {ref.get('kind')} {ref.get('name')}, but its class uses "
                     f"{wanted}: choose a class whose control plane has machines of the same kind"
                 )
             machines = await self._copy(blueprint.machines, str(ref.get("name") or ""), key)
@@ -119,13 +119,13 @@ class Observer:
             return None
         if (ref.api_group, ref.kind) != (made.group, made.kind):
             raise Trouble(
-                f"the Cluster has {ref.kind} {ref.name} of group {ref.api_group}, and its class makes {made.kind} of "
-                f"group {made.group}: a Cluster keeps its kinds, so choose a class that makes {ref.kind}"
+                f"the Cluster has {ref.kind} {ref.name} of group {ref.api_group}, but its class uses {made.kind} of "
+                f"group {made.group}: the kinds of a Cluster are immutable, choose a class with {ref.kind}"
             )
         found = await self._source.get(made, Key(asker.namespace, ref.name), asker)
         if found is not None and TOPOLOGY_OWNED_LABEL not in (found.metadata.get("labels") or {}):
             raise Trouble(
-                f"{ref.kind} {ref.name} was not made for a topology: to hand it over to the class, give it the label "
+                f"{ref.kind} {ref.name} was not created for a topology: to let the class manage it, set the label "
                 f"{TOPOLOGY_OWNED_LABEL}"
             )
         return found
@@ -149,7 +149,7 @@ class Observer:
                 other = found[name].object.metadata.name
                 raise Trouble(
                     f"MachineDeployments {other} and {each.metadata.name} both have the label "
-                    f"{TOPOLOGY_DEPLOYMENT_NAME_LABEL}={name}: delete the one that is not wanted"
+                    f"{TOPOLOGY_DEPLOYMENT_NAME_LABEL}={name}: delete one of them"
                 )
             ours = blueprint.deployments.get(classes.get(name, ""))
             check = self._checks.get(key_of(each))
@@ -168,7 +168,7 @@ class Observer:
         ref = machine.infrastructure_ref
         if ref is not None and (ref.api_group, ref.kind) != ours.infrastructure.kind:
             raise Trouble(
-                f"MachineDeployment {deployment.metadata.name} has {ref.kind} {ref.name}, and its class makes "
+                f"MachineDeployment {deployment.metadata.name} has {ref.kind} {ref.name}, but its class uses "
                 f"{ours.infrastructure.resource.kind}: choose a class of machine deployments with the same kind"
             )
         pairs = ((ours.bootstrap, machine.bootstrap.config_ref), (ours.infrastructure, ref))

@@ -55,7 +55,7 @@ def _rolling(limits: Json, path: str) -> Iterator[Cause]:
     if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
         yield Cause(
             "FieldValueInvalid",
-            "Invalid value: maxSurge and maxUnavailable can't both be 0: nothing could ever be replaced",
+            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
             path,
         )
 

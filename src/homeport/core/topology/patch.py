@@ -78,7 +78,7 @@ def _over(patches: Sequence[ClusterClassPatch], subject: Subject) -> Json:
     result = subject.object
     for patch in patches:
         if patch.external is not None:
-            raise PatchError(patch.name, "", subject, "it is made by a runtime extension, and those are not run here")
+            raise PatchError(patch.name, "", subject, "it calls a runtime extension, which is not supported")
         meant = [(i, each) for i, each in enumerate(patch.definitions) if subject.is_meant(each)]
         if not meant or not _enabled(patch, subject):
             continue
@@ -109,7 +109,7 @@ class _BadValue(ValueError):
 
 def _step(doc: Json, operation: JSONPatch, subject: Subject) -> Json:
     if operation.path != "/spec" and not operation.path.startswith("/spec/"):
-        raise _BadValue("only what is under /spec can be patched")
+        raise _BadValue("only fields under /spec can be patched")
     step: Json = {"op": operation.op, "path": operation.path}
     if operation.op != "remove":
         step["value"] = _value(operation, subject)
@@ -133,18 +133,18 @@ def _require(doc: Any, path: str) -> None:
 def _advice(wrong: jsonpatch.PatchError, operation: JSONPatch) -> str:
     if operation.op == "add":
         parent = operation.path.rpartition("/")[0]
-        return f"{parent} is not there or takes no such item: add it in an earlier operation ({wrong.message})"
+        return f"{parent} does not exist or can't have this item: add it in an earlier operation ({wrong.message})"
     return f"there is nothing to {operation.op}: {wrong.message}"
 
 
 def _value(operation: JSONPatch, subject: Subject) -> Any:
     source = operation.value_from
     if (operation.value is None) == (source is None):
-        raise _BadValue("it needs either value or valueFrom")
+        raise _BadValue("set either value or valueFrom")
     if source is None:
         return operation.value
     if bool(source.variable) == bool(source.template):
-        raise _BadValue("valueFrom needs either variable or template")
+        raise _BadValue("set either variable or template in valueFrom")
     if source.variable:
         return value_of(source.variable, subject.values)
     return _rendered(source.template, subject)
@@ -159,7 +159,7 @@ def _rendered(text: str, subject: Subject) -> Any:
         return _integers(yaml.load(rendered))
     except (yaml.YamlError, RecursionError) as wrong:
         shown = rendered if len(rendered) <= 200 else f"{rendered[:200]} ..."
-        raise _BadValue(f"the template gives {shown!r}, which is no YAML: {wrong}") from wrong
+        raise _BadValue(f"the template renders {shown!r}, which is not valid YAML: {wrong}") from wrong
 
 
 def _copied(value: Any) -> Any:

@@ -62,16 +62,16 @@ def _name(name: str, before: set[str], path: str) -> Iterator[Wrong]:
     if not name:
         yield path, "a patch needs a name"
     if name == _INLINE:
-        yield path, f"{_INLINE!r} stands for the class itself: choose another name"
+        yield path, f"{_INLINE!r} is reserved for the class itself: choose another name"
     if name in before:
-        yield path, f"there is another patch with the name {name!r}: choose another one"
+        yield path, f"another patch has the name {name!r}: choose another one"
 
 
 def _source(patch: ClusterClassPatch, path: str) -> Iterator[Wrong]:
     if patch.external is not None:
         yield (
             f"{path}.external",
-            "patches by runtime extensions are not supported: write the patch as definitions with jsonPatches",
+            "patches of runtime extensions are not supported: use definitions with jsonPatches",
         )
     elif not patch.definitions:
         yield path, "a patch needs definitions"
@@ -83,7 +83,7 @@ def _template(text: str, path: str) -> Iterator[Wrong]:
     try:
         compiled(text)
     except TemplateError as wrong:
-        yield path, f"the template can't be read: {wrong}"
+        yield path, f"the template can't be parsed: {wrong}"
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _positions(operation: JSONPatch, path: str) -> Iterator[Wrong]:
         if not _INDEX.fullmatch(part):
             continue
         if operation.op != "add":
-            yield path, f"{operation.op} can't go into the list at {part!r}: replace the list as a whole"
+            yield path, f"{operation.op} can't change an item of the list at {part!r}: replace the list as a whole"
         elif int(part) != 0:
             yield path, f"an item can be added to a list at 0 (in front) or - (at the end), not at {part}"
 
@@ -115,7 +115,7 @@ def _value(operation: JSONPatch, variables: set[str], path: str) -> Iterator[Wro
     if operation.value is None and source is None:
         yield path, f"{operation.op} needs value or valueFrom"
     if operation.value is not None and source is not None:
-        yield path, "value and valueFrom exclude each other: remove one of them"
+        yield path, "value and valueFrom are mutually exclusive: remove one of them"
     if source is None:
         return
     if bool(source.template) == bool(source.variable):
@@ -135,7 +135,10 @@ def _reference(reference: str, variables: set[str], path: str) -> Iterator[Wrong
     if name == "builtin":
         # Without the places in lists: which of several networks a Cluster has is its own business.
         if re.sub(r"\[[^\]]*\]", "", reference) not in BUILTIN_REFERENCES:
-            yield path, f"{reference!r} is no builtin variable; there are {', '.join(sorted(BUILTIN_REFERENCES))}"
+            yield (
+                path,
+                f"{reference!r} is not a builtin variable: expected one of {', '.join(sorted(BUILTIN_REFERENCES))}",
+            )
     elif name not in variables:
         yield path, f"the class has no variable {name!r}: define it in spec.variables"
 
@@ -182,7 +185,7 @@ def _pattern_trouble(pattern: str) -> str:
     if pattern.count("*") > 1:
         return f"{pattern!r} has more than one '*'"
     if "*" in pattern and not (pattern.startswith("*") or pattern.endswith("*")):
-        return f"{pattern!r} has a '*' in the middle: it may stand at the beginning or at the end"
+        return f"{pattern!r} has a '*' in the middle: it is allowed at the beginning or at the end only"
     wrong = label_key(pattern.replace("*", "a")) if "*" in pattern else []
     return f"{pattern!r} can't be the name of a class: {wrong[0]}" if wrong else ""
 

@@ -60,7 +60,7 @@ class TopologyReconciler(Reporting):
         if not scope.deleting and (wait := self._class_in_work(cluster)) is not None:
             return wait
         if scope.deleting:
-            await self._report(scope, Reason.DELETING, "everything that the topology made goes with the Cluster")
+            await self._report(scope, Reason.DELETING, "the objects of the topology are deleted with the Cluster")
             return None
         if text := status.paused(cluster):
             await self._report(scope, Reason.PAUSED, text)
@@ -117,7 +117,7 @@ class TopologyReconciler(Reporting):
         if found is None:
             return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} does not exist")
         if found.status.observed_generation != found.metadata.generation:
-            return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} has not been looked at yet")
+            return Wait(Reason.CLUSTER_CLASS_NOT_RECONCILED, f"ClusterClass {text} has not been reconciled yet")
         if not is_true(found.status.conditions, Condition.VARIABLES_READY):
             return Wait(
                 Reason.CLUSTER_CLASS_NOT_RECONCILED,

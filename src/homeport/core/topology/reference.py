@@ -36,9 +36,9 @@ def value_of(reference: str, values: Mapping[str, Any]) -> Any:
         if index is None:
             continue
         if not isinstance(at, list):
-            raise BadReference(f"{reference!r} leads nowhere: {walked} is no list")
+            raise BadReference(f"{reference!r} can't be resolved: {walked} is not a list")
         if index >= len(at):
-            raise BadReference(f"{reference!r} leads nowhere: {walked} has {len(at)} items")
+            raise BadReference(f"{reference!r} can't be resolved: {walked} has {len(at)} items")
         at = at[index]
         walked = f"{walked}[{index}]"
     return at
@@ -49,6 +49,6 @@ def _steps(reference: str) -> list[tuple[str, int | None]]:
     for part in reference.split("."):
         found = _STEP.fullmatch(part)
         if found is None or not found["name"]:
-            raise BadReference(f"{reference!r} can't be read at {part!r}: write name, name.field or name[0].field")
+            raise BadReference(f"{reference!r} can't be read at {part!r}: expected name, name.field or name[0].field")
         steps.append((found["name"], int(found["index"]) if found["index"] else None))
     return steps

@@ -50,12 +50,12 @@ class Source:
         self._uninstalled.setdefault(resource.qualified, set()).add(asker)
         if found is None:
             raise Trouble(
-                f"kind {resource.kind} of group {resource.group} is not served here (no CRD {resource.qualified}): "
-                "install the provider it belongs to, or correct the ClusterClass"
+                f"kind {resource.kind} of group {resource.group} is not installed (no CRD {resource.qualified}): "
+                "install its provider, or correct the ClusterClass"
             )
         raise Trouble(
-            f"the CRD {resource.qualified} does not say by label that its version {resource.version} follows a "
-            "contract of Cluster API: name another version in the ClusterClass, or install a provider that has it"
+            f"the CRD {resource.qualified} has no label for a Cluster API contract of its version "
+            f"{resource.version}: use another version in the ClusterClass, or install a provider that has it"
         )
 
     async def get(self, resource: Resource, key: Key, asker: Key) -> Unstructured | None:

@@ -53,9 +53,9 @@ def _upgrade(cluster: Cluster, plan: Plan, plane: str, names: Mapping[str, str])
             f"{plane} has version {plan.ahead}, newer than spec.topology.version {cluster.spec.topology.version}, and "
             f"some of its Machines run it: set spec.topology.version to {plan.ahead}"
         )
-    lines = [f"the Cluster is on its way to {cluster.spec.topology.version}"]
+    lines = [f"the Cluster is being upgraded to {cluster.spec.topology.version}"]
     if plan.blocked:
-        lines.append(f"it begins when nobody objects: remove the annotation {_listed(plan.blocked)} to let it")
+        lines.append(f"no hook may block it: remove the annotation {_listed(plan.blocked)} to start")
     if plan.plane_moves:
         lines.append(f"{plane} is being upgraded to {plan.plane}{_then(plan.steps, plan.plane)}")
     elif plan.plane_waits:
@@ -68,11 +68,9 @@ def _upgrade(cluster: Cluster, plan: Plan, plane: str, names: Mapping[str, str])
         cause = "the control plane" if plan.plane_moves or plan.plane_waits else "those before them"
         lines.append(_group(f"{{}} waiting for {cause}, and so are changes that replace Machines", waiting, names))
     if plan.deferred:
-        lines.append(
-            _group("{} left as they are until their annotation is removed that defers it", plan.deferred, names)
-        )
+        lines.append(_group("{} deferred until the annotation is removed", plan.deferred, names))
     if plan.withheld:
-        text = f"{'are' if len(plan.withheld) > 1 else 'is'} made when the control plane has its version"
+        text = f"{'are' if len(plan.withheld) > 1 else 'is'} created when the control plane has its version"
         lines.append(f"machine deployment{'s' if len(plan.withheld) > 1 else ''} {_listed(plan.withheld)} {text}")
     if pools := [each.name for each in cluster.spec.topology.workers.machine_pools]:
         lines.append(_pools(pools))
@@ -109,6 +107,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _pools(names: Sequence[str]) -> str:
     return (
-        f"machine pools are not looked after yet, so {_listed(names)} of spec.topology.workers.machinePools "
-        f"{'are' if len(names) > 1 else 'is'} not made: use machineDeployments"
+        f"machine pools are not supported yet, so {_listed(names)} of spec.topology.workers.machinePools "
+        f"{'are' if len(names) > 1 else 'is'} not created: use machineDeployments"
     )

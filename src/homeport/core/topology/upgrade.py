@@ -222,8 +222,8 @@ def find_steps(current: str, goal: str, known: Sequence[str] = ()) -> list[str]:
 def _next(before: str, after: str) -> str:
     if versions.minor_distance(before, after) > 1:
         raise NoWay(
-            f"there is no way from {before} to {after}: a control plane can't skip minor versions; go there one minor "
-            "version at a time, or name a version of each in between in spec.kubernetesVersions of the ClusterClass"
+            f"no upgrade path from {before} to {after}: a control plane can't skip minor versions; upgrade one minor "
+            "version at a time, or list the versions between in spec.kubernetesVersions of the ClusterClass"
         )
     return after
 
@@ -242,7 +242,7 @@ def find_worker_steps(workers: Sequence[str], current: str, goal: str, steps: Se
     stops = [minors.get(minor, "") for minor in range(oldest.minor + _SKEW, last, _SKEW)]
     if "" in stops:
         raise NoWay(
-            f"workers of {oldest} can't get to {goal}: the control plane, which is at {current}, is more than {_SKEW} "
-            "minor versions ahead of them"
+            f"workers of {oldest} can't be upgraded to {goal}: the control plane at {current} is more than {_SKEW} "
+            "minor versions newer"
         )
     return [*stops, goal]

@@ -54,7 +54,7 @@ class Definition:
             yield from found
             return
         for unknown in compiled.checker.prune(orjson.loads(orjson.dumps(held))):
-            yield v.forbidden(unknown, "the class knows no such field in this variable")
+            yield v.forbidden(unknown, "the class does not define this field of the variable")
         if compiled.rules is not None:
             yield from _broken(compiled.rules, held, None if old is None else {_HOLDER: old})
 
@@ -158,12 +158,16 @@ def causes(
 def _missing(names: set[str], definitions: Mapping[str, Definition], path: str) -> Iterator[Cause]:
     for name, definition in definitions.items():
         if definition.required and name not in names:
-            yield Cause(v.REQUIRED, f'Required value: the class has no default for variable "{name}", set it', path)
+            yield Cause(v.REQUIRED, f'Required value: the class has no default for variable "{name}": set it', path)
 
 
 def _unknown(definitions: Mapping[str, Definition]) -> str:
     known = ", ".join(definitions)
-    return f"the class defines no such variable; there are: {known}" if known else "the class defines no variables"
+    return (
+        f"the class does not define this variable: expected one of {known}"
+        if known
+        else "the class defines no variables"
+    )
 
 
 def _below(place: str, field: str) -> str:

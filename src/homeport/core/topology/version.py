@@ -25,11 +25,12 @@ def step_trouble(old: str, new: str, *, listed: bool) -> str:
     """Why one can't go from one version to another; '' when one can. `listed`: the class says which to go through."""
     before, after = parse(old), parse(new)
     if _release(after) < _release(before):
-        return f"a Cluster can't go back from {before}"
+        return f"a Cluster can't be downgraded from {before}"
     if not listed and (after.major != before.major or after.minor > before.minor + 1):
         return (
-            f"from {before} it goes to the next minor version, v{before.major}.{before.minor + 1}, at most: go step by "
-            "step, or have the class list the versions to go through in spec.kubernetesVersions"
+            f"the newest possible version after {before} is the next minor version, "
+            f"v{before.major}.{before.minor + 1}: upgrade one minor version at a time, or list the versions in "
+            "spec.kubernetesVersions of the class"
         )
     return ""
 
@@ -54,11 +55,11 @@ async def _control_plane(client: Client, cluster: Json, version: str) -> str:
     which = f"{ref.get('kind')} {ref.get('name')}"
     wanted = control_plane.version(obj)
     if wanted and parse(wanted) < parse(version):
-        return f"{which} is not told to be at {version} yet: it is at {wanted}"
+        return f"{which} does not have version {version} yet: it has {wanted}"
     if control_plane.is_provisioning(obj, contract):
-        return f"{which} is being made"
+        return f"{which} is being created"
     if control_plane.is_upgrading(obj, contract):
-        return f"{which} is on its way to {wanted}"
+        return f"{which} is being upgraded to {wanted}"
     return ""
 
 

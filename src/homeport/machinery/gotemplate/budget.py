@@ -49,7 +49,7 @@ class Budget:
         key = id(value)
         if key in known:
             if known[key] < 0:
-                raise CallError("a value holds itself")
+                raise CallError("a value contains itself")
             return known[key]
         if depth > _DEEPEST:
             raise CallError(f"a value is nested deeper than {_DEEPEST}")

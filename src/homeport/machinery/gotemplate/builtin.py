@@ -20,7 +20,7 @@ _MARKUP: Final = str.maketrans({"\0": "�", '"': "&#34;", "'": "&#39;", "&": "&
 
 def index(value: Any, *keys: Any) -> Any:
     if value is None:
-        raise CallError("there is nothing to take an item of: the value is nil")
+        raise CallError("can't index: the value is nil")
     for key in keys:
         if value is None:
             raise CallError(f"there is nothing to take {shown(key)} of: the value is nil")
@@ -100,7 +100,7 @@ def query(*values: Any) -> str:
 
 
 def call(*_: Any) -> Any:
-    raise CallError("there are no values that can be called")
+    raise CallError("the value is not a function")
 
 
 BUILTINS: Final[dict[str, Function]] = {

@@ -18,12 +18,12 @@ from homeport.machinery.gotemplate.value import (
 )
 
 _BASIC: Final = frozenset({"bool", "float64", "string"})
-_HINT: Final = ": numbers of variables are float64, so write 3.0 for 3, or convert with int"
+_HINT: Final = ": numbers of variables are float64: use 3.0 for 3, or convert with int"
 
 
 def equal(first: Any, *others: Any) -> bool:
     if not others:
-        raise CallError("there is nothing to compare with")
+        raise CallError("a second argument is missing")
     return any(_equal(first, other) for other in others)
 
 

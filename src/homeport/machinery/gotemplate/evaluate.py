@@ -98,7 +98,7 @@ class Evaluation:
         if given or piped is not _NOTHING:
             raise CallError("only functions take arguments")
         if isinstance(first, Nil):
-            raise CallError("nil alone is no value")
+            raise CallError("nil is not a command")
         return self._operand(first, dot)
 
     def _operand(self, operand: Operand, dot: Any) -> Any:
@@ -182,7 +182,7 @@ class Evaluation:
         if not isinstance(value, dict):
             raise CallError(f"a value of type {type_of(value)} has no field {name!r}")
         if given or piped is not _NOTHING:
-            raise CallError(f".{name} is no function and takes no arguments")
+            raise CallError(f".{name} is not a function and takes no arguments")
         if name not in value and self._strict:
             raise CallError(f"the map has no key {name!r}")
         return value.get(name, MISSING)

@@ -131,7 +131,7 @@ class _Run:
     def _include(self, node: Include, dot: Any, values: Evaluation) -> None:
         body = self._tree.defined.get(node.name)
         if body is None:
-            raise CallError(f"there is no template {node.name!r}")
+            raise CallError(f"undefined template {node.name!r}")
         data = values.pipeline(node.pipeline, dot) if node.pipeline is not None else MISSING
         self._depth += 1
         if self._depth > _DEEPEST:

@@ -48,7 +48,7 @@ def character(text: str) -> int:
     """The code of 'x'."""
     body = text[1:-1]
     if not body:
-        raise BadLiteral(f"{text} holds no character")
+        raise BadLiteral(f"{text} contains no character")
     if body[0] == "\\":
         found = _ESCAPE.fullmatch(body)
         if found is None or found["simple"] == '"':
@@ -59,7 +59,7 @@ def character(text: str) -> int:
     else:
         made = body
     if len(made) != 1:
-        raise BadLiteral(f"{text} holds more than one character")
+        raise BadLiteral(f"{text} contains more than one character")
     return ord(made)
 
 
@@ -90,14 +90,14 @@ def _escaped(found: re.Match[str]) -> bytes:
         return bytes([_byte(found)])
     code = int(found["short"] or found["long"], 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise BadLiteral(f"{found[0]} is no character")
+        raise BadLiteral(f"{found[0]} is not a valid character")
     return chr(code).encode()
 
 
 def _byte(found: re.Match[str]) -> int:
     code = int(found["hex"], 16) if found["hex"] else int(found["octal"], 8)
     if code > 255:
-        raise BadLiteral(f"{found[0]} is no byte")
+        raise BadLiteral(f"{found[0]} is not a valid byte")
     return code
 
 

@@ -31,14 +31,14 @@ def plan_nics(subnets: Sequence[Subnet], addresses: Sequence[StaticAddress]) -> 
 def misfit(subnet: Subnet, wanted: AddressSet, what: str) -> tuple[str, str] | None:
     """Why machines on this subnet can't have these addresses: (reason, sentence)."""
     if wanted.version == 6:
-        text = f"{what} is IPv6, which machines on AHV learn from their router: leave the entry out"
+        text = f"{what} is IPv6; machines on AHV get IPv6 addresses from their router: remove the entry"
         return "AddressFamilyNotSupported", text
     if not subnet.cidr:
-        text = f"subnet {subnet.name!r} has no IP address management: Prism can't give {what} to a machine there"
-        return "SubnetNotManaged", f"{text}; turn it on for the subnet, or leave the entry out"
+        text = f"subnet {subnet.name!r} has no IP address management: Prism can't assign {what} to a machine there"
+        return "SubnetNotManaged", f"{text}; enable it for the subnet, or remove the entry"
     outside = wanted.without(AddressSet.parse([subnet.cidr]))
     if outside:
-        text = f"{what}: {outside} is outside of the network {subnet.cidr} of subnet {subnet.name!r}"
+        text = f"{what}: {outside} is outside the network {subnet.cidr} of subnet {subnet.name!r}"
         return "AddressOutsideSubnet", f"{text}; use another pool or subnet"
     return None
 
@@ -52,7 +52,7 @@ def explained(error: ProviderError, addresses: Sequence[StaticAddress]) -> Provi
     if not isinstance(error, Taken) or not addresses:
         return error
     asked = ", ".join(f"{each.address} of {each.pool}" for each in addresses)
-    text = f"{error.message}; asked for was {asked}: free it, or exclude it from the pool and delete the Machine"
+    text = f"{error.message}; requested: {asked}: free it, or exclude it from the pool and delete the Machine"
     return Taken(text, code=error.code)
 
 
@@ -92,7 +92,7 @@ def _read(namespace: str, ref: IPPoolReference, find: FindPool) -> tuple[Address
     try:
         return usable(pool.spec), None
     except ValueError as error:
-        return AddressSet(), ("WaitingForPool", f"{describe(kind, key_of(pool))} can't be used as it is: {error}")
+        return AddressSet(), ("WaitingForPool", f"{describe(kind, key_of(pool))} is invalid: {error}")
 
 
 def pool_with(namespace: str, refs: Sequence[IPPoolReference], find: FindPool, host: str) -> str:

@@ -89,8 +89,7 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
         causes.append(
             Cause(
                 "FieldValueForbidden",
-                "Forbidden: can't be changed, for machines were made from it; create a template with another name and "
-                "refer to that",
+                "Forbidden: immutable: Machines already use it; create a template with another name and refer to that",
                 _TEMPLATE_SPEC,
             )
         )
@@ -104,7 +103,7 @@ def _template_spec(obj: Json) -> Json:
 def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
     yield from _size_causes(spec, path)
     if bool(spec.get("image")) == bool(spec.get("imageLookup")):
-        yield _invalid(f"{path}.image", "give exactly one of image and imageLookup")
+        yield _invalid(f"{path}.image", "set exactly one of image and imageLookup")
     for field in ("image", "cluster", "project"):
         if spec.get(field) is not None:
             yield from _identifier_causes(spec[field], f"{path}.{field}")
@@ -149,7 +148,7 @@ def _disk_causes(disks: list[Json], path: str) -> Iterator[Cause]:
         device = disk.get("deviceProperties") or {}
         adapter = device.get("adapterType")
         if device.get("deviceType") == "CDRom" and adapter not in (None, "", "IDE", "SATA"):
-            yield _invalid(f"{where}.deviceProperties.adapterType", f"a CD-ROM is on IDE or SATA, not on {adapter}")
+            yield _invalid(f"{where}.deviceProperties.adapterType", f"a CD-ROM must use IDE or SATA, not {adapter}")
     try:
         disk_addresses(msgspec.convert(disks, list[DataDisk], strict=False))
     except Misconfigured as error:
@@ -184,7 +183,9 @@ def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
 
 def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     if spec.get("failureDomains") and spec.get("controlPlaneFailureDomains"):
-        yield _invalid(f"{path}.controlPlaneFailureDomains", "give either failureDomains or controlPlaneFailureDomains")
+        yield _invalid(
+            f"{path}.controlPlaneFailureDomains", "set either failureDomains or controlPlaneFailureDomains, not both"
+        )
     for number, domain in enumerate(spec.get("failureDomains") or ()):
         where = f"{path}.failureDomains[{number}]"
         yield from _identifier_causes(domain.get("cluster"), f"{where}.cluster")
@@ -195,7 +196,7 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     endpoint = spec.get("controlPlaneEndpoint") or {}
     host = str(endpoint.get("host") or "")
     if host and not is_host(host):
-        text = f"{host!r} is neither a host name nor an address; leave out scheme, port and brackets"
+        text = f"{host!r} is not a valid host name or IP address: remove scheme, port and brackets"
         yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
     if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
         yield _invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")
@@ -204,9 +205,7 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
 def _central_causes(central: Json, path: str) -> Iterator[Cause]:
     address = str(central.get("address") or "")
     if not is_host(address):
-        yield _invalid(
-            f"{path}.address", f"{address!r} is neither a host name nor an address; leave out scheme and port"
-        )
+        yield _invalid(f"{path}.address", f"{address!r} is not a valid host name or IP address: remove scheme and port")
     bundle = central.get("additionalTrustBundle") or {}
     if bundle.get("kind") == "String" and not bundle.get("data"):
         yield Cause("FieldValueRequired", "Required value: kind is String", f"{path}.additionalTrustBundle.data")
@@ -227,7 +226,7 @@ def validate_domain(obj: Json, old: Json | None) -> list[Cause]:
     causes = list(_identifier_causes(spec.get("prismElementCluster"), "spec.prismElementCluster"))
     causes += _list_causes(spec.get("subnets"), "spec.subnets", needed=True)
     if old is not None and (old.get("spec") or {}) != spec:
-        causes.append(Cause("FieldValueForbidden", "Forbidden: can't be changed; create another domain", "spec"))
+        causes.append(Cause("FieldValueForbidden", "Forbidden: immutable: create another failure domain", "spec"))
     return causes
 
 
@@ -268,7 +267,7 @@ def _group_causes(group: Json, path: str) -> Iterator[Cause]:
     plans = group.get("categoryRecoveryPlans") or []
     domains = [(plan.get("failureDomainRef") or {}).get("name") for plan in plans]
     if len(plans) != 2 or not all(domains) or domains[0] == domains[1]:
-        yield _invalid(path, "give two, one for each failure domain of the metro")
+        yield _invalid(path, "set two, one for each failure domain of the metro")
     for number, plan in enumerate(plans):
         yield from _identifier_causes(plan.get("recoveryPlan"), f"{path}[{number}].recoveryPlan")
         for field in ("key", "value"):
@@ -285,7 +284,7 @@ def _reference_causes(obj: Json, *fields: str) -> Iterator[Cause]:
 def _fixed_causes(obj: Json, old: Json | None, *fields: str) -> Iterator[Cause]:
     for field in fields if old is not None else ():
         if (obj.get("spec") or {}).get(field) != ((old or {}).get("spec") or {}).get(field):
-            yield Cause("FieldValueForbidden", "Forbidden: can't be changed; create another object", f"spec.{field}")
+            yield Cause("FieldValueForbidden", "Forbidden: immutable: create another object", f"spec.{field}")
 
 
 # -- identifiers -------------------------------------------------------------------------------------------------
@@ -293,9 +292,9 @@ def _fixed_causes(obj: Json, old: Json | None, *fields: str) -> Iterator[Cause]:
 
 def _identifier_causes(value: Any, path: str) -> Iterator[Cause]:
     if value is None:
-        yield Cause("FieldValueRequired", "Required value: name it, or give its UUID", path)
+        yield Cause("FieldValueRequired", "Required value: set its name or its UUID", path)
     elif not isinstance(value, dict) or value.get("type") not in ("name", "uuid"):
-        yield _invalid(path, "write a name, a UUID, or {type: name, name: ...} or {type: uuid, uuid: ...}")
+        yield _invalid(path, "expected a name, a UUID, {type: name, name: ...} or {type: uuid, uuid: ...}")
     elif not value.get(value["type"]):
         yield Cause("FieldValueRequired", f"Required value: type is {value['type']}", f"{path}.{value['type']}")
     elif value["type"] == "uuid" and not _is_uuid(value["uuid"]):

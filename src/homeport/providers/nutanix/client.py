@@ -206,7 +206,7 @@ class Client:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._closed:  # whoever still asks was left over: nobody would end a connection of his
-            raise Unreachable(f"the connection to Prism Central {self.address} was given up")
+            raise Unreachable(f"the connection to Prism Central {self.address} was closed")
         if self._session is None:
             # Servers are named by bare addresses as often as not: their cookies count all the same.
             jar = aiohttp.CookieJar(unsafe=True)
@@ -228,11 +228,11 @@ class Client:
         certificate = _certificate_error(error)
         if certificate:
             return Misconfigured(
-                f"Prism Central {self.address}: its certificate is not trusted ({certificate}); "
-                "name its authority in spec.prismCentral.additionalTrustBundle, or check the address"
+                f"Prism Central {self.address}: the certificate is not trusted ({certificate}): set its CA in "
+                "spec.prismCentral.additionalTrustBundle, or correct the address"
             )
         if isinstance(error, asyncio.TimeoutError):
-            return Unreachable(f"Prism Central {self.address} does not answer within {_TIMEOUT.total:.0f} s")
+            return Unreachable(f"Prism Central {self.address} did not answer within {_TIMEOUT.total:.0f} s")
         return Unreachable(f"Prism Central {self.address} can't be reached: {error or type(error).__name__}")
 
     def _error(self, reply: Reply, what: str) -> ProviderError:
@@ -243,8 +243,8 @@ class Client:
         match reply.status:
             case 401:
                 return Denied(
-                    f"Prism Central {self.address} refuses the credentials of {self._credentials.origin}: "
-                    "correct user name, password or API key there",
+                    f"Prism Central {self.address} rejects the credentials of {self._credentials.origin}: correct "
+                    "the user name, password or API key in it",
                     code=code,
                 )
             case 403:
@@ -302,7 +302,7 @@ def _decoded(data: bytes, status: int, headers: Mapping[str, str]) -> Any:
         found = orjson.loads(data) if data else {}
     except json.JSONDecodeError:
         if status < 400:
-            raise Unreachable("the answer is no JSON: is this Prism Central?") from None
+            raise Unreachable("the response is not valid JSON: check that the address is a Prism Central") from None
         found = {"message": data[:200].decode("utf-8", errors="replace")}
     if status == 429 and isinstance(found, dict):
         found["retryAfter"] = headers["Retry-After"]

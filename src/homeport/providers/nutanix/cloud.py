@@ -74,7 +74,7 @@ class NutanixCloud:
         if vm is None and not provider_id(node):
             vm = await self._unknown(node)
         if vm is None and not candidates:
-            raise Missing(f"Node {node.name} says neither systemUUID nor providerID: its VM can't be told")
+            raise Missing(f"Node {node.name} has neither systemUUID nor providerID: its VM can't be identified")
         return None if vm is None else await self._describe(vm)
 
     async def _unknown(self, node: Unstructured) -> Vm | None:
@@ -139,8 +139,8 @@ class NutanixCloud:
             values = [each.value for each in known if each.id in held]
         if len(values) > 1:
             raise Misconfigured(
-                f"VM {vm.name} has several values of category {key}, which topologyDiscovery names: "
-                f"{', '.join(sorted(values))}; leave it one of them"
+                f"VM {vm.name} has several values of category {key}, which topologyDiscovery uses: "
+                f"{', '.join(sorted(values))}; remove all but one"
             )
         return values[0] if values else ""
 

@@ -75,8 +75,8 @@ class ClusterDriver:
             shown = ", ".join(f"{each.name} ({each.id})" for each in left[:3])
             return Wait(
                 "CategoryInUse",
-                f"category {category.key}:{category.value} is still on {len(left)} VMs ({shown}): delete them or take "
-                "the category off them",
+                f"category {category.key}:{category.value} is still on {len(left)} VMs ({shown}): delete the VMs, or "
+                "remove the category from them",
                 after=15.0,
                 warning=True,
             )

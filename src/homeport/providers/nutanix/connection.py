@@ -152,7 +152,9 @@ class Connector:
     async def _read(self, kind: Resource, key: Key, field: str) -> Any:
         found = await self._optional(kind, key)
         if found is None:
-            raise Misconfigured(f"{field}: {kind.kind} {key} does not exist; create it, and this goes on by itself")
+            raise Misconfigured(
+                f"{field}: {kind.kind} {key} does not exist: create it; reconciliation resumes automatically"
+            )
         return found
 
     async def _optional(self, kind: Resource, key: Key) -> Any:

@@ -92,7 +92,7 @@ def parse_global(config_map: Mapping[str, Any] | None, secret: Mapping[str, Any]
     address = found.get("NUTANIX_ENDPOINT", "")
     if not address:
         raise Misconfigured(
-            "spec.prismCentral is not set and there is no endpoint for the whole installation: set spec.prismCentral, "
+            "spec.prismCentral is not set, and the installation has no endpoint: set spec.prismCentral, "
             f"or create ConfigMap {GLOBAL_ENDPOINT} with key {_ENDPOINT_KEY}"
         )
     port = found.get("NUTANIX_PORT", "") or str(DEFAULT_PORT)
@@ -147,8 +147,8 @@ def read_credentials(found: Mapping[str, str], origin: str) -> Credentials:
     if user and password:
         return Credentials(user, password, origin=origin)
     raise Misconfigured(
-        f"{origin} has no credentials: it needs the key `credentials` (a JSON list), "
-        "or NUTANIX_USER and NUTANIX_PASSWORD, or NUTANIX_API_KEY"
+        f"{origin} has no credentials: add the key `credentials` (a JSON list), or NUTANIX_USER and "
+        "NUTANIX_PASSWORD, or NUTANIX_API_KEY"
     )
 
 
@@ -156,7 +156,7 @@ def _parse_list(text: str, origin: str) -> Credentials:
     try:
         listed = json.loads(text)
     except ValueError:
-        raise Misconfigured(f"{origin}, key credentials: is no JSON") from None
+        raise Misconfigured(f"{origin}, key credentials: is not valid JSON") from None
     if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
         raise Misconfigured(f"{origin}, key credentials: must be a list with one entry")
     kind = listed[0].get("type")
@@ -183,7 +183,7 @@ def parse_bundle(config_map: Mapping[str, Any], key: Key) -> bytes | None:
             return _decoded_bundle(binary[name], key, name)
     if any(name in data or name in binary for name in _BUNDLE_KEYS):
         return None
-    raise Misconfigured(f"ConfigMap {key} has no trust bundle: it needs the key {' or '.join(_BUNDLE_KEYS)}")
+    raise Misconfigured(f"ConfigMap {key} has no trust bundle: add the key {' or '.join(_BUNDLE_KEYS)}")
 
 
 def _decoded_bundle(text: str, key: Key, name: str) -> bytes | None:

@@ -113,8 +113,8 @@ class Lookup:
         found = await self.find_category(wanted.key, wanted.value)
         if found is None:
             raise Missing(
-                f"{field}: Prism Central {self._prism.address} has no category {wanted.key}:{wanted.value}; "
-                "create it there, or correct key and value"
+                f"{field}: Prism Central {self._prism.address} has no category {wanted.key}:{wanted.value}: create "
+                "it in Prism Central, or correct the key and value"
             )
         return found
 
@@ -215,7 +215,7 @@ def image_pattern(wanted: ImageLookup, version: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise Misconfigured(f"spec.imageLookup.format: {text!r} is no regular expression: {error}") from None
+        raise Misconfigured(f"spec.imageLookup.format: {text!r} is not a valid regular expression: {error}") from None
 
 
 def _matching(items: Iterable[T], wanted: Identifier) -> list[T]:
@@ -232,6 +232,6 @@ def _near(wanted: str, names: Iterable[str]) -> str:
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
     if not known:
-        return "; there is none at all"
+        return "; there are none"
     more = f" and {len(known) - 5} more" if len(known) > 5 else ""
     return f"; there are: {', '.join(map(repr, known[:5]))}{more}"

@@ -93,11 +93,11 @@ class MachineDriver:
         if len(running) > 1:
             shown = ", ".join(f"{vm.name} ({vm.id})" for vm in running)
             raise Taken(
-                f"NutanixMachine {scope.infra.metadata.name}: several running VMs carry its mark: {shown}; in Prism "
+                f"NutanixMachine {scope.infra.metadata.name}: several running VMs have its mark: {shown}; in Prism "
                 "Central, delete those that are not in use"
             )
         for twin in found[1:]:
-            log.warning("a second VM was made for the same object: it is removed", vm=twin.name, id=twin.id)
+            log.warning("a second VM was created for the same object and is removed", vm=twin.name, id=twin.id)
             await scope.session.prism.delete_vm(twin)
 
     async def _look(self, scope: Scope, vm_id: str) -> Vm | None:
@@ -152,7 +152,7 @@ class MachineDriver:
             return await self._power_on(scope, vm)
         self._end(scope)
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
-            text = f"VM {vm.name} ({vm.id}) has no address yet: is there a DHCP server or IPAM on its subnet?"
+            text = f"VM {vm.name} ({vm.id}) has no address yet: check that its subnet has a DHCP server or IPAM"
             scope.session.watch.hurry(scope.uid)
             return Wait("WaitingForAddress", text, after=_ADDRESS_SECONDS)
         scope.session.watch.settle(scope.uid)
@@ -177,12 +177,12 @@ class MachineDriver:
         for vm in await self._marked(scope):
             scope.infra.status.vm_uuid = vm.id
             return Wait("CreatingVM", f"VM {name} is made", after=0.0, quiet=True)
-        raise Missing(f"VM {name} was created and is not there: looking again")
+        raise Missing(f"VM {name} was created but was not found: checking again")
 
     async def _create(self, scope: Scope) -> Wait:
         ref = scope.infra.spec.bootstrap_ref
         if not scope.user_data and (ref is None or ref.kind != "Image"):
-            raise Misconfigured(f"Machine {scope.name} has bootstrap data without content")
+            raise Misconfigured(f"Machine {scope.name} has empty bootstrap data")
         vm = await plan_vm(scope, self._find_domain, await hold_category(scope))
         request_id = str(uuid.uuid5(uuid.UUID(scope.uid), f"create {_attempt(scope)}"))
         try:
@@ -224,7 +224,7 @@ class MachineDriver:
             return None
         task = await scope.session.tasks.state(under_way.id)
         if task is not None and task.unfinished:
-            text = f"VM of {scope.infra.metadata.name}: waiting for {under_way.operation} to end"
+            text = f"VM of {scope.infra.metadata.name}: waiting for {under_way.operation} to finish"
             return self._wait_for(scope, task, "Paused", text)
         if await self._made(scope, under_way) is None:
             self._end(scope)
@@ -238,12 +238,12 @@ class MachineDriver:
         if under_way is not None:
             task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.unfinished:
-                text = f"VM of {name}: waiting for {under_way.operation} to end"
+                text = f"VM of {name}: waiting for {under_way.operation} to finish"
                 wait = self._wait_for(scope, task, "Deleting", text)
                 # What hangs in a VM that is there goes with it; one that is not there yet may still come.
                 if instance is None or not self._overdue.holds(scope.uid, task):
                     return wait
-                log.warning("a task is not waited for any longer", vm=instance.name, task=task.id)
+                log.warning("no longer waiting for a task", vm=instance.name, task=task.id)
             self._end(scope)
             if under_way.operation == "delete" and task is not None and task.status == "failed" and instance:
                 raise failed_task(task.error, task.codes, f"VM {instance.name} ({instance.id}) could not be deleted")
@@ -251,7 +251,7 @@ class MachineDriver:
                 self._absence.expect(scope.uid)
             if under_way.operation == "create":
                 # It was not looked for while it was being made.
-                return Wait("Deleting", f"VM of {name}: create has ended", after=0.0, quiet=True)
+                return Wait("Deleting", f"VM of {name}: create has finished", after=0.0, quiet=True)
         if instance is None:
             return self._confirm_absence(scope)
         self._absence.seen(scope.uid)

@@ -35,7 +35,7 @@ def refusal(domain: str) -> str:
     kind, slash, _ = domain.partition("/")
     if not slash or kind not in _KINDS:
         return ""
-    return f"failure domain {domain!r}: Homeport does not place machines by metro availability yet; {_ADVICE}"
+    return f"failure domain {domain!r}: Homeport does not support placement by metro availability yet: {_ADVICE}"
 
 
 class MetroReconciler(ProviderReconciler[O]):
@@ -73,7 +73,7 @@ class MetroReconciler(ProviderReconciler[O]):
         self._condition(scope, condition, not wrong, invalid if wrong else valid, "; ".join(wrong))
         if wrong:
             return Wait(invalid, "; ".join(wrong), warning=True)
-        return Wait(UNSUPPORTED, f"metro availability is not acted on by Homeport yet; {_ADVICE}", warning=True)
+        return Wait(UNSUPPORTED, f"Homeport does not support metro availability yet: {_ADVICE}", warning=True)
 
     async def _release(self, scope: Scope[O]) -> Wait | None:
         users = list(self._users(scope.key))
@@ -125,7 +125,7 @@ class NutanixMetroReconciler(MetroReconciler[NutanixMetro]):
         found = [domain for name in names if (domain := self._domains.get(Key(namespace, name))) is not None]
         places = [str(each.spec.prism_element_cluster) for each in found]
         if len(places) == 2 and places[0] == places[1]:
-            yield f"spec.failureDomains: both are on Prism Element {places[0]}, and fail together"
+            yield f"spec.failureDomains: both are on Prism Element {places[0]}: choose two different ones"
 
     def _users(self, key: Key) -> Iterator[str]:
         for site in self._sites.list(key.namespace):
@@ -175,7 +175,7 @@ class NutanixVirtualHADomainReconciler(MetroReconciler[NutanixVirtualHADomain]):
         return iter(())
 
     async def _normal(self, scope: Scope[NutanixVirtualHADomain]) -> Wait:
-        text = "Homeport looks at neither the protection policy nor the recovery plans"
+        text = "Homeport does not check the protection policy and the recovery plans"
         self._condition(scope, "VHADomainPCResourcesValidated", False, UNSUPPORTED, text)
         return await super()._normal(scope)
 
@@ -185,7 +185,8 @@ class NutanixVirtualHADomainReconciler(MetroReconciler[NutanixVirtualHADomain]):
         made += [str(spec.protection_policy)] if spec.protection_policy else []
         if made:
             text = (
-                f"what it names stays on Prism Central, where Homeport made nothing: {', '.join(dict.fromkeys(made))}"
+                "these objects were not created by Homeport and stay in Prism Central: "
+                f"{', '.join(dict.fromkeys(made))}"
             )
             self.recorder.record(scope.object, "RecoveryPlansKept", text, warning=True)
         return await super()._release(scope)

@@ -60,7 +60,7 @@ def place(scope: Scope, find_domain: FindDomain) -> Placement:
     if found is None:
         raise Missing(
             f"failure domain {domain!r} of Machine {scope.name} does not exist: create "
-            f"NutanixFailureDomain {domain}, or name one of the cluster's"
+            f"NutanixFailureDomain {domain}, or use one of the cluster's"
         )
     return Placement(found.spec.prism_element_cluster, found.spec.subnets, f"NutanixFailureDomain {domain} spec")
 
@@ -132,10 +132,10 @@ async def resolve_image(scope: Scope) -> Image:
     elif spec.image_lookup is not None:
         image = await lookup.newest_image(spec.image_lookup, scope.version)
     else:
-        raise Misconfigured("spec.image: name an image, or say in spec.imageLookup how to find one")
+        raise Misconfigured("spec.image: set an image, or set spec.imageLookup")
     if image.kind == "iso":
         raise Misconfigured(
-            f"spec.image: {image.name!r} is an ISO, which installs a system but is none; name a DISK image"
+            f"spec.image: {image.name!r} is an ISO installer image: a disk image (type DISK) is required"
         )
     return image
 
@@ -222,9 +222,9 @@ def size_of(text: str | int, field: str, least: int) -> int:
     try:
         size = int(parse_quantity(text).amount)
     except ValueError:
-        raise Misconfigured(f"{field}: {text!r} is no quantity; write for example 8Gi") from None
+        raise Misconfigured(f"{field}: {text!r} is not a valid quantity: expected for example 8Gi") from None
     if size < least:
-        raise Misconfigured(f"{field}: {text} is less than {least // _GIB}Gi, the least that works")
+        raise Misconfigured(f"{field}: {text} is below the minimum of {least // _GIB}Gi")
     return size
 
 

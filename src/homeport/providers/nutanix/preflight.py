@@ -148,7 +148,7 @@ class Preflight:
         if wrong:
             return Check(REFERENCES, False, wrong[0], f"{path}: {wrong[1]}")
         other = image_version(image, plan)
-        text = f"{path}: {image.name!r} has Kubernetes {other} by its name, and {plan.owner} asks for"
+        text = f"{path}: {image.name!r} contains Kubernetes {other} (from its name), but {plan.owner} has version"
         return (
             Check(REFERENCES, False, "ImageVersionMismatch", f"{text} {plan.version}", advisory=True)
             if other
@@ -163,12 +163,18 @@ class Preflight:
             return self._check_no_endpoint(scope)
         for network in _cluster_networks(scope):
             if family_of(host) == network.version and ip_address(host) in network:
-                text = f"{host} lies in {network}, a network of Pods or Services of Cluster {scope.name}"
-                return [_bad_endpoint("EndpointInClusterNetwork", f"{text}: choose an address of the subnet")]
+                text = f"{host} is in {network}, a network of Pods or Services of Cluster {scope.name}"
+                return [
+                    _bad_endpoint(
+                        "EndpointInClusterNetwork", f"{text}: choose an address in the subnet of the machines"
+                    )
+                ]
         for other in self._clusters():
             same = canonical(other.spec.control_plane_endpoint.host) == canonical(host)
             if same and other.metadata.uid != scope.infra.metadata.uid:
-                text = f"{host} is the address of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
+                text = (
+                    f"{host} is already the endpoint of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
+                )
                 return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]
         return self._check_own_pools(scope, host)
 
@@ -189,8 +195,12 @@ class Preflight:
                 shared = shared or pool_with(namespace, refs, self._find_pool, host)
         if not shared:
             return [Check(ENDPOINT, True)]
-        text = f"{host} lies in {shared}, which machines get their addresses from"
-        return [_bad_endpoint("EndpointInPool", f"{text}; choose another, or exclude it there (excludedAddresses)")]
+        text = f"{host} is in {shared}, which assigns addresses to machines"
+        return [
+            _bad_endpoint(
+                "EndpointInPool", f"{text}: choose another address, or add it to excludedAddresses of the pool"
+            )
+        ]
 
     async def _check_endpoint(self, scope: Scope) -> list[Check]:
         """A virtual address that Prism also gives out to machines ends up on two of them."""
@@ -205,8 +215,8 @@ class Preflight:
                     return [
                         _bad_endpoint(
                             "EndpointInPool",
-                            f"{host} lies in the pool {first}-{last} that subnet {subnet.name!r} gives to machines; "
-                            "choose an address outside of it",
+                            f"{host} is in the pool {first}-{last} of subnet {subnet.name!r}, which Prism assigns to "
+                            "machines: choose an address outside of the pool",
                         )
                     ]
         held = await self._check_holder(scope, str(address), await scope.session.prism.find_vms())
@@ -229,7 +239,7 @@ class Preflight:
         own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name) if holders else None
         for vm in holders:
             if own is None or own.id not in vm.category_ids:
-                return [_bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) has the address {host} already")]
+                return [_bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) already has the address {host}")]
         return [Check(ENDPOINT, True)]
 
     async def _subnets_used(self, scope: Scope) -> list[Subnet]:
@@ -261,8 +271,7 @@ class Preflight:
             if wanted > free:
                 name = next((each.name for each in names if each.id == cluster_id), cluster_id)
                 message = (
-                    f"cluster {name!r} has {free >> 30} GiB of memory free, and the "
-                    f"machines of this cluster need {wanted >> 30} GiB: free some, or use smaller or fewer machines"
+                    f"cluster {name!r} has {free >> 30} GiB of free memory, but the machines of this cluster need {wanted >> 30} GiB: free memory, or use smaller or fewer machines"
                 )
                 checks.append(Check(CAPACITY, False, "InsufficientCapacity", message))
         return checks or [Check(CAPACITY, True)]
@@ -327,15 +336,15 @@ def image_misfit(image: Image, plan: MachinePlan) -> tuple[str, str] | None:
     Only kubeadm's needs are known; other bootstrap providers know best which image they want.
     """
     if image.kind == "iso":
-        return "ImageIsISO", f"{image.name!r} is an ISO, which installs a system but is none; name a DISK image"
+        return "ImageIsISO", f"{image.name!r} is an ISO installer image: a disk image (type DISK) is required"
     if not plan.kubeadm:
         return None
     if _TALOS.search(image.name):
-        text = f"{image.name!r} is Talos, which reads no kubeadm configuration as {plan.owner} gives it"
-        return "ImageDoesNotFit", f"{text}; name an image with cloud-init and kubeadm"
+        text = f"{image.name!r} is a Talos image, which can't use the kubeadm configuration of {plan.owner}"
+        return "ImageDoesNotFit", f"{text}: use an image with cloud-init and kubeadm"
     if _IMMUTABLE.search(image.name) and plan.format and plan.format != "ignition":
-        text = f"{image.name!r} reads Ignition, and {plan.owner} gives {plan.format}"
-        return "ImageDoesNotFit", f"{text}; set format: ignition there, or name another image"
+        text = f"{image.name!r} requires Ignition, but {plan.owner} has the format {plan.format}"
+        return "ImageDoesNotFit", f"{text}: set format: ignition, or use another image"
     return None
 
 
@@ -352,7 +361,7 @@ def _check_reach(address: IPv4Address | IPv6Address, subnets: Sequence[Subnet]) 
     if not networks or len(networks) < len(subnets) or any(address in each for each in networks):
         return [Check(ENDPOINT, True)]
     shown = ", ".join(f"{each.name!r} ({each.cidr})" for each in subnets)
-    text = f"{address} lies outside the subnets of the machines, {shown}: nobody reaches it unless it is routed there"
+    text = f"{address} is outside the subnets of the machines ({shown}): it must be routed to be reachable"
     return [Check(ENDPOINT, False, "EndpointOutsideSubnet", f"spec.controlPlaneEndpoint.host: {text}", advisory=True)]
 
 

@@ -119,7 +119,7 @@ class Watch:
         return await asyncio.shield(asked.answer)
 
     async def _answer(self) -> None:
-        failed: ProviderError = Unreachable("the connection to Prism Central was closed: asking again")
+        failed: ProviderError = Unreachable("the connection to Prism Central was closed: retrying")
         found: dict[str, Vm] | None = None
         asked: dict[str, _Question] = {}
         try:

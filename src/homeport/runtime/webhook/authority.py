@@ -172,7 +172,7 @@ class SharedAuthority:
                 return held
         except AuthorityError as error:
             # Nothing but our own certificates depends on it, and those are made anew in a moment.
-            log.warning("the CA of webhooks is made anew", secret_name=str(self.secret), error=str(error))
+            log.warning("the CA of the webhooks is created again", secret_name=str(self.secret), error=str(error))
             wanted = make_authority(self.now(), self.lifetime)
         secret["data"] = {**(secret.get("data") or {}), **wanted.as_data()}
         if wanted.successor is None:
@@ -193,5 +193,5 @@ class SharedAuthority:
             data=made.as_data(),
         )
         await self._client.create(secret, _WRITE, kind=SECRET)
-        log.info("CA of webhooks made", secret_name=str(self.secret))
+        log.info("CA of the webhooks created", secret_name=str(self.secret))
         return made

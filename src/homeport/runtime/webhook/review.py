@@ -80,7 +80,7 @@ def answer_convert(hooks: Hooks, review: Any) -> Json:
 
 def _converted(hooks: Hooks, obj: Any, group: str, version: str) -> Json:
     if not isinstance(obj, dict):
-        raise ConversionError("request.objects has an item that is no object")
+        raise ConversionError("request.objects has an item that is not an object")
     if str(obj.get("apiVersion", "")).rpartition("/")[0] != group:
         raise ConversionError(f"{obj.get('kind')} of {obj.get('apiVersion')} can't be converted to group {group}")
     return hooks.converted(obj, version)
@@ -88,7 +88,7 @@ def _converted(hooks: Hooks, obj: Any, group: str, version: str) -> Json:
 
 def _request(review: Any, wanted: tuple[str, str]) -> Json:
     if not isinstance(review, dict):
-        raise ReviewError("the body is no object")
+        raise ReviewError("the body is not an object")
     got = (review.get("apiVersion"), review.get("kind"))
     if got != wanted:
         raise ReviewError(f"expected kind {wanted[1]} of {wanted[0]}, got {got[1]} of {got[0]}")

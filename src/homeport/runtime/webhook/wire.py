@@ -187,7 +187,7 @@ def _parsed(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as broken:
-        raise _Refusal(400, f"the body is no JSON: {broken}") from broken
+        raise _Refusal(400, f"the body is not valid JSON: {broken}") from broken
 
 
 def _answerer(path: str) -> Any:

@@ -92,4 +92,4 @@ def parse_progress(text: str) -> Progress:
     if found := _SECONDS.fullmatch(text):
         jitter = float(found.group(2) or 0)
         return Progress(seconds=float(found.group(1)), jitter=jitter / 100)
-    raise ValueError(f"{text!r} is no progress: write instant, never, reads:3, 2s or 2s~30%")
+    raise ValueError(f"{text!r} is not valid: expected instant, never, reads:3, 2s or 2s~30%")

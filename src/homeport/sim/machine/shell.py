@@ -251,7 +251,7 @@ class Shell:
         return next((path for path in paths if self.disk.read(path) is not None), None)
 
     def _assume(self, args: list[str]) -> Ran:
-        self.console.say(f"(simulated) {' '.join(args)[:160]}: taken to succeed")
+        self.console.say(f"(simulated) {' '.join(args)[:160]}: assumed to succeed")
         return Ran()
 
     async def _execute(self, path: str, args: list[str], env: Mapping[str, str]) -> Ran:

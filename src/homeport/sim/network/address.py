@@ -46,7 +46,7 @@ def split_endpoint(text: str, default_port: int = 6443) -> tuple[str, int]:
         return normal(text), default_port
     parts = urlsplit(bare + text)
     if not parts.hostname:
-        raise ValueError(f"{text!r} names no host: write HOST:PORT")
+        raise ValueError(f"{text!r} has no host: expected HOST:PORT")
     return normal(parts.hostname), parts.port or {"http": 80, "https": 443}.get(parts.scheme, default_port)
 
 
@@ -64,7 +64,7 @@ class Pool:
         for candidate in self._candidates():
             if candidate not in self._owners:
                 return self._claim(owner, candidate)
-        raise Exhausted(f"no address is free: all {len(self._owners)} are given out")
+        raise Exhausted(f"no address is free: all {len(self._owners)} are in use")
 
     def _claim(self, owner: str, address: Address) -> str:
         held = self._owners.setdefault(address, owner)
@@ -97,5 +97,5 @@ def _bounds(text: str) -> tuple[Address, Address]:
     low, _, high = text.partition("-")
     first, last = ip_address(low.strip()), ip_address((high or low).strip())
     if type(first) is not type(last) or int(first) > int(last):
-        raise ValueError(f"{text!r} is no range of addresses: write FIRST-LAST or a CIDR")
+        raise ValueError(f"{text!r} is not a valid range of addresses: expected FIRST-LAST or a CIDR")
     return first, last

@@ -51,7 +51,7 @@ class Host:
         """The host claims an address, and announces it: it gets the traffic from now on."""
         address = normal(address)
         if not is_address(address):
-            raise ValueError(f"{address!r} is no IP address")
+            raise ValueError(f"{address!r} is not a valid IP address")
         if address not in self.addresses:
             self.addresses.append(address)
         self._network._claim(self, address)
@@ -280,7 +280,7 @@ class Network:
     def _answer(self, source: str, address: str, port: int) -> tuple[Host, str, Service]:
         holder = self.holder(address)
         if holder is None:
-            raise OSError(errno.EHOSTUNREACH, f"no route to host: nobody holds {address}")
+            raise OSError(errno.EHOSTUNREACH, f"no route to host: no machine has the address {address}")
         if not self.reaches(source, holder.name):
             raise TimeoutError(errno.ETIMEDOUT, f"i/o timeout: {address} does not answer")
         service = holder.service(port)

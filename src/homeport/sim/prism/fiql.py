@@ -42,7 +42,7 @@ class FiqlFilter:
 def _term(text: str) -> Term:
     found = _TERM.fullmatch(text)
     if found is None:
-        raise FiqlError(f"{text.strip()!r} is no condition such as name==web-1")
+        raise FiqlError(f"{text.strip()!r} is not a valid condition: expected for example name==web-1")
     return found.group(1), found.group(2), found.group(3).strip("'\"")
 
 

@@ -283,7 +283,7 @@ def parse_order(text: str) -> list[tuple[list[str], bool]]:
     for part in text.split(","):
         words = part.split()
         if not words or len(words) > 2 or (len(words) == 2 and words[1] not in ("asc", "desc")):
-            raise ODataError(f"{part.strip()!r} is no order: write a field, then asc or desc")
+            raise ODataError(f"{part.strip()!r} is not a valid order: expected a field, then asc or desc")
         order.append((words[0].split("/"), words[1:] == ["desc"]))
     return order
 

@@ -46,5 +46,7 @@ def parse_speed(text: str) -> Pace:
     try:
         progress = parse_progress(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no speed: write instant, real, x10, never, reads:3, 2s or 2s~30%") from None
+        raise ValueError(
+            f"{text!r} is not a valid speed: expected instant, real, x10, never, reads:3, 2s or 2s~30%"
+        ) from None
     return Pace(default=progress, boot=progress if progress.reads is None else AT_ONCE)

@@ -118,4 +118,4 @@ def credentials(prism: Prism) -> tuple[str, str]:
     for user in prism.world.users:
         if user.passwords:
             return user.name, user.passwords[0]
-    raise StartError("the world has no user with a password: nobody could ask anything")
+    raise StartError("the world has no user with a password: add one")

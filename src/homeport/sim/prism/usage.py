@@ -110,7 +110,7 @@ class Usage:
         try:
             inside = ip_address(address) in ip_network(subnet.cidr)
         except ValueError as error:
-            raise rejected("", f"{address} is no address of the subnet {subnet.name}.") from error
+            raise rejected("", f"{address} is not an address of the subnet {subnet.name}.") from error
         if not inside:
             raise rejected("", f"{address} is outside of the subnet {subnet.name} ({subnet.cidr}).")
         network = ip_network(subnet.cidr)

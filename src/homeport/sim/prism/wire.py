@@ -162,7 +162,7 @@ class _Admin:
             case "POST", ["sessions", "expire"]:
                 prism.sessions.end_all()
                 return Response(status=204)
-        return Response(status=404, text="there is no such page; GET / lists them\n")
+        return Response(status=404, text="no such page: GET / lists them\n")
 
 
 async def _read(request: BaseRequest) -> Call:
@@ -174,7 +174,7 @@ async def _read(request: BaseRequest) -> Call:
         try:
             body = orjson.loads(raw)
         except orjson.JSONDecodeError as error:
-            raise ValueError(f"the body is no JSON: {error}") from error
+            raise ValueError(f"the body is not valid JSON: {error}") from error
     return Call(
         method=request.method,
         path=request.rel_url.raw_path,

@@ -203,7 +203,7 @@ async def test_defaults_do_not_make_a_new_generation_when_nothing_changed() -> N
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"machine": {"cores": 65}}, "spec.topology.variables[machine].value.cores", "64"),
-    ({"machine": {"core": 4}}, "spec.topology.variables[machine].value.core", "no such field"),
+    ({"machine": {"core": 4}}, "spec.topology.variables[machine].value.core", "does not define this field"),
     ({"size": "big"}, "spec.topology.variables[size]", "audit, image, machine"),
 ]
 

@@ -127,7 +127,7 @@ async def test_without_a_connection_nobody_polls_and_the_condition_says_why() ->
         assert done.wait.after is None
         status, reason, message = await d.said()
         assert (status, reason) == ("False", "NotApplied")
-        assert message.startswith("Cluster one: the connection is about to be made")
+        assert message.startswith("Cluster one: connecting to the workload cluster")
 
 
 async def test_a_manifest_that_can_not_be_read_waits_for_its_change() -> None:
@@ -145,7 +145,7 @@ async def test_a_secret_of_another_type_is_refused() -> None:
         status, reason, message = await d.said()
         assert (status, reason) == ("False", "WrongSecretType")
         assert (
-            message == "Secret s: it is of type Opaque: create it anew with type addons.cluster.x-k8s.io/resource-set"
+            message == "Secret s: it is of type Opaque: create it again with type addons.cluster.x-k8s.io/resource-set"
         )
 
 
@@ -167,7 +167,7 @@ async def test_a_manifest_that_has_grown_old_is_told_what_the_cluster_serves() -
         assert (await d.said())[2].splitlines() == [
             "Cluster one: ConfigMap net: Boat b: the cluster serves no Boat of v1",
             "Cluster one: ConfigMap net: PodDisruptionBudget a: the cluster serves no PodDisruptionBudget of "
-            "policy/v1beta1, but it serves policy/v1: write the manifest for that",
+            "policy/v1beta1, but it serves policy/v1: use that version in the manifest",
         ]
 
 
@@ -230,7 +230,7 @@ async def test_a_deleted_set_leaves_bindings_of_clusters_that_match_no_more() ->
         where = Resource("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters")
         await d.p.client.patch(where, ONE, MergePatch({"metadata": {"labels": {"cni": None}}}))
         await d.once()
-        assert (await d.said())[2].startswith("no Cluster has the labels")
+        assert (await d.said())[2].startswith("no Cluster matches")
         await d.p.client.delete(ClusterResourceSet, SET)
         await d.once()
         await d.p.gone(ClusterResourceSet, SET)

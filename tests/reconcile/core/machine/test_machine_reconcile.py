@@ -114,7 +114,7 @@ async def test_what_is_missing_or_not_installed_is_named() -> None:
     odd = machine(spec={"infrastructureRef": {"apiGroup": "nobody.example.com", "kind": "Thing", "name": "x"}})
     async with world(cluster(), odd, foreign(BOOTSTRAP, "m1")) as w:
         outcome, found = await w.machine()
-        assert "install the provider" in said(found, "InfrastructureReady")[2]
+        assert "install its provider" in said(found, "InfrastructureReady")[2]
 
 
 async def test_infrastructure_that_vanished_is_a_failure_that_says_what_to_do() -> None:
@@ -221,7 +221,7 @@ async def test_a_node_that_vanished_is_told() -> None:
         assert said(found, "NodeHealthy") == (
             "False",
             "NodeDeleted",
-            "Node n1 has been deleted though the Machine still exists",
+            "Node n1 has been deleted, but the Machine still exists",
         )
 
 

@@ -227,7 +227,7 @@ async def test_what_can_not_be_upgraded_is_told_why(
     ("query", "protocol", "message"),
     [
         ("", CHANNEL, "the query parameter ports is missing"),
-        ("?ports=7,http", CHANNEL, "'http' is no port"),
+        ("?ports=7,http", CHANNEL, "'http' is not a valid port"),
         ("?ports=" + ",".join(["7"] * 128), CHANNEL, "128 ports are too many"),
         ("?ports=7", "v9.example", "none of the protocols v9.example is served here"),
     ],

@@ -356,7 +356,7 @@ def test_a_control_plane_is_ready_to_older_clients_when_a_replica_is() -> None:
 
 
 def test_what_is_no_duration_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="nodeDrainTimeout: 'soon' is no duration"):
+    with pytest.raises(ValueError, match="nodeDrainTimeout: 'soon' is not a valid duration"):
         convert(obj("Machine", "v1beta1", ("spec.nodeDrainTimeout", "soon")), "v1beta2")
 
 
@@ -397,7 +397,7 @@ def test_durations_are_read_as_go_reads_them_in_whole_seconds_rounded_up(text: s
 
 @pytest.mark.parametrize("text", ["", "5", "s", "1d", "1 s", "1s ", "--1s", None, 5])
 def test_what_go_reads_as_no_duration_is_none(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a valid duration"):
         parse_seconds(text)
 
 

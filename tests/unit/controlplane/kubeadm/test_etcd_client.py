@@ -158,10 +158,10 @@ class Scripted:
     ("sent", "message"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak HTTP/2"),
-        (b"", "closed before the answer"),
+        (b"", "closed before the response"),
         (bytes.fromhex("000008070000000000") + bytes(4) + (11).to_bytes(4, "big"), "error 11"),
         (bytes.fromhex("000004030000000001") + (7).to_bytes(4, "big"), "error 7"),
-        (bytes.fromhex("000001010500000001") + b"\xff", "can't be read"),
+        (bytes.fromhex("000001010500000001") + b"\xff", "can't be parsed"),
     ],
 )
 async def test_a_peer_that_is_no_etcd_is_told_from_one_that_refuses(sent: bytes, message: str) -> None:

@@ -169,9 +169,9 @@ def test_a_member_without_a_machine_makes_etcd_unhealthy() -> None:
     assert found.observed is not None
     found.observed = replace(found.observed, members=(*(found.observed.members or ()), Member(9, "stray")))
     text = filled(found)[1]["EtcdClusterHealthy"]["message"]
-    assert text == "etcd member stray has no Machine and is not proven to be gone: see 'homeport orphans list'"
+    assert text == "etcd member stray has no Machine and may still be running: see 'homeport orphans list'"
     found.observed = replace(found.observed, gone=frozenset({9}))
-    assert "its machine is gone" in filled(found)[1]["EtcdClusterHealthy"]["message"]
+    assert "its machine no longer exists" in filled(found)[1]["EtcdClusterHealthy"]["message"]
 
 
 def test_members_that_answer_make_a_control_plane_available_though_their_machines_are_lost() -> None:
@@ -190,11 +190,9 @@ def test_scaling_and_rollout_say_what_holds_them_up() -> None:
     _, said = filled(findings(2, actions=[hold]))
     assert said["ScalingUp"]["message"] == "from 2 to 3 replicas. Held up: waiting for the Node of Machine cp-1"
     _, said = filled(
-        spoil(findings(4, actions=[hold]), 0, outdated=("KubeadmConfig differs", "Version a, b is wanted"))
+        spoil(findings(4, actions=[hold]), 0, outdated=("KubeadmConfig differs", "Version a, b is desired"))
     )
-    assert said["RollingOut"]["message"].startswith(
-        "1 Machine is to be replaced: Version a, b is wanted; KubeadmConfig"
-    )
+    assert said["RollingOut"]["message"].startswith("1 Machine must be replaced: Version a, b is desired; KubeadmConfig")
     assert said["ScalingDown"]["status"] == "True"
 
 

@@ -33,7 +33,7 @@ def test_a_machine_as_it_was_made_is_up_to_date(join: bool) -> None:
 
 
 CHANGES: list[tuple[str, dict[str, Any], str]] = [
-    ("version", {"version": "v1.30.3"}, "Version v1.30.2, v1.30.3 is wanted"),
+    ("version", {"version": "v1.30.3"}, "Version v1.30.2, v1.30.3 is desired"),
     ("build", {"version": "v1.30.2+build.1"}, "v1.30.2+build.1"),
     ("arguments", {"kubeadmConfigSpec": {**BASE, "clusterConfiguration": {"apiServer": {}}}}, "KubeadmConfig"),
     ("commands", {"kubeadmConfigSpec": {**BASE, "preKubeadmCommands": ["id"]}}, "KubeadmConfig"),

@@ -26,7 +26,7 @@ def unsafe(version: str, replicas: int | None, *machines: str, etcd_managed: boo
         ("v1.30.0", 4, ("v1.30.0",) * 3, "spec.replicas is 4"),
         ("v1.31.0", 3, ("v1.29.0",) * 3, "one minor version at a time"),
         ("v2.0.0", 3, ("v1.29.0",), "one minor version at a time"),
-        ("v1.28.0", 3, ("v1.30.0", "v1.29.0"), "no more than one minor version can be undone"),
+        ("v1.28.0", 3, ("v1.30.0", "v1.29.0"), "a downgrade of more than one minor version is not possible"),
         ("latest", 1, (), "not a valid version"),
         ("", 1, (), "not a valid version"),
     ],

@@ -108,7 +108,7 @@ def test_coredns_has_the_image_that_the_user_names(configuration: dict[str, Any]
 
 def test_coredns_does_not_go_back() -> None:
     check_coredns("r/coredns:v1.11.1", "r/coredns:v1.11.1-patched")
-    with pytest.raises(AddonError, match="can't go back"):
+    with pytest.raises(AddonError, match="can't be downgraded"):
         check_coredns("r/coredns:v1.11.1", "r/coredns:v1.10.0")
     with pytest.raises(AddonError, match="no version"):
         check_coredns("r/coredns:v1.11.1", "r/coredns:latest")

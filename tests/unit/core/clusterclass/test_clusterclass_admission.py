@@ -39,12 +39,13 @@ def test_a_class_as_it_should_be_is_accepted() -> None:
     [
         (lambda s: s["infrastructure"]["templateRef"].update(kind="GenericCluster"), "spec.infrastructure.templateRef.kind", "Template"),
         (lambda s: s["controlPlane"]["templateRef"].update(apiVersion="v1") or s.update(patches=[]), "spec.controlPlane.templateRef.apiVersion", "group"),
-        (lambda s: worker(s)["bootstrap"]["templateRef"].update(name=""), "spec.workers.machineDeployments[0].bootstrap.templateRef.name", "name the template"),
+        (lambda s: worker(s)["bootstrap"]["templateRef"].update(name=""), "spec.workers.machineDeployments[0].bootstrap.templateRef.name", "set the name of the template"),
         (lambda s: s["workers"]["machineDeployments"].append(worker(s)), "spec.workers.machineDeployments[1].class", "Duplicate"),
         (lambda s: s["variables"].append(s["variables"][0]), "spec.variables[3].name", "Duplicate"),
         (lambda s: s["variables"][2].update(name="builtin"), "spec.variables[2].name", "choose another"),
         (lambda s: s["variables"][2].update(name="a.b"), "spec.variables[2].name", "dot"),
-        (lambda s: s.update(kubernetesVersions=["v1.30.0", "v1.29.0"]), "spec.kubernetesVersions[1]", "newer than v1.30.0"),
+        (lambda s: s.update(kubernetesVersions=["v1.30.0", "v1.29.0"]), "spec.kubernetesVersions[1]", "newer than "
+                                                                                                      "v1.30.0"),
         (lambda s: s.update(kubernetesVersions=["v1.30.0", "v1.30.0"]), "spec.kubernetesVersions[1]", "newer"),
         (lambda s: s.update(kubernetesVersions=["v1.30.0", "v1.32.0"]), "spec.kubernetesVersions[1]", "leaves out"),
         (lambda s: s.update(kubernetesVersions=["1.x"]), "spec.kubernetesVersions[0]", "semantic version"),
@@ -269,7 +270,7 @@ def test_a_variable_goes_in_three_steps() -> None:
     users = [cluster()] * 5
     (cause,) = usage_causes(made(), made(without), users)
     assert 'variable "image"' in cause.message
-    assert "take the default away first" in cause.message
+    assert "remove the default first" in cause.message
     assert list(usage_causes(made(), made(without_default), users)) == []
     bare = [cluster(lambda t: t.pop("variables"))]
     assert list(usage_causes(made(without_default), made(without), bare)) == []

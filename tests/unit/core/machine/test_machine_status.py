@@ -222,11 +222,11 @@ PLANE = machine(labels={"cluster.x-k8s.io/control-plane": ""})
 @pytest.mark.parametrize(
     ("given", "plane", "others", "node_ref", "expected"),
     [
-        (None, Related(), [PLANE], True, "its Cluster is gone"),
+        (None, Related(), [PLANE], True, "its Cluster no longer exists"),
         ("deleting", Related(), [PLANE], True, "its Cluster is being deleted"),
         ("there", Related(), [PLANE], False, "it never had a Node"),
         ("there", control(deleting=True), [PLANE], True, "its control plane is being deleted"),
-        ("there", control(), [], True, "no control plane machine would be left to answer"),
+        ("there", control(), [], True, "no control plane machine would remain"),
         ("there", control(external=True), [], True, ""),
         ("there", control(), [PLANE], True, ""),
         ("there", Related(), [PLANE], True, ""),

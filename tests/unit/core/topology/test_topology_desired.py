@@ -201,7 +201,7 @@ def test_zero_is_a_value_and_nothing_is_none():
     ("topology", "given", "text"),
     [
         ({"variables": [{"name": "size", "value": "big"}]}, {}, r"spec\.topology\.variables\[size\]"),
-        ({"variables": [{"name": "no", "value": 1}]}, {}, "no such variable"),
+        ({"variables": [{"name": "no", "value": 1}]}, {}, "does not define this variable"),
         ({}, {"patches": [patch("MachineTemplate", "/spec/a/b/c", "1")]}, "ClusterClass k: patch 'p'"),
         ({}, {"controlPlane": {"naming": {"template": "{{ .nobody }}"}}}, "a naming template"),
     ],

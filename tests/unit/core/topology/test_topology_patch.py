@@ -153,10 +153,10 @@ def test_patches_go_one_after_the_other_and_leave_the_input_alone():
         (add("/spec/template/spec/x", **variable("nothing")), "variable 'nothing' is not set"),
         (add("/spec/template/spec/x", **variable("e.port")), "e has no field 'port'"),
         (add("/spec/template/spec/x", **variable("l[3]")), "l has 1 items"),
-        (add("/spec/template/spec/x", **variable("e[0]")), "e is no list"),
+        (add("/spec/template/spec/x", **variable("e[0]")), "e is not a list"),
         (add("/spec/template/spec/x", **variable("l[x]")), "can't be read"),
         (add("/spec/template/spec/x", **template("{{ .l.x }}")), "can't be rendered: line 1"),
-        (add("/spec/template/spec/x", **template("a: b: c")), "no YAML"),
+        (add("/spec/template/spec/x", **template("a: b: c")), "not valid YAML"),
         (add("/spec/template/spec/x"), "either value or valueFrom"),
     ],
 )
@@ -214,13 +214,13 @@ def cluster_class(*patches: Any) -> ClusterClass:
         ({"op": "replace", "path": "/spec/l/0", "value": 1}, ".path", "replace can't go into the list"),
         ({"op": "remove", "path": "/spec/l/0/x"}, ".path", "remove can't go into the list"),
         (add("/spec/a"), "", "needs value or valueFrom"),
-        (add("/spec/a", value=1, **variable("known")), "", "exclude each other"),
+        (add("/spec/a", value=1, **variable("known")), "", "mutually exclusive"),
         (add("/spec/a", valueFrom={}), ".valueFrom", "either variable or template"),
         (add("/spec/a", valueFrom={"variable": "known", "template": "x"}), ".valueFrom", "either variable or template"),
         (add("/spec/a", **template("{{ if }}")), ".valueFrom.template", "can't be read: line 1"),
         (add("/spec/a", **variable("unknown.x")), ".valueFrom.variable", "no variable 'unknown'"),
         (add("/spec/a", **variable("known[a]")), ".valueFrom.variable", "can't be read"),
-        (add("/spec/a", **variable("builtin.cluster.nam")), ".valueFrom.variable", "no builtin variable"),
+        (add("/spec/a", **variable("builtin.cluster.nam")), ".valueFrom.variable", "not a builtin variable"),
     ],
 )
 def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, message):

@@ -51,7 +51,7 @@ def test_workers_take_as_few_steps_as_the_skew_allows(workers, current, goal, st
 
 
 def test_workers_that_were_left_too_far_behind_are_told():
-    with pytest.raises(NoWay, match=r"workers of v1\.28\.0 can't get to v1\.34\.4"):
+    with pytest.raises(NoWay, match=r"workers of v1\.28\.0 can't be upgraded to v1\.34\.4"):
         find_worker_steps(["v1.28.0"], "v1.33.0", "v1.34.4", ["v1.34.4"])
 
 

@@ -89,7 +89,7 @@ def test_what_is_given_is_not_changed() -> None:
         ({"image": "Ubuntu"}, "[machine].value.image", "should match"),
         ({"image": "ubuntu", "disks": [{}, {}, {}]}, "[machine].value.disks", "at most 2"),
         ({"image": "ubuntu", "disks": [{"size": 1}]}, "[machine].value.disks[0].size", "must be of type string"),
-        ({"image": "ubuntu", "core": 4}, "[machine].value.core", "no such field"),
+        ({"image": "ubuntu", "core": 4}, "[machine].value.core", "does not define this field"),
         ("ubuntu", "[machine].value", "must be of type object"),
         (None, "[machine].value", "must be of type object"),
     ],

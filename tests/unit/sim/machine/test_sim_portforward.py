@@ -154,7 +154,7 @@ async def test_refusals_are_errors_of_the_api() -> None:
     async with running() as sim, client(sim) as api, client(sim, "nobody", ()) as nobody:
         with pytest.raises(NotFound, match='pods "gone" not found'):
             await api.port_forward(Key("kube-system", "gone"), 2379)
-        with pytest.raises(BadRequest, match="'70000' is no port"):
+        with pytest.raises(BadRequest, match="'70000' is not a valid port"):
             await api.port_forward(ETCD, 70000)
         with pytest.raises(Forbidden, match='cannot get resource "pods/portforward"'):
             await nobody.port_forward(ETCD, 2379)

@@ -90,7 +90,7 @@ async def test_the_virtual_address_moves_when_its_holder_is_lost() -> None:
     async with simulation() as sim:
         await three(sim)
         sim.power_off("cp-0")
-        with pytest.raises(OSError, match="nobody holds"):
+        with pytest.raises(OSError, match="no machine has the address"):
             sim.network.find("outside", "10.0.0.100", 6443)
         await asyncio.sleep(16)  # the lease of the lost one
         holder = sim.network.holder("10.0.0.100")

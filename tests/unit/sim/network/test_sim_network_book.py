@@ -66,7 +66,7 @@ async def test_a_name_leads_to_the_first_of_its_addresses_that_answers() -> None
 
 async def test_nobody_at_the_address_no_listener_and_no_power_are_told_apart() -> None:
     network, _, _ = two_hosts()
-    with pytest.raises(OSError, match=r"nobody holds 10\.0\.0\.77"):
+    with pytest.raises(OSError, match=r"no machine has the address 10\.0\.0\.77"):
         await network.connect("a", "10.0.0.77", 6443)
     with pytest.raises(ConnectionRefusedError):
         await network.connect("a", "10.0.0.2", 22)
@@ -156,6 +156,6 @@ async def test_silence_takes_its_time() -> None:
     loop = asyncio.get_running_loop()
     network.silence_seconds = 20
     started = loop.time()
-    with pytest.raises(OSError, match="nobody holds"):
+    with pytest.raises(OSError, match="no machine has the address"):
         await network.connect("a", "10.0.0.9", 6443)
     assert loop.time() - started == pytest.approx(20)

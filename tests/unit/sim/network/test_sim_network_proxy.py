@@ -79,7 +79,7 @@ async def request(proxy: Proxy, head: str) -> str:
         ("CONNECT 10.9.9.9:6443 HTTP/1.1\r\n\r\n", "502", "nobody holds 10.9.9.9"),
         ("CONNECT nowhere.example.com:6443 HTTP/1.1\r\n\r\n", "502", "no such host"),
         ("CONNECT 10.0.0.100:22 HTTP/1.1\r\n\r\n", "502", "connection refused"),
-        ("CONNECT :22 HTTP/1.1\r\n\r\n", "400", "names no host"),
+        ("CONNECT :22 HTTP/1.1\r\n\r\n", "400", "has no host"),
         ("nonsense\r\n\r\n", "400", "not an HTTP request"),
         (
             "CONNECT 10.0.0.100:6443 HTTP/1.1\r\nProxy-Authorization: Basic bm9ib2R5Og==\r\n\r\n",

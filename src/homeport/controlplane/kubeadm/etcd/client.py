@@ -94,7 +94,7 @@ class EtcdClient:
         try:
             return parse(raw)
         except ValueError as broken:
-            raise ConnectionError(f"etcd's answer to {method} can't be read: {broken}") from broken
+            raise ConnectionError(f"etcd's response to {method} can't be parsed: {broken}") from broken
 
 
 def _members(found: dict[int, list[Value]]) -> list[Member]:

@@ -64,7 +64,7 @@ class Channel:
         try:
             return _result(await self._answer(number))
         except (HpackError, http2.FrameError) as broken:
-            raise ProtocolError(f"the answer to {path} can't be read: {broken}") from broken
+            raise ProtocolError(f"the response to {path} can't be parsed: {broken}") from broken
 
     async def close(self) -> None:
         await self._stream.close()
@@ -78,11 +78,11 @@ class Channel:
             elif kind == http2.PING and not flags & http2.ACK:
                 await self._stream.write(http2.frame(http2.PING, http2.ACK, 0, payload))
             elif kind == http2.GOAWAY:
-                raise ProtocolError(f"etcd ends the connection (HTTP/2 error {int.from_bytes(payload[4:8], 'big')})")
+                raise ProtocolError(f"etcd closed the connection (HTTP/2 error {int.from_bytes(payload[4:8], 'big')})")
             elif stream != number:
                 continue
             elif kind == http2.RST:
-                raise ProtocolError(f"etcd ends the call (HTTP/2 error {int.from_bytes(payload[:4], 'big')})")
+                raise ProtocolError(f"etcd cancelled the call (HTTP/2 error {int.from_bytes(payload[:4], 'big')})")
             elif self._take(answer, kind, flags, payload):
                 return answer
 
@@ -91,7 +91,7 @@ class Channel:
         if kind == http2.DATA:
             answer.body.extend(http2.unpadded(payload, flags, headers=False))
             if len(answer.body) > http2.MESSAGE_BYTES:
-                raise ProtocolError("the answer is too large")
+                raise ProtocolError("the response is too large")
             return bool(flags & http2.END_STREAM)
         if kind == http2.HEADERS:
             answer.block = bytearray(http2.unpadded(payload, flags, headers=True))
@@ -113,7 +113,7 @@ class Channel:
         while len(self._buffer) < size:
             raw = await self._stream.read()
             if not raw:
-                raise ProtocolError("the connection was closed before the answer came")
+                raise ProtocolError("the connection was closed before the response arrived")
             self._buffer.extend(raw)
         found = bytes(self._buffer[:size])
         del self._buffer[:size]
@@ -136,5 +136,5 @@ def _result(answer: _Answer) -> bytes:
         raise GrpcError(int(code) if code.isdigit() else 2, message)
     body = bytes(answer.body)
     if len(body) < 5 or body[0] or len(body) != 5 + int.from_bytes(body[1:5], "big"):
-        raise ProtocolError("the answer is cut short or compressed")
+        raise ProtocolError("the response is truncated or compressed")
     return body[5:]

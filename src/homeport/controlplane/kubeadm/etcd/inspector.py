@@ -62,7 +62,7 @@ class Inspector:
     async def look(self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str]) -> EtcdView:
         """What the members on `nodes` say of themselves and of each other. Never raises: trouble is part of it."""
         if not nodes:
-            return EtcdView(error="there is no Node yet whose etcd could be asked")
+            return EtcdView(error="no Node with etcd exists yet")
         context = self._context(cluster, authority)
         found = await asyncio.gather(*(self._ask(remote, context, node) for node in nodes))
         answers = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, _Answer)}
@@ -96,7 +96,7 @@ class Inspector:
                     authority,
                     [leader],
                     lambda client, to=candidate: client.move_leader(to.id),  # type: ignore[misc]
-                    f"etcd's leadership can't be moved from {leader} to {candidate.name}",
+                    f"etcd leadership can't be transferred from {leader} to {candidate.name}",
                 )
             except EtcdError as refused:
                 problem = str(refused)
@@ -114,7 +114,7 @@ class Inspector:
         failed: str,
     ) -> T:
         context = self._context(cluster, authority)
-        problem = "there is no Node whose etcd could be asked"
+        problem = "no Node with etcd exists"
         for node in nodes:
             try:
                 async with asyncio.timeout(_SECONDS), _client(remote, context, node) as client:

@@ -119,7 +119,7 @@ def decimals(operation: Callable[[Decimal, Decimal], Decimal], first: Any, value
 def _decimal(value: Any) -> Decimal:
     number = floating(value)
     if math.isnan(number) or math.isinf(number):
-        raise CallError(f"{shown(number)} is no decimal")
+        raise CallError(f"{shown(number)} is not a valid decimal number")
     return Decimal(repr(number))
 
 

@@ -20,7 +20,7 @@ def make(*values: Any) -> Json:
 
 def put(value: Json, key: str, item: Any) -> Json:
     if isinstance(value, NilMap):
-        raise CallError("there is no map to set a key of")
+        raise CallError("can't set a key: the map is nil")
     value[key] = item
     return value
 
@@ -38,13 +38,13 @@ def ordered(*values: Json) -> Strings:
 def dig(*values: Any) -> Any:
     """The value at the end of a way of keys, or the last but one of the arguments if it ends before."""
     if len(values) < 3:
-        raise CallError("it needs keys, what to give if there is nothing, and a map")
+        raise CallError("expected keys, a default and a map")
     *keys, fallback, at = values
     for key in keys:
         if not isinstance(key, str):
             raise CallError(f"keys are strings, not {type_of(key)}")
         if not isinstance(at, dict) or isinstance(at, StringMap):
-            raise CallError(f"the way ends before {key!r}: there is no map but {type_of(at)}")
+            raise CallError(f"the path ends before {key!r}: expected a map, found {type_of(at)}")
         if key not in at:
             return fallback
         at = at[key]

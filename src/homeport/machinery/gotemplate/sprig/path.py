@@ -57,11 +57,11 @@ def extension(path: str) -> str:
 
 def parsed(text: str) -> dict[str, Any]:
     if any(c < " " or c == "\x7f" for c in text):
-        raise CallError(f"{text!r} is no URL: it has control characters")
+        raise CallError(f"{text!r} is not a valid URL: it has control characters")
     rest, _, fragment = text.partition("#")
     found = _SCHEME.match(rest)
     if rest.startswith(":"):
-        raise CallError(f"{text!r} is no URL: the scheme is missing")
+        raise CallError(f"{text!r} is not a valid URL: the scheme is missing")
     scheme = found[1].lower() if found else ""
     rest = rest[found.end() :] if found else rest
     rest, _, query = rest.partition("?")
@@ -71,13 +71,13 @@ def parsed(text: str) -> dict[str, Any]:
         made["opaque"] = rest
         return made
     if not scheme and ":" in rest.partition("/")[0]:
-        raise CallError(f"{text!r} is no URL: the first part of a path has no ':'")
+        raise CallError(f"{text!r} is not a valid URL: the first part of a path has no ':'")
     if rest.startswith("//"):
         authority, slash, rest = rest[2:].partition("/")
         rest = slash + rest
         user, at, host = authority.rpartition("@")
         if not _USER.fullmatch(user):
-            raise CallError(f"{text!r} is no URL: {user!r} is no user")
+            raise CallError(f"{text!r} is not a valid URL: {user!r} is not a valid user")
         made["userinfo"] = _user(user) if at else ""
         made["host"] = _host(host, text)
         made["hostname"] = _hostname(made["host"])
@@ -96,9 +96,9 @@ def _host(host: str, text: str) -> str:
     tail = host.rpartition("]")[2] if host.startswith("[") else host
     _, colon, port = tail.rpartition(":")
     if colon and port and not port.isdigit():
-        raise CallError(f"{text!r} is no URL: {port!r} is no port")
+        raise CallError(f"{text!r} is not a valid URL: {port!r} is not a valid port")
     if "[" in host[1:] or any(c in host for c in ' "<>\\^`{|}'):
-        raise CallError(f"{text!r} is no URL: {host!r} is no host")
+        raise CallError(f"{text!r} is not a valid URL: {host!r} is not a valid host")
     return _unescaped(host)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _CLOCK: Final = "reads the clock"
-_CHANCE: Final = "gives something else each time"
+_CHANCE: Final = "returns another value each time"
 _MACHINE: Final = "reads the environment of the controller"
 _SECRETS: Final = "makes secrets; make them outside and pass them in a variable"
 

@@ -38,7 +38,7 @@ def _compiled(pattern: str) -> Any:
     except re2.error as error:
         detail = error.args[0] if error.args else error
         text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-        raise CallError(f"{pattern!r} is no regular expression: {text}") from None
+        raise CallError(f"{pattern!r} is not a valid regular expression: {text}") from None
 
 
 def _found(pattern: str, raw: bytes, limit: int = -1) -> Iterator[Any]:

@@ -98,13 +98,13 @@ def _part(text: str) -> tuple[int, int, str]:
 def parse(text: str) -> Version:
     found = _VERSION.fullmatch(text) if len(text) <= _LONGEST and text.isascii() else None
     if found is None:
-        raise CallError(f"{text[:80]!r} is no version: write it like v1.33.1")
+        raise CallError(f"{text[:80]!r} is not a valid version: expected for example v1.33.1")
     numbers = tuple(int(found[i] or 0) for i in (1, 2, 3))
     pre, build = found[4] or "", found[5] or ""
     if max(numbers) > _LARGEST:
-        raise CallError(f"{text[:80]!r} is no version: a number is too large")
+        raise CallError(f"{text[:80]!r} is not a valid version: a number is too large")
     if any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in pre.split(".")):
-        raise CallError(f"{text[:80]!r} is no version: a number of its pre-release begins with 0")
+        raise CallError(f"{text[:80]!r} is not a valid version: a number of its pre-release begins with 0")
     return Version((numbers[0], numbers[1], numbers[2]), pre, build, text)
 
 
@@ -175,7 +175,7 @@ class _Constraint:
 @functools.lru_cache(maxsize=512)
 def _constraints(text: str) -> tuple[tuple[_Constraint, ...], ...]:
     if len(text) > _LONGEST or not text.isascii():
-        raise CallError(f"{text[:80]!r} is no constraint: write it like '>= 1.30.0, < 1.33'")
+        raise CallError(f"{text[:80]!r} is not a valid constraint: expected for example '>= 1.30.0, < 1.33'")
     text = _RANGE.sub(_rewritten, text)
     return tuple(_group(part) for part in text.split("||"))
 
@@ -186,7 +186,7 @@ def _rewritten(found: Any) -> str:
 
 def _group(text: str) -> tuple[_Constraint, ...]:
     if _ALL.fullmatch(text) is None:
-        raise CallError(f"{text!r} is no constraint: write it like '>= 1.30.0, < 1.33'")
+        raise CallError(f"{text!r} is not a valid constraint: expected for example '>= 1.30.0, < 1.33'")
     return tuple(_one(found.group()) for found in _FIND.finditer(text))
 
 
@@ -198,7 +198,7 @@ def _one(text: str) -> _Constraint:
     wild = next((i for i, each in enumerate(numbers) if each in _ANY), 3)
     known = numbers[:wild] + ["0"] * (3 - wild)
     if not all(each.isdigit() for each in known):
-        raise CallError(f"{text!r} is no constraint: a number is expected")
+        raise CallError(f"{text!r} is not a valid constraint: a number is expected")
     return _Constraint(found[1] or "", parse(".".join(known) + tags), wild)
 
 

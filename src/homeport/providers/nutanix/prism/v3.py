@@ -94,7 +94,7 @@ class PrismV3:
 
     async def containers(self) -> list[Container]:
         raise Rejected(
-            f"Prism Central {self.address} has no API v4, which storage containers need: leave storageContainer out, "
+            f"Prism Central {self.address} has no API v4, which storage containers require: remove storageContainer, "
             "or upgrade Prism Central to pc.2024.3 or newer"
         )
 
@@ -396,5 +396,5 @@ def _task_of(body: Any) -> str:
     found = ((body.get("status") or {}).get("execution_context") or {}).get("task_uuid")
     found = found[0] if isinstance(found, list) and found else found
     if not found:
-        raise Unreachable("Prism Central accepted a request and named no task for it")
+        raise Unreachable("Prism Central accepted a request but returned no task")
     return str(found)

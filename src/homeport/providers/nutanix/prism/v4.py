@@ -58,7 +58,7 @@ async def _negotiated(client: Client, namespace: str) -> str:
     text = text.get("version") if isinstance(text, dict) else text
     parts = str(text or "").removeprefix("v").split(".")
     if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
-        raise Unreachable(f"Prism Central {client.address}: {text!r} is no version of {namespace}'s API")
+        raise Unreachable(f"Prism Central {client.address}: {text!r} is not a valid version of the {namespace} API")
     if (int(parts[0]), int(parts[1])) < _OLDEST:
         raise Missing(f"Prism Central {client.address} has no {namespace} API v4")
     return f"v{parts[0]}.{parts[1]}"
@@ -243,7 +243,7 @@ class PrismV4:
             return vm.etag
         current = await self.vm(vm.id)
         if current is None:
-            raise Missing(f"Prism Central {self.address}: VM {vm.name} does not exist any more")
+            raise Missing(f"Prism Central {self.address}: VM {vm.name} no longer exists")
         return current.etag
 
     # -- tasks -------------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def _task(each: Mapping[str, Any]) -> Task:
 def _task_id(body: Any) -> str:
     found = (body.get("data") or {}).get("extId") if isinstance(body, dict) else None
     if not found:
-        raise Unreachable("Prism Central accepted a request and named no task for it")
+        raise Unreachable("Prism Central accepted a request but returned no task")
     return str(found)
 
 

@@ -156,7 +156,7 @@ def _check_cluster_info(cluster: WorkloadCluster, wanted: Discovery) -> None:
         pem = base64.b64decode(shown["clusters"][0]["cluster"]["certificate-authority-data"])
         found = spki_hash(x509.load_pem_x509_certificate(pem))
     except (KeyError, IndexError, TypeError, ValueError) as broken:
-        raise NotYet(f"the ConfigMap cluster-info holds no usable kubeconfig: {broken}") from broken
+        raise NotYet(f"the ConfigMap cluster-info contains no valid kubeconfig: {broken}") from broken
     if found not in {each.lower() for each in wanted.hashes}:
         raise _not_trusted(
             f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{found}" are pinned'

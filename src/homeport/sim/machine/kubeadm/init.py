@@ -78,8 +78,8 @@ def local_endpoint(given: Json, machine: Machine) -> tuple[str, int]:
         raise KubeadmError("unable to select an IP from default routes: the machine has no address")
     if address not in machine.host.addresses:
         raise KubeadmError(
-            f"error execution phase wait-control-plane: the API server can't listen on {address}, "
-            f"which is no address of this machine ({', '.join(machine.host.addresses)})"
+            f"error execution phase wait-control-plane: the API server can't listen on {address}, which is not an "
+            f"address of this machine ({', '.join(machine.host.addresses)})"
         )
     return address, int(given.get("bindPort") or 6443)
 

@@ -63,7 +63,7 @@ class PodDialer:
         for address in host.addresses:
             if self._cluster.network.holder(address) is host:
                 return address
-        raise OSError(errno.ENETUNREACH, f"network is unreachable: {host.name} holds no address")
+        raise OSError(errno.ENETUNREACH, f"network is unreachable: {host.name} has no address")
 
 
 def _address(pod: Json) -> str:

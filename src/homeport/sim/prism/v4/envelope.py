@@ -236,7 +236,7 @@ def _number(call: Call, option: str, default: int, least: int, most: int | None)
     if not text:
         return default
     if not text.removeprefix("-").isdigit():
-        raise invalid(option, f"{text!r} is no whole number")
+        raise invalid(option, f"{text!r} is not a whole number")
     number = int(text)
     if number < least or (most is not None and number > most):
         limit = f"from {least} to {most}" if most is not None else f"{least} or more"

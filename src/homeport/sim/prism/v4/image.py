@@ -142,4 +142,4 @@ def perform_put(core: Core, task: Task) -> None:
 
 def perform_drop(core: Core, task: Task) -> None:
     if core.drop(core.world.images, task.arguments["image"]) is None:
-        raise Refusal(404, f"The image {task.arguments['image']} is gone.", "VMM-20005", "ENTITY_NOT_FOUND")
+        raise Refusal(404, f"The image {task.arguments['image']} no longer exists.", "VMM-20005", "ENTITY_NOT_FOUND")

@@ -92,7 +92,7 @@ def create_vm(site: Site, call: Call) -> Answer:
     try:
         uuid.UUID(request_id)
     except ValueError as error:
-        raise rejected("VMM-30401", "The header NTNX-Request-Id is no UUID.", "REQUEST_ID_INVALID") from error
+        raise rejected("VMM-30401", "The header NTNX-Request-Id is not a valid UUID.", "REQUEST_ID_INVALID") from error
     vm = new_vm(site.core, Body(call.body), _owner(site, call))
     return _accepted(call, "CreateVmApiResponse", site.machines.create(vm, call.user))
 
