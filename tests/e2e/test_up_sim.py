@@ -184,7 +184,7 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
     [
         (["--sim=foo"], "unknown simulator 'foo': expected all, or some of prism"),
         (["--sim=prism,"], "unknown simulator '': expected all, or some of prism"),
-        (["--sim", "--speed", "soon"], "--speed: 'soon' is no speed"),
+        (["--sim", "--speed", "soon"], "--speed: 'soon' is not a valid speed"),
         (["--sim", "--sim-world", "bad.yaml"], "--sim-world: {folder}/bad.yaml:1: clusters: expected `array`"),
         (["--sim", "--sim-world", "empty.yaml"], "--sim-world: the world has no user with a password"),
         (["--sim", "--sim-faults", "bad.yaml"], "--sim-faults: {folder}/bad.yaml:1: clusters: "),

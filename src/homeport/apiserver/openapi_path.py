@@ -182,10 +182,10 @@ def _description(route: Route, operation: Operation) -> str:
     article = "an" if kind[:1] in "AEIOU" else "a"
     return {
         "list": f"Lists {kind} objects, or streams their changes.",
-        "create": f"Makes {of}{article} {kind}.",
+        "create": f"Creates {of}{article} {kind}.",
         "deletecollection": f"Deletes every {kind} that the selectors match.",
-        "read": f"Gives {of}one {kind}.",
-        "replace": f"Writes {of}one {kind} anew.",
+        "read": f"Reads {of}one {kind}.",
+        "replace": f"Replaces {of}one {kind}.",
         "delete": f"Deletes {of}one {kind}.",
         "patch": f"Changes some fields of {of}one {kind}.",
     }[operation.verb]

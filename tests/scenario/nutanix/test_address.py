@@ -172,7 +172,7 @@ async def test_a_rollout_uses_the_addresses_again_that_were_given_back() -> None
 async def test_the_address_of_the_control_plane_may_not_be_in_the_pool() -> None:
     async with nutanix_site() as site:
         await site.have(pool("10.0.0.90-10.0.0.105"), *from_pool(manifest.whole(NAME, 1, 0)))
-        words = ("EndpointInPool", "10.0.0.100 lies in InClusterIPPool machines")
+        words = ("EndpointInPool", "10.0.0.100 is in InClusterIPPool machines")
         await site.condition(NutanixCluster, NAME, "ControlPlaneEndpointFree", "False", *words)
         assert site.vms() == []
         assert await site.list(IPAddressClaim) == []

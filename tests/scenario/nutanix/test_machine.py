@@ -261,5 +261,5 @@ async def test_a_machine_that_may_still_run_stays_and_says_what_is_missing() -> 
         await g.start()
         await g.delete("m")
         said = await g.machine_says("m", "WaitingForInfrastructureCluster")
-        assert "the NutanixCluster that says where the machine runs is gone: create it again" in said
+        assert "the NutanixCluster of this machine no longer exists: create it again" in said
         assert [each.name for each in g.vendor.machines()] == ["m"]

@@ -34,7 +34,7 @@ V4 = partial(open_nutanix, version="v4")
         ({"bootType": "bios"}, "bootType"),
         ({"image": None}, "exactly one of image and imageLookup"),
         ({"imageLookup": {"baseOS": "ubuntu"}}, "exactly one of image and imageLookup"),
-        ({"image": {"type": "uuid", "uuid": "abc"}}, "is no UUID"),
+        ({"image": {"type": "uuid", "uuid": "abc"}}, "is not a valid UUID"),
         ({"image": {"type": "name"}}, "spec.template.spec.image.name"),
         ({"subnet": ["a", "a"]}, "Duplicate"),
         ({"additionalCategories": [{"key": "a"}]}, "additionalCategories[0].value"),

@@ -74,7 +74,7 @@ CASES: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...]
         "endpoint among the Pods",
         lambda o: _cluster(o)["controlPlaneEndpoint"].update(host="192.168.4.4"),
         "ControlPlaneEndpointFree",
-        ("EndpointInClusterNetwork", "192.168.4.4 lies in 192.168.0.0/16"),
+        ("EndpointInClusterNetwork", "192.168.4.4 is in 192.168.0.0/16"),
     ),
     (
         "no endpoint",

@@ -163,7 +163,7 @@ networkd:
         ("etcd: {version: 3}", "'etcd' is not supported"),
         ("storage: {fils: []}", r"storage\.fils is unknown: expected one of .*files"),
         ("storage: {files: {}}", r"storage\.files is not a list"),
-        ("storage: {disks: [{partitions: [{size: big}]}]}", r"partitions\[0\]\.size: 'big' is no size"),
+        ("storage: {disks: [{partitions: [{size: big}]}]}", r"partitions\[0\]\.size: 'big' is not a valid size"),
         ("storage: {disks: [{partitions: [{size: 100B}]}]}", "not a whole number of MiB"),
         ("storage: {files: [{contents: {local: a}}]}", "use inline"),
         ("storage: {files: [{contents: {inline: a, remote: {url: b}}}]}", "set only one of"),
@@ -183,7 +183,7 @@ def test_without_strict_a_key_that_means_nothing_is_left_out():
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (File("/a", "x", encoding="gzip"), "gzip can't be used with Ignition"),
+        (File("/a", "x", encoding="gzip"), "gzip is not supported with Ignition"),
         (File("/a", "x", permissions="rw"), "'rw' are not an octal number"),
         (File("/a", "a", encoding="base64"), "content is not base64"),
     ],

@@ -37,7 +37,7 @@ def test_networks_gateways_and_exclusions_are_left_out(spec: PoolSpec, there: st
     ("spec", "said"),
     [
         (PoolSpec(prefix=24), "no addresses"),
-        (PoolSpec(addresses=["10.0.0.1"], prefix=33), "no prefix length of an IPv4"),
+        (PoolSpec(addresses=["10.0.0.1"], prefix=33), "not a valid prefix length of an IPv4"),
         (PoolSpec(addresses=["10.0.0.1", "fd00::1"], prefix=24), "IPv6"),
         (PoolSpec(addresses=["10.0.0"], prefix=24), "is not a valid IP address"),
     ],

@@ -105,7 +105,7 @@ async def test_with_an_external_etcd_the_user_brings_its_certificates() -> None:
     etcd = (await pki.generate(["etcd"], now=NOW))["etcd"]
     client = pki.client_certificate(etcd, "apiserver", now=NOW)
     async with plane() as p:
-        with pytest.raises(PkiError, match="prod-etcd is missing: with an external etcd you have to create it"):
+        with pytest.raises(PkiError, match="prod-etcd is missing: with an external etcd you must create it"):
             await pki.ensure(p.client, CLUSTER, owner=OWNER, now=NOW, options=OPTIONS, external_etcd=True)
         await p.have(pki.as_secret(CLUSTER, "etcd", KeyPair(etcd.certificate), None))
         await p.have(pki.as_secret(CLUSTER, "apiserver-etcd-client", client, None))

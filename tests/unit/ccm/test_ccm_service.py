@@ -76,7 +76,7 @@ def test_an_address_is_chosen(found: Unstructured, taken: list[str], address: st
     ("found", "taken", "why"),
     [
         (service({"metallb.io/address-pool": "lan"}), [], "pool 'lan' does not exist: expected one of default, dmz"),
-        (service({"metallb.io/loadBalancerIPs": "10.9.9.9"}), [], "10.9.9.9 is in no address pool"),
+        (service({"metallb.io/loadBalancerIPs": "10.9.9.9"}), [], "10.9.9.9 is not in an address pool"),
         (service({"metallb.io/loadBalancerIPs": "10.0.0.2"}), ["10.0.0.2"], "is assigned to another Service"),
         (service(loadBalancerIP="here"), [], "'here' is not a valid IP address"),
         (service({"metallb.io/address-pool": "dmz"}), [f"10.1.0.{n}" for n in range(4)], "all addresses of pool dmz"),

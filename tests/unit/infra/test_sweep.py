@@ -41,7 +41,7 @@ def test_a_machine_whose_object_was_deleted_and_that_the_cluster_does_not_know_m
     ("evidence", "words"),
     [
         (Evidence(), "no record that its object was deleted"),
-        (Evidence(DELETED, Statement("it is down")), "can't be asked whether it uses it: it is down"),
+        (Evidence(DELETED, Statement("it is down")), "does not report whether it uses the machine: it is down"),
         (Evidence(DELETED, Statement(roles={"id-1": Role("lost")})), "it is Node lost of the workload cluster"),
         (Evidence(DELETED, Statement(roles={"id-1": Role(etcd=True)})), "it runs etcd of the workload cluster"),
         (Evidence(DELETED_PLANE), "the etcd members of the workload cluster have not been checked"),

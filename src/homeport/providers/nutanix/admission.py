@@ -298,7 +298,7 @@ def _identifier_causes(value: Any, path: str) -> Iterator[Cause]:
     elif not value.get(value["type"]):
         yield Cause("FieldValueRequired", f"Required value: type is {value['type']}", f"{path}.{value['type']}")
     elif value["type"] == "uuid" and not _is_uuid(value["uuid"]):
-        yield _invalid(f"{path}.uuid", f"{value['uuid']!r} is no UUID")
+        yield _invalid(f"{path}.uuid", f"{value['uuid']!r} is not a valid UUID")
 
 
 def _list_causes(values: Any, path: str, *, needed: bool = False) -> Iterator[Cause]:

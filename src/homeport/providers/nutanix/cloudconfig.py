@@ -42,7 +42,7 @@ def parse_config(text: str, namespace: str) -> CloudConfig:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Misconfigured(f"{FILE} is no JSON: {error}") from None
+        raise Misconfigured(f"{FILE} is not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise Misconfigured(f"{FILE}: must be an object, not {_kind(found)}")
     region, zone = _topology(_object(found, "topologyDiscovery"))

@@ -107,7 +107,7 @@ def _parse_endpoint(text: str) -> PrismCentral:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise Misconfigured(f"{where}: is no JSON: {error}") from None
+        raise Misconfigured(f"{where}: is not valid JSON: {error}") from None
     if not isinstance(found, dict) or not found.get("address"):
         raise Misconfigured(f"{where}: address is required")
     ref, bundle = found.get("credentialRef") or {}, found.get("additionalTrustBundle") or {}

@@ -108,7 +108,7 @@ def test_versions_are_counted_from_the_oldest() -> None:
 
 
 UNAVAILABLE: list[tuple[str, Findings, str, str]] = [
-    ("not initialised", findings(initialized=False), "False", "Machine cp-0 to initialise"),
+    ("not initialised", findings(initialized=False), "False", "Machine cp-0 to initialize"),
     ("unreachable", findings(down="the workload cluster can't be reached: refused"), "Unknown", "refused"),
     (
         "certificates",
@@ -192,7 +192,9 @@ def test_scaling_and_rollout_say_what_holds_them_up() -> None:
     _, said = filled(
         spoil(findings(4, actions=[hold]), 0, outdated=("KubeadmConfig differs", "Version a, b is desired"))
     )
-    assert said["RollingOut"]["message"].startswith("1 Machine must be replaced: Version a, b is desired; KubeadmConfig")
+    assert said["RollingOut"]["message"].startswith(
+        "1 Machine must be replaced: Version a, b is desired; KubeadmConfig"
+    )
     assert said["ScalingDown"]["status"] == "True"
 
 

@@ -326,7 +326,7 @@ LATE = Plan("v1.31.0", {"a": "v1.30.0", "b": "v1.30.0"}, worker_steps=["v1.31.0"
             "ClusterUpgrading",
             ["d-a is being upgraded to", "d-b is waiting for those before"],
         ),
-        (replace(LATE, deferred=["a", "b"]), "MachineDeploymentsUpgradeDeferred", ["d-a, d-b are left as they are"]),
+        (replace(LATE, deferred=["a", "b"]), "MachineDeploymentsUpgradeDeferred", ["d-a, d-b are deferred"]),
         (replace(LATE, deferred=["a"]), "ClusterUpgrading", ["d-a is left", "d-b is waiting"]),
         (
             Plan("v1.31.0", {}, withheld=["n"], plane_moves=True),

@@ -290,7 +290,7 @@ async def test_changed_credentials_are_used_without_a_restart(site: Site, api: P
 
 async def test_a_node_that_says_nothing_of_its_machine_is_told(site: Site, api: Plane) -> None:
     cloud = cloud_of(api, site)
-    with pytest.raises(Missing, match="Node n says neither systemUUID nor providerID"):
+    with pytest.raises(Missing, match="Node n has neither systemUUID nor providerID"):
         await cloud.instance(node())
     await cloud.close()
 
@@ -335,7 +335,7 @@ CENTRAL = {"address": "pc", "credentialRef": {"kind": "Secret", "name": "s"}}
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "must be an object, not a list"),
         ({}, "prismCentral.address: is required"),
         ({"prismCentral": "pc"}, "prismCentral: must be an object, not a string"),

@@ -86,13 +86,13 @@ def question(obj: Json) -> Json:
 
 async def test_nonsense_is_refused_and_told_why(caller: Caller) -> None:
     for (path, body, headers), (code, why) in (
-        ((VALIDATE, b"{", {}), (400, "no JSON")),
+        ((VALIDATE, b"{", {}), (400, "not valid JSON")),
         ((VALIDATE, {}, {}), (400, "expected kind AdmissionReview")),
         ((VALIDATE, {}, {"Content-Type": "text/plain"}), (415, "only application/json")),
         ((VALIDATE, {}, {"Content-Encoding": "gzip"}), (415, "Content-Encoding")),
         (("/elsewhere", {}, {}), (404, "nothing is served here")),
         ((VALIDATE, b" " * 1001, {}), (413, "more than 1000 bytes")),
-        (("/convert", b" " * 1001, {}), (400, "no JSON")),
+        (("/convert", b" " * 1001, {}), (400, "not valid JSON")),
         (("/convert", b" " * 2001, {}), (413, "more than 2000 bytes")),
     ):
         got = await caller.post(path, body, **headers)

@@ -27,7 +27,8 @@ def shell() -> Shell:
         ("cat <<EOF > /a\nhost $HOME\n  x\nEOF\necho done > /b", {"/a": "host /root\n  x\n", "/b": "done\n"}),
         ("cat >/a <<'EOF'\n$HOME\nEOF", {"/a": "$HOME\n"}),
         (
-            "echo 'path: /etc/kubernetes/admin.conf' > /a; sed -i 's#path: /etc/kubernetes/admin.conf#path: /etc/kubernetes/super-admin.conf#' /a",
+            "echo 'path: /etc/kubernetes/admin.conf' > /a; sed -i 's#path: /etc/kubernetes/admin.conf#path: "
+            "/etc/kubernetes/super-admin.conf#' /a",
             {"/a": "path: /etc/kubernetes/super-admin.conf\n"},
         ),
         ("echo a-b | tee /a | sed 's/-/+/' > /b", {"/a": "a-b\n", "/b": "a+b\n"}),
@@ -69,7 +70,7 @@ async def test_a_program_that_changes_nothing_here_is_taken_to_succeed_and_the_c
     made = shell()
     assert await made.script("systemd-tmpfiles --create && echo ok > /a") == 0
     assert made.disk.text("/a") == "ok\n"
-    assert "systemd-tmpfiles --create: taken to succeed" in made.console.text()
+    assert "systemd-tmpfiles --create: assumed to succeed" in made.console.text()
 
 
 async def test_scripts_on_the_disk_are_run_if_they_may_be() -> None:
@@ -81,7 +82,7 @@ async def test_scripts_on_the_disk_are_run_if_they_may_be() -> None:
     assert made.disk.text("/a") == "it\n"
     assert made.disk.text("/b") is None
     assert "/opt/plain: Permission denied" in made.console.text()
-    assert "/opt/snake: taken to succeed" in made.console.text()
+    assert "/opt/snake: assumed to succeed" in made.console.text()
 
 
 async def test_what_was_fetched_is_there_and_can_be_run() -> None:

@@ -43,7 +43,7 @@ def test_it_says_what_to_do_next_and_that_works(tmp_path: Path) -> None:
     [
         (["--world", "w.yaml"], "w.yaml:1: clusters: expected `array`, got `int`"),
         (["--faults", "f.yaml"], "f.yaml:1: faults[0].effect.kind: invalid value 'x'"),
-        (["--speed", "soon"], "'soon' is no speed"),
+        (["--speed", "soon"], "'soon' is not a valid speed"),
         (["--listen", "127.0.0.1:x"], "the port must be a number"),
     ],
 )

@@ -121,7 +121,7 @@ async def test_an_encoded_path_and_query_mean_the_same(served: Served) -> None:
 async def test_a_body_that_is_no_json_is_refused(served: Served) -> None:
     status, _, text = await served.ask("POST", "/api/nutanix/v3/vms/list", "{", Authorization=basic())
     assert status == 400
-    assert "no JSON" in text
+    assert "not valid JSON" in text
 
 
 async def test_a_failure_of_the_simulator_itself_is_an_error_of_the_vendor(served: Served) -> None:
