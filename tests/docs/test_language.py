@@ -78,7 +78,13 @@ def test_pages_are_plain(page: str) -> None:
 
 
 def test_the_patterns_find_what_they_name() -> None:
-    for bad in ("'x' is no version", "errors are told", "it is made anew", "nobody answers", "late, for there is no time"):
+    for bad in (
+        "'x' is no version",
+        "errors are told",
+        "it is made anew",
+        "nobody answers",
+        "late, for there is no time",
+    ):
         assert list(phrases(bad)), bad
     for good in ("it is no longer served", "there is no version", "look for there", "is not a version"):
         assert not list(phrases(good)), good

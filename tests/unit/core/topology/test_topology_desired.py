@@ -327,11 +327,11 @@ LATE = Plan("v1.31.0", {"a": "v1.30.0", "b": "v1.30.0"}, worker_steps=["v1.31.0"
             ["d-a is being upgraded to", "d-b is waiting for those before"],
         ),
         (replace(LATE, deferred=["a", "b"]), "MachineDeploymentsUpgradeDeferred", ["d-a, d-b are deferred"]),
-        (replace(LATE, deferred=["a"]), "ClusterUpgrading", ["d-a is left", "d-b is waiting"]),
+        (replace(LATE, deferred=["a"]), "ClusterUpgrading", ["d-a is deferred", "d-b is waiting"]),
         (
             Plan("v1.31.0", {}, withheld=["n"], plane_moves=True),
             "ClusterUpgrading",
-            ["machine deployment n is made when"],
+            ["machine deployment n is created when"],
         ),
     ],
 )

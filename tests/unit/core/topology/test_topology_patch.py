@@ -146,7 +146,7 @@ def test_patches_go_one_after_the_other_and_leave_the_input_alone():
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        (add("/spec/template/spec/a/b", value=1), "/spec/template/spec/a is not there"),
+        (add("/spec/template/spec/a/b", value=1), "/spec/template/spec/a does not exist"),
         (add("/metadata/labels", value={}), "under /spec"),
         ({"op": "replace", "path": "/spec/template/spec/a", "value": 1}, "use the operation add"),
         ({"op": "remove", "path": "/spec/template/spec/a"}, "nothing to remove"),
@@ -217,7 +217,7 @@ def cluster_class(*patches: Any) -> ClusterClass:
         (add("/spec/a", value=1, **variable("known")), "", "mutually exclusive"),
         (add("/spec/a", valueFrom={}), ".valueFrom", "either variable or template"),
         (add("/spec/a", valueFrom={"variable": "known", "template": "x"}), ".valueFrom", "either variable or template"),
-        (add("/spec/a", **template("{{ if }}")), ".valueFrom.template", "can't be read: line 1"),
+        (add("/spec/a", **template("{{ if }}")), ".valueFrom.template", "can't be parsed: line 1"),
         (add("/spec/a", **variable("unknown.x")), ".valueFrom.variable", "no variable 'unknown'"),
         (add("/spec/a", **variable("known[a]")), ".valueFrom.variable", "can't be read"),
         (add("/spec/a", **variable("builtin.cluster.nam")), ".valueFrom.variable", "not a builtin variable"),
