@@ -16,7 +16,7 @@ from homeport.infra.record import Deletion
 from homeport.infra.witness import Role, Statement
 
 PATIENCE_SECONDS = 600.0
-SILENT = "the workload cluster can't be asked whether it uses it"
+SILENT = "the workload cluster does not report whether it uses the machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class Absence:
         now = self._clock.monotonic()
         since = self._since.setdefault(uid, now)
         if known and now - since < self._seconds:
-            text = f"VM {known} is not there, though nobody here deleted it: looking again to be sure"
+            text = f"VM {known} was not found, and Homeport did not delete it: checking again to confirm"
             return Wait("ConfirmingAbsence", text, after=self._seconds)
         self.seen(uid)
         return None
