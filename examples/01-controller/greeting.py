@@ -46,7 +46,9 @@ class GreetingReconciler(Reporting):
 
     async def _await_text(self, scope: Scope[Greeting]) -> Wait | None:
         if not scope.object.spec.text:
-            return Wait("WaitingForText", "set spec.text to the text of the greeting")  # a change of the object wakes us
+            return Wait(
+                "WaitingForText", "set spec.text to the text of the greeting"
+            )  # a change of the object wakes us
         return None
 
     async def _hold_config_map(self, scope: Scope[Greeting]) -> Wait | None:

@@ -271,7 +271,8 @@ class Preflight:
             if wanted > free:
                 name = next((each.name for each in names if each.id == cluster_id), cluster_id)
                 message = (
-                    f"cluster {name!r} has {free >> 30} GiB of free memory, but the machines of this cluster need {wanted >> 30} GiB: free memory, or use smaller or fewer machines"
+                    f"cluster {name!r} has {free >> 30} GiB of free memory, but the machines of this cluster need "
+                    f"{wanted >> 30} GiB: free memory, or use smaller or fewer machines"
                 )
                 checks.append(Check(CAPACITY, False, "InsufficientCapacity", message))
         return checks or [Check(CAPACITY, True)]
