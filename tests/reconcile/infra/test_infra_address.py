@@ -28,7 +28,7 @@ class Loop:
     def __init__(self, p: Plane) -> None:
         self._plane = p
         self._machines = p.manager.informers.get(NutanixMachine).cache
-        self._claims = Claims(p.manager, "nutanix")
+        self._claims = Claims(p.manager, "nutanix", NutanixMachine)
         self.result: Any = None
         self.release = False
 
