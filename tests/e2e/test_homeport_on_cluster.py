@@ -163,7 +163,7 @@ async def signatures(client: HttpClient, namespace: str, count: int) -> set[str]
 
 async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client, namespace, start):
     replica = start(config, "--namespace", namespace)
-    replica.until("Homeport runs its controllers on https://")
+    replica.until("Homeport runs its controllers on the cluster at https://")
     replica.until("controllers: running")
     await client.create(sample(namespace, "a"), kind=CONFIG_MAP)
     assert await signatures(client, namespace, 1) == {str(replica.pid)}
@@ -255,7 +255,7 @@ def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path):
 def test_options_that_exclude_each_other_are_refused(start, tmp_path):
     replica = start(tmp_path / "nothing", "--detach")
     assert replica.wait() == 2
-    assert "--detach is for a server of our own" in replica.text
+    assert "--detach applies to the embedded API server only" in replica.text
     alone = Replica("--data", str(tmp_path / "data"), "--shards")
     assert alone.wait() == 2
     assert "--shards requires --kubeconfig FILE" in alone.text

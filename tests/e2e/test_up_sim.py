@@ -192,7 +192,7 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
         (["--sim", "--sim-listen", "127.0.0.1:x"], "--sim-listen '127.0.0.1:x': the port must be a number"),
         (["--speed", "real"], "--speed requires --sim"),
         (["--sim-reset"], "--sim-reset requires --sim"),
-        (["--kubeconfig", "k", "--sim"], "--sim is for a server of our own"),
+        (["--kubeconfig", "k", "--sim"], "--sim applies to the embedded API server only"),
     ],
 )
 def test_bad_input_is_refused_and_the_option_named(arguments: list[str], told: str, tmp_path: Path) -> None:
