@@ -268,7 +268,10 @@ def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane):
 
 
 def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane):
-    for name, why in (("nowhere:install", "No module named 'nowhere'"), ("json:nothing", "no Component or function nothing")):
+    for name, why in (
+        ("nowhere:install", "No module named 'nowhere'"),
+        ("json:nothing", "no Component or function nothing"),
+    ):
         refused = plane.homeport("up", "--plugin", name, check=False)
         assert refused.returncode == 2
         assert why in refused.stderr
