@@ -138,7 +138,7 @@ async def test_a_pool_that_is_corrected_gets_a_claim_of_its_own() -> None:
         first = (await claims(p))["m-0"].metadata.uid
         patch = MergePatch({"spec": {"addressesFromPools": [OTHER]}})
         await p.client.patch(NutanixMachine, Key("default", "m"), patch)
-        assert "made anew" in (await loop_.hold()).message
+        assert "created again" in (await loop_.hold()).message
         await loop_.hold()
         found = (await claims(p))["m-0"]
         assert found.metadata.uid != first
