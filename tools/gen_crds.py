@@ -17,7 +17,7 @@ import orjson
 import yaml
 
 from homeport.app.components import COMPONENTS
-from homeport.capi.inventory import NAMESPACE, render_provider
+from homeport.capi.definition.inventory import NAMESPACE, render_provider
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "config/crds"

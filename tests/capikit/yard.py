@@ -29,7 +29,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.builtin.install import install as install_builtin
 from homeport.capi import conversion
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.machinery import condition

@@ -16,7 +16,7 @@ import pytest
 from homeport import ipam
 from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
-from homeport.capi.definition import KINDS, render_definition
+from homeport.capi.definition.kind import KINDS, render_definition
 from homeport.client import kubeconfig
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch, Query

@@ -17,7 +17,7 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
-from homeport.capi.workload import NODE
+from homeport.capi.remote.workload import NODE
 from homeport.client import kubeconfig
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch, Query

@@ -12,7 +12,7 @@ import yaml
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client import kubeconfig
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.http import HttpClient

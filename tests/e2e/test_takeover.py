@@ -25,7 +25,7 @@ from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.app.platform import chosen
-from homeport.capi.inventory import BOOTSTRAP, CONTROL_PLANE, CORE, NAMESPACE, is_inventory, render_provider
+from homeport.capi.definition.inventory import BOOTSTRAP, CONTROL_PLANE, CORE, NAMESPACE, is_inventory, render_provider
 from homeport.capi.name import CLUSTERCTL_LABEL
 from homeport.client import kubeconfig
 from homeport.client.http import HttpClient

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from homeport.apiserver import lifecycle
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.pki import PKI
@@ -31,6 +29,8 @@ from homeport.apiserver.local import LocalClient
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, User
 from homeport.apiserver.resource import Catalog, Json, Served
+from homeport.apiserver.verb import lifecycle
+from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.view import to_version
 from homeport.apiserver.webhook.condition import compile_condition
 from homeport.apiserver.webhook.conversion import ConversionCaller

@@ -12,10 +12,10 @@ import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured, wire
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
-from homeport.apiserver.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.apiserver.registry import Call, Forward, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
 from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.verb.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.client.errors import BadRequest, MethodNotAllowed, invalid
 from homeport.client.protocol import (
     ALL,

@@ -11,22 +11,22 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.admission import Admission
-from homeport.apiserver.apply import Applier
-from homeport.apiserver.deletion import Remover
-from homeport.apiserver.listing import list_objects, parse_revision, too_large
 from homeport.apiserver.name import path_segment
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
-from homeport.apiserver.patch import APPLY_PATCH
-from homeport.apiserver.reader import Reader
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Catalog, Json, Served, Version
-from homeport.apiserver.scale import scale_of
-from homeport.apiserver.scaler import Scaler
 from homeport.apiserver.target import Target
+from homeport.apiserver.verb.admission import Admission
+from homeport.apiserver.verb.apply import Applier
+from homeport.apiserver.verb.deletion import Remover
+from homeport.apiserver.verb.listing import list_objects, parse_revision, too_large
+from homeport.apiserver.verb.patch import APPLY_PATCH
+from homeport.apiserver.verb.reader import Reader
+from homeport.apiserver.verb.scale import scale_of
+from homeport.apiserver.verb.scaler import Scaler
+from homeport.apiserver.verb.watch import WatchStream, open_watch
+from homeport.apiserver.verb.write import Writer
 from homeport.apiserver.view import view
-from homeport.apiserver.watch import WatchStream, open_watch
-from homeport.apiserver.write import Writer
 from homeport.client.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound, Unavailable
 from homeport.store import Store, StoreUnavailable
 

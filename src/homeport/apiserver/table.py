@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from homeport.apiserver.kinds.age import age
-from homeport.apiserver.kinds.printer import printer_for
+from homeport.apiserver.kinds.printer.row import printer_for
 from homeport.apiserver.resource import Column, Json, Served, Version
 from homeport.client.errors import BadRequest
 

@@ -19,8 +19,8 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import plural
 from homeport.capi.name import BOOTSTRAP_GROUP, DELETE_MACHINE
-from homeport.capi.ownership import controller_of, is_controlled_by
-from homeport.capi.template import clone
+from homeport.capi.object.ownership import controller_of, is_controlled_by
+from homeport.capi.object.template import clone
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.controlplane.kubeadm import desired

@@ -13,7 +13,7 @@ from typing import Any
 
 from homeport import __version__
 from homeport.api.meta import Resource
-from homeport.apiserver.kinds.log import LogLine
+from homeport.apiserver.kinds.pod.log import LogLine
 from homeport.builtin.workload.coroutine import CoroutineRunner, Inside
 from homeport.builtin.workload.runner import RUNNER_ANNOTATION, Launch, Runners
 from homeport.capi.component import Place

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.meta import Resource
-from homeport.capi.inventory import NAMESPACE, Listed, render_provider
+from homeport.capi.definition.inventory import NAMESPACE, Listed, render_provider
 from homeport.capi.version import is_valid, parse
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write

@@ -17,8 +17,8 @@ from homeport.app.permission import explain, missing, needs_of, user_name
 from homeport.app.platform import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
+from homeport.capi.definition.inventory import is_inventory
 from homeport.capi.environment import Environment
-from homeport.capi.inventory import is_inventory
 from homeport.client import kubeconfig
 from homeport.client.config import Config
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable

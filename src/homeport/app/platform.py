@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from homeport.capi.component import Component, Definition, Place, Setup
+from homeport.capi.definition.inventory import Listed, is_inventory
 from homeport.capi.environment import Environment
-from homeport.capi.inventory import Listed, is_inventory
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 

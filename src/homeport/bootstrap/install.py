@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from homeport.bootstrap.kubeadm import admission, wiring
-from homeport.capi import inventory
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, Place
-from homeport.capi.definition import definitions_of
+from homeport.capi.definition import inventory
+from homeport.capi.definition.kind import definitions_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 

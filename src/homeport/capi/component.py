@@ -10,8 +10,8 @@ from typing import Any
 
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import CloudSupport
+from homeport.capi.definition.inventory import Listed
 from homeport.capi.environment import Environment
-from homeport.capi.inventory import Listed
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 

@@ -15,8 +15,8 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import CloudRequest, CloudSupport
-from homeport.capi.paused import is_paused
-from homeport.capi.workload import Remote
+from homeport.capi.object.paused import is_paused
+from homeport.capi.remote.workload import Remote
 from homeport.ccm.manifest import (
     CONTROL_PLANE,
     DAEMON_SET,

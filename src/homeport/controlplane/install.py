@@ -7,12 +7,12 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.capi import inventory
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, Place
-from homeport.capi.definition import definitions_of
+from homeport.capi.definition import inventory
+from homeport.capi.definition.kind import definitions_of
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from homeport.capi.pki import SECRET
+from homeport.capi.remote.pki import SECRET
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.admission import register
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler, control_plane_key

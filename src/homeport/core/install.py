@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from homeport.capi import conversion, inventory
+from homeport.capi import conversion
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, Place, Setup
-from homeport.capi.definition import definitions_of
+from homeport.capi.definition import inventory
+from homeport.capi.definition.kind import definitions_of
 from homeport.capi.environment import Environment
 from homeport.client.protocol import Client
 from homeport.core import (

@@ -11,7 +11,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.contract import Contract, NotInstalled
 from homeport.capi.name import Reason
-from homeport.capi.ownership import ensure_owner, rival_of
+from homeport.capi.object.ownership import ensure_owner, rival_of
 from homeport.client.protocol import Key, Write
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller

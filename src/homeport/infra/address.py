@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPPoolReference
 from homeport.api.meta import Object, wire
 from homeport.capi import name as names
-from homeport.capi.ownership import controller_of, is_controlled_by, owner_reference
+from homeport.capi.object.ownership import controller_of, is_controlled_by, owner_reference
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.infra.protocol import StaticAddress

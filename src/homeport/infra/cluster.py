@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi import name as names
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import owner_of_kind
+from homeport.capi.object.ownership import owner_of_kind
 from homeport.capi.unreadable import await_readable
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.departure import Departures

@@ -12,7 +12,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi import name as names
-from homeport.capi.paused import is_paused
+from homeport.capi.object.paused import is_paused
 from homeport.client.protocol import Key
 from homeport.infra.protocol import Provider
 from homeport.infra.record import Deletion

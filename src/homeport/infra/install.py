@@ -15,7 +15,7 @@ from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import Sources
-from homeport.capi.ownership import owner_of_kind
+from homeport.capi.object.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler

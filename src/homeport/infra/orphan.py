@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Object
 from homeport.capi.family import canonical
-from homeport.capi.ownership import owners
+from homeport.capi.object.ownership import owners
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.infra.departure import Departures
 from homeport.infra.protocol import ClusterScope, Owned, Provider, Session

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Object
 from homeport.capi.name import Condition
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import ProviderError, Throttled, can_not_ask, delay_of, policy_of

@@ -10,7 +10,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.family import canonical
 from homeport.capi.name import NODE_OWNER_KIND, NODE_OWNER_NAME
-from homeport.capi.workload import NODE
+from homeport.capi.remote.workload import NODE
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, Query
 from homeport.infra.protocol import Owned

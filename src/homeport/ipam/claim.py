@@ -7,7 +7,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPAddressReference
 from homeport.capi.addresspool import KINDS, Pool, describe, parsed, pool_key, pool_kind, reservations, usable
-from homeport.capi.paused import has_annotation, is_paused
+from homeport.capi.object.paused import has_annotation, is_paused
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.ipam.name import (

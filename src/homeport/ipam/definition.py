@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.capi import inventory
-from homeport.capi.column import AGE, Column
-from homeport.capi.definition import Kind, render_definition
+from homeport.capi.definition import inventory
+from homeport.capi.definition.column import AGE, Column
+from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import MOVE_HIERARCHY_LABEL
 from homeport.ipam.conversion import KINDS
 

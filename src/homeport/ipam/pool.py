@@ -29,8 +29,8 @@ from homeport.capi.addresspool import (
     reservations,
     usable,
 )
-from homeport.capi.ownership import controller_of, is_controlled_by, owner_reference
-from homeport.capi.paused import has_annotation, is_paused
+from homeport.capi.object.ownership import controller_of, is_controlled_by, owner_reference
+from homeport.capi.object.paused import has_annotation, is_paused
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.ipam.name import FIELD_MANAGER, PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS

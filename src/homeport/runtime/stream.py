@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from itertools import islice
 from typing import NamedTuple
 
-from homeport.apiserver.kinds.log import LogLine
+from homeport.apiserver.kinds.pod.log import LogLine
 
 PROCESS = ""  # the stream of lines that no controller logged
 

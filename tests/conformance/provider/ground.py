@@ -17,9 +17,10 @@ from conformance.provider.vendor import Found, Open, Vendor
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
 from homeport.builtin.install import install as install_builtin
-from homeport.capi import conversion, definition
+from homeport.capi import conversion
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import owner_reference
+from homeport.capi.definition import kind as definition
+from homeport.capi.object.ownership import owner_reference
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.ipam.definition import definitions as pool_definitions

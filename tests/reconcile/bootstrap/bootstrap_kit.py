@@ -12,9 +12,9 @@ import yaml
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.bootstrap.kubeadm.reconciler import KubeadmConfigReconciler
 from homeport.bootstrap.kubeadm.token import SECRET
-from homeport.capi import pki
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
+from homeport.capi.remote import pki
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import Plane, Reconciled, plane, shared_pki
 

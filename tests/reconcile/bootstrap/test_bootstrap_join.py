@@ -11,7 +11,7 @@ import yaml
 from bootstrap_kit import CLUSTER, bench, cloud_config, condition, files, kubeadm
 
 from homeport.bootstrap.kubeadm.token import SECRET
-from homeport.capi import pki
+from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.outcome import Terminal

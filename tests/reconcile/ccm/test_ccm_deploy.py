@@ -16,8 +16,8 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.local import LocalClient
-from homeport.capi import definition as capi_definition
 from homeport.capi.capi import Capi
+from homeport.capi.definition import kind as capi_definition
 from homeport.ccm import deploy
 from homeport.ccm.deploy import MANAGED, POOL
 from homeport.ccm.manifest import (

@@ -17,7 +17,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.controlplane.kubeadm.inspection import STATIC_PODS
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler

@@ -16,7 +16,7 @@ from control_plane_kit import (
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.capi import kubeconfig, pki
+from homeport.capi.remote import kubeconfig, pki
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
 from homeport.runtime.clock import LoopClock

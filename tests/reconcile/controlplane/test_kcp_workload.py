@@ -23,7 +23,7 @@ from control_plane_kit import (
 )
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.capi import pki
+from homeport.capi.remote import pki
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.machinery import condition
 

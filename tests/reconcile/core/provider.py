@@ -11,7 +11,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.cluster.reconciler import ClusterReconciler
 from homeport.core.machine.reconciler import MachineReconciler

@@ -10,7 +10,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPPoolReference
 from homeport.api.nutanix.v1beta1 import NutanixMachine
-from homeport.capi.definition import KINDS, render_definition
+from homeport.capi.definition.kind import KINDS, render_definition
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.infra.address import IN_USE, Claims, takes_addresses
 from homeport.infra.protocol import StaticAddress

@@ -7,8 +7,8 @@ from typing import Any
 
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixMachine
-from homeport.capi import definition as capi_definition
 from homeport.capi.cloud import Sources
+from homeport.capi.definition import kind as capi_definition
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.install import _add_sources, _Links
 from homeport.ipam.definition import definitions as pool_definitions

@@ -11,7 +11,7 @@ from homeport import ipam
 from homeport.api.ipam.v1alpha2 import GROUP, GlobalInClusterIPPool, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.builtin.install import install as install_builtin
-from homeport.capi.definition import KINDS, render_definition
+from homeport.capi.definition.kind import KINDS, render_definition
 from homeport.client.protocol import Key, Query
 from homeport.ipam.definition import definitions
 from homeport.runtime.manager import Manager

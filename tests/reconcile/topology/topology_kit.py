@@ -11,7 +11,7 @@ from homeport import core
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, MachineDeployment, MachineHealthCheck
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.core.topology.reconciler import TopologyReconciler
 from homeport.machinery import condition

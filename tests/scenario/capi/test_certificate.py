@@ -10,7 +10,7 @@ from capikit.yard import Yard, yard
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
-from homeport.capi import kubeconfig
+from homeport.capi.remote import kubeconfig
 from homeport.client.protocol import Key
 from homeport.runtime.clock import parse_time
 from homeport.runtime.testing import virtual

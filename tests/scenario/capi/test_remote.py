@@ -12,8 +12,8 @@ import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
-from homeport.capi import kubeconfig
-from homeport.capi.remote import NODE, Remotes
+from homeport.capi.remote import kubeconfig
+from homeport.capi.remote.remotes import NODE, Remotes
 from homeport.client.errors import BadRequest, Unavailable
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.testing import Plane, definition, plane, virtual

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.capi import kubeconfig
-from homeport.capi.remote import WORKERS, Remotes
+from homeport.capi.remote import kubeconfig
+from homeport.capi.remote.remotes import WORKERS, Remotes
 from homeport.client.config import ConfigError
 from homeport.client.protocol import ALL, Client, Key, Query
 from homeport.runtime.testing import definition, plane, virtual

@@ -28,7 +28,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.apiserver.write import encoder
+from homeport.apiserver.verb.write import encoder
 from homeport.app.ccm import programs
 from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin

@@ -13,7 +13,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Object
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.apiserver.write import encoder
+from homeport.apiserver.verb.write import encoder
 from homeport.capi.name import CONTROL_PLANE_LABEL
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.testing import virtual

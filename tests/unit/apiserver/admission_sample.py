@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from homeport.api.meta import Resource
-from homeport.apiserver.admission import Attributes
 from homeport.apiserver.request import Context, User
 from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.verb.admission import Attributes
 from homeport.client.errors import Cause
 from homeport.store import Store
 

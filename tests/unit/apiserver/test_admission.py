@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, POD, attributes, kind, namespace, put
 
-from homeport.apiserver.admission import Admission, Attributes
 from homeport.apiserver.auth.rbac import GROUP, Rbac
-from homeport.apiserver.lifecycle import install
 from homeport.apiserver.request import SYSTEM
+from homeport.apiserver.verb.admission import Admission, Attributes
+from homeport.apiserver.verb.lifecycle import install
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.store import Store
 

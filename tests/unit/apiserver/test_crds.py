@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.crds import CustomResources, DefinitionStrategy
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import Context, User
 from homeport.apiserver.resource import Catalog
+from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.store import Store
 

@@ -13,10 +13,10 @@ import pytest
 from homeport.api.meta import Resource
 from homeport.apiserver.kinds.load import builtin_kinds, definitions
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.openapi import OpenApi
-from homeport.apiserver.openapi_path import friendly_group
-from homeport.apiserver.openapi_proto import encode_document, encode_schema
-from homeport.apiserver.openapi_schema import descriptions
+from homeport.apiserver.openapi.document import OpenApi
+from homeport.apiserver.openapi.path import friendly_group
+from homeport.apiserver.openapi.proto import encode_document, encode_schema
+from homeport.apiserver.openapi.schema import descriptions
 from homeport.apiserver.resource import Catalog, Scale, Served, Version
 from homeport.machinery.schema import Schema, compile_checker
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from homeport.apiserver.kinds.age import age, between, human_duration
-from homeport.apiserver.kinds.printer import printer_for
+from homeport.apiserver.kinds.printer.row import printer_for
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 FACTS = orjson.loads(resources.files("homeport.apiserver.kinds").joinpath("builtin.json").read_bytes())["printer"]

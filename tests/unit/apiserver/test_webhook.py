@@ -14,9 +14,9 @@ import trustme
 from admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, WIDGET, attributes, kind, namespace, put
 from aiohttp import web
 
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.http.webhook import WebhookCaller
 from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
 from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.apiserver.webhook.hook import Condition, ConditionError

@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 
 from homeport.api.meta import Resource
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.crds.served import build_served
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.local import LocalClient
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.resource import Catalog
+from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import BadRequest, Conflict, Invalid
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Write
 from homeport.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.app.inventory import publish_inventory
 from homeport.app.platform import chosen
-from homeport.capi.inventory import NAMESPACE, is_inventory
+from homeport.capi.definition.inventory import NAMESPACE, is_inventory
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import Plane, establish, plane
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, ClusterStatus, Machine, MachineStatus
 from homeport.api.meta import ObjectMeta, Unstructured
-from homeport.capi.cause import Part, cause, causes, complaint
 from homeport.capi.name import CONTROL_PLANE_LABEL
+from homeport.capi.object.cause import Part, cause, causes, complaint
 
 
 def condition(kind: str, status: str, reason: str, message: str = "") -> dict[str, Any]:

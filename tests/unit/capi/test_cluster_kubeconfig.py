@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.capi import kubeconfig, pki
-from homeport.capi.pki import KeyPair
+from homeport.capi.remote import kubeconfig, pki
+from homeport.capi.remote.pki import KeyPair
 from homeport.client.config import ConfigError
 from homeport.client.protocol import Key, Write
 from homeport.runtime.testing import plane

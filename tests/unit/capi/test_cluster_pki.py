@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from homeport.apiserver.auth import certificate as certs
-from homeport.capi import pki
-from homeport.capi.pki import KeyPair, PkiError
+from homeport.capi.remote import pki
+from homeport.capi.remote.pki import KeyPair, PkiError
 from homeport.client.protocol import Key, Query, Write
 from homeport.runtime.testing import plane
 

@@ -15,8 +15,8 @@ from homeport.api.cluster import v1beta2 as cluster
 from homeport.api.controlplane import v1beta2 as controlplane
 from homeport.api.meta import ObjectMeta
 from homeport.capi.conversion import register
-from homeport.capi.definition import definitions
-from homeport.capi.inventory import is_inventory
+from homeport.capi.definition.inventory import is_inventory
+from homeport.capi.definition.kind import definitions
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import yaml

@@ -9,7 +9,7 @@ import msgspec
 
 from homeport.api.meta import Model, Object, Resource, Unstructured, resource
 from homeport.capi.contract import CRD, Contracts, NotInstalled
-from homeport.capi.external import Externals
+from homeport.capi.object.external import Externals
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from homeport.capi.naming import TemplateError, check, random_suffix, render, simple
+from homeport.capi.object.naming import TemplateError, check, random_suffix, render, simple
 
 
 def test_a_suffix_has_five_letters_of_which_no_word_can_be_made() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import ObjectMeta, OwnerReference, Resource, Unstructured
-from homeport.capi.ownership import (
+from homeport.capi.object.ownership import (
     OwnedElsewhere,
     adoptable,
     controller_of,

@@ -5,7 +5,7 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, ClusterSpec
 from homeport.api.meta import ObjectMeta, Unstructured
 from homeport.capi.name import PAUSED
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.paused import is_paused, paused_condition
 
 RUNNING = Cluster()
 STOPPED = Cluster(spec=ClusterSpec(paused=True))

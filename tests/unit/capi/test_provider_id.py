@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from homeport.capi.workload import provider_id_forms
+from homeport.capi.remote.workload import provider_id_forms
 
 PC = "0b5ad2e5-9b9a-4c7b-8f9f-2f5b6f6f3c11"
 VM = "9f3c1f9a-1111-4222-8333-444455556666"

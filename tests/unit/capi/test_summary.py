@@ -7,7 +7,7 @@ import pytest
 from homeport.api.cluster.v1beta2 import Machine, MachineStatus
 from homeport.api.meta import ObjectMeta, Unstructured
 from homeport.capi.name import CONTROL_PLANE_LABEL
-from homeport.capi.summary import (
+from homeport.capi.object.summary import (
     AVAILABLE,
     MESSAGE_LIMIT,
     READY,

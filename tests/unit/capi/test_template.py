@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from homeport.api.meta import Unstructured
-from homeport.capi.template import clone, cloned_from
+from homeport.capi.object.template import clone, cloned_from
 
 TEMPLATE = Unstructured(
     {

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from homeport.api.cluster.v1beta2 import MachineDeployment
 from homeport.api.meta import Resource
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.cli.main import group
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import Plane, definition, plane

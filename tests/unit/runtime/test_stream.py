@@ -8,7 +8,7 @@ from pathlib import Path
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.apiserver.kinds.log import LogLine, LogSources
+from homeport.apiserver.kinds.pod.log import LogLine, LogSources
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Key

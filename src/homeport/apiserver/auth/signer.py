@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 
-from homeport.apiserver.admission import Attributes
 from homeport.apiserver.auth.decision import Attributes as Question
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.pem import parse_request
 from homeport.apiserver.auth.rbac import MASTERS, Rbac
 from homeport.apiserver.request import User
 from homeport.apiserver.resource import Json
+from homeport.apiserver.verb.admission import Attributes
 from homeport.client.errors import Forbidden
 
 GROUP = "certificates.k8s.io"

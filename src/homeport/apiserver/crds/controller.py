@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import orjson
 
-from homeport.apiserver.admission import Attributes
 from homeport.apiserver.crds.condition import accept_names, is_settled, is_true, set_condition, settle_status
 from homeport.apiserver.crds.served import build_served
 from homeport.apiserver.crds.strategy import FINALIZER
@@ -20,6 +19,7 @@ from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, Context
 from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.verb.admission import Attributes
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.machinery.crd import warnings
 from homeport.store import Change, Record

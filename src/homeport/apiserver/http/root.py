@@ -19,7 +19,7 @@ from homeport.apiserver.http.respond import page_not_found, reply, reply_object
 from homeport.apiserver.http.verb import no_method, no_resource
 from homeport.apiserver.kinds.load import kubernetes_version
 from homeport.apiserver.metrics import Metrics
-from homeport.apiserver.openapi import OpenApi
+from homeport.apiserver.openapi.document import OpenApi
 from homeport.apiserver.resource import Catalog
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -20,7 +20,7 @@ from homeport.apiserver.metrics import Labels, Metrics
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.resource import Served, Version
 from homeport.apiserver.table import TableForm, partial_metadata
-from homeport.apiserver.watch import WatchEvent, WatchStream
+from homeport.apiserver.verb.watch import WatchEvent, WatchStream
 from homeport.client.errors import ApiError, BadRequest, Expired, NotAcceptable, Timeout
 
 BOOKMARK_SECONDS = 60.0

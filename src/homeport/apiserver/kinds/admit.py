@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
-from homeport.apiserver.admission import CREATE, WRITES, Admission, Attributes
 from homeport.apiserver.auth.decision import refusal
-from homeport.apiserver.kinds.certificate import record_requester
-from homeport.apiserver.kinds.node import taint_new
-from homeport.apiserver.kinds.runtimeclass import RuntimeClasses
-from homeport.apiserver.kinds.storage import ATTRIBUTES_PROTECTION, CLAIM_PROTECTION, VOLUME_PROTECTION
+from homeport.apiserver.kinds.cluster.certificate import record_requester
+from homeport.apiserver.kinds.cluster.node import taint_new
+from homeport.apiserver.kinds.cluster.storage import ATTRIBUTES_PROTECTION, CLAIM_PROTECTION, VOLUME_PROTECTION
+from homeport.apiserver.kinds.pod.runtimeclass import RuntimeClasses
 from homeport.apiserver.resource import Json
+from homeport.apiserver.verb.admission import CREATE, WRITES, Admission, Attributes
 from homeport.store import Store
 
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

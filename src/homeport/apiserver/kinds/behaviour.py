@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import autoscaling, certificate, event, namespace, node, pod, quota, replicas
-from homeport.apiserver.kinds.allocation import Allocator
-from homeport.apiserver.kinds.apiservice import ApiService
 from homeport.apiserver.kinds.check import dotless_label
-from homeport.apiserver.kinds.config import ConfigMap, LimitRange
-from homeport.apiserver.kinds.endpoint import DEPRECATED, Endpoints, EndpointSlice
-from homeport.apiserver.kinds.job import CronJob, Job
-from homeport.apiserver.kinds.networking import Ingress, IngressClass, NetworkPolicy
-from homeport.apiserver.kinds.policy import Lease, PodDisruptionBudget, PriorityClass
-from homeport.apiserver.kinds.rbac import GROUP as RBAC
-from homeport.apiserver.kinds.rbac import Binding, Role
-from homeport.apiserver.kinds.runtimeclass import RuntimeClass
-from homeport.apiserver.kinds.secret import Secret
-from homeport.apiserver.kinds.service import Service
-from homeport.apiserver.kinds.storage import (
+from homeport.apiserver.kinds.cluster import certificate, event, namespace, node, quota
+from homeport.apiserver.kinds.cluster.apiservice import ApiService
+from homeport.apiserver.kinds.cluster.rbac import GROUP as RBAC
+from homeport.apiserver.kinds.cluster.rbac import Binding, Role
+from homeport.apiserver.kinds.cluster.storage import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,
@@ -29,9 +20,20 @@ from homeport.apiserver.kinds.storage import (
     VolumeAttachment,
     VolumeAttributesClass,
 )
+from homeport.apiserver.kinds.cluster.webhookconfig import WebhookConfiguration
+from homeport.apiserver.kinds.config import ConfigMap, LimitRange
+from homeport.apiserver.kinds.network.allocation import Allocator
+from homeport.apiserver.kinds.network.endpoint import DEPRECATED, Endpoints, EndpointSlice
+from homeport.apiserver.kinds.network.networking import Ingress, IngressClass, NetworkPolicy
+from homeport.apiserver.kinds.network.service import Service
+from homeport.apiserver.kinds.pod import pod
+from homeport.apiserver.kinds.pod.runtimeclass import RuntimeClass
+from homeport.apiserver.kinds.secret import Secret
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.kinds.webhookconfig import WebhookConfiguration
-from homeport.apiserver.kinds.workload import (
+from homeport.apiserver.kinds.workload import autoscaling, replicas
+from homeport.apiserver.kinds.workload.job import CronJob, Job
+from homeport.apiserver.kinds.workload.policy import Lease, PodDisruptionBudget, PriorityClass
+from homeport.apiserver.kinds.workload.workload import (
     ControllerRevision,
     DaemonSet,
     Deployment,

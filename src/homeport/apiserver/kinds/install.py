@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from homeport.apiserver.kinds import admit, eviction
-from homeport.apiserver.kinds.allocation import Allocator
-from homeport.apiserver.kinds.log import LogSources
-from homeport.apiserver.kinds.portforward import PodPorts
-from homeport.apiserver.kinds.service import Service
-from homeport.apiserver.kinds.storage import PersistentVolume
+from homeport.apiserver.kinds import admit
+from homeport.apiserver.kinds.cluster.storage import PersistentVolume
+from homeport.apiserver.kinds.network.allocation import Allocator
+from homeport.apiserver.kinds.network.service import Service
+from homeport.apiserver.kinds.pod import eviction
+from homeport.apiserver.kinds.pod.log import LogSources
+from homeport.apiserver.kinds.pod.portforward import PodPorts
 from homeport.apiserver.registry import Registry
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.api.meta import Resource
-from homeport.apiserver.kinds.policy import SYSTEM_PRIORITIES
+from homeport.apiserver.kinds.workload.policy import SYSTEM_PRIORITIES
 from homeport.apiserver.resource import Json
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 import structlog
 
-from homeport.apiserver.admission import DELETE, Admission, Attributes
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.source import follow
 from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.verb.admission import DELETE, Admission, Attributes
 from homeport.apiserver.webhook.call import AnswerInvalid, Caller, CallFailed
 from homeport.apiserver.webhook.hook import (
     MUTATING,

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.admission import DELETE, Attributes
 from homeport.apiserver.request import User
 from homeport.apiserver.resource import Json
+from homeport.apiserver.verb.admission import DELETE, Attributes
 from homeport.apiserver.webhook.call import AnswerInvalid, CallFailed
 from homeport.client.errors import ApiError, from_status
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from homeport.api.bootstrap.v1beta2 import ClusterConfiguration
 from homeport.bootstrap.kubeadm.userdata import File
-from homeport.capi import pki
-from homeport.capi.pki import KeyPair, PkiError, Purpose
+from homeport.capi.remote import pki
+from homeport.capi.remote.pki import KeyPair, PkiError, Purpose
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 

@@ -14,7 +14,7 @@ import orjson
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.ownership import owner_reference
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.cache import Cache

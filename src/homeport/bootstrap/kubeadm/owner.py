@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Machine, MachinePool
 from homeport.capi.name import CONTROL_PLANE_LABEL
-from homeport.capi.ownership import owner_of_kind
+from homeport.capi.object.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache
 

@@ -34,12 +34,13 @@ from homeport.bootstrap.kubeadm.status import AVAILABLE, unusable
 from homeport.bootstrap.kubeadm.token import SECRET, TTL_SECONDS, BadToken, Token
 from homeport.bootstrap.kubeadm.upkeep import Upkeep
 from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
-from homeport.capi import contract, pki, version
+from homeport.capi import contract, version
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, UNINITIALIZED_TAINT, Reason
-from homeport.capi.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
+from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.clock import rfc3339

@@ -8,7 +8,7 @@ from homeport.bootstrap.kubeadm import discovery
 from homeport.bootstrap.kubeadm.scope import ConfigScope
 from homeport.bootstrap.kubeadm.secret import token_of
 from homeport.bootstrap.kubeadm.token import SECRET, Token, Tokens
-from homeport.capi.remote import Remotes
+from homeport.capi.remote.remotes import Remotes
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.runtime.clock import Clock

@@ -13,7 +13,7 @@ from homeport.bootstrap.kubeadm.reconciler import SECRET_METADATA, SECRETS, Kube
 from homeport.bootstrap.kubeadm.scope import is_created
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from homeport.capi.pki import EXTERNAL_ETCD, secret_name
+from homeport.capi.remote.pki import EXTERNAL_ETCD, secret_name
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache, labels_of
 from homeport.runtime.controller import Controller

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from homeport.apiserver.kinds.log import LogBuffer, LogSources
+from homeport.apiserver.kinds.pod.log import LogBuffer, LogSources
 from homeport.builtin.workload.material import Material, MissingMaterial, command_of
 from homeport.builtin.workload.probe import Probe
 from homeport.builtin.workload.runner import Launch, Mount, RunError, Runner, Running

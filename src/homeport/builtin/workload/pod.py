@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Unstructured
-from homeport.apiserver.kinds.log import LogSources
+from homeport.apiserver.kinds.pod.log import LogSources
 from homeport.builtin.workload.container import Container
 from homeport.builtin.workload.runner import NODE, Runners
 from homeport.builtin.workload.status import pod_status

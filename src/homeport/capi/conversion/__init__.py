@@ -21,7 +21,7 @@ from homeport.capi.conversion.machine import (
 )
 from homeport.capi.conversion.part import status
 from homeport.capi.conversion.rule import Rule
-from homeport.capi.definition import KINDS
+from homeport.capi.definition.kind import KINDS
 from homeport.runtime.webhook.hook import Hooks
 
 RULES: dict[str, list[Rule]] = {

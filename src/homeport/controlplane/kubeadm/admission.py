@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, KubeadmControlPlaneTemplate
-from homeport.capi import kubeadmconfig, naming, version
+from homeport.capi import kubeadmconfig, version
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, SKIP_COREDNS
+from homeport.capi.object import naming
 from homeport.client.errors import Cause
 from homeport.controlplane.kubeadm.addon import AddonError, numbers
 from homeport.controlplane.kubeadm.rollout import comparable

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import Machine
-from homeport.capi import pki, version
-from homeport.capi.ownership import adoptable, controller_of, ensure_owner, is_controlled_by, owner_reference
+from homeport.capi import version
+from homeport.capi.object.ownership import adoptable, controller_of, ensure_owner, is_controlled_by, owner_reference
+from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.controlplane.kubeadm.member import Members

@@ -19,7 +19,7 @@ from homeport.capi.name import (
     Condition,
     label_value,
 )
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.ownership import owner_reference
 
 Json = dict[str, Any]
 

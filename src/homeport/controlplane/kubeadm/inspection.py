@@ -8,7 +8,7 @@ from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.workload import Remote
+from homeport.capi.remote.workload import Remote
 from homeport.client.protocol import Key, Query
 from homeport.controlplane.kubeadm.absence import known_as
 from homeport.controlplane.kubeadm.desired import etcd_managed

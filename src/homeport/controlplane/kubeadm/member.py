@@ -10,7 +10,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
-from homeport.capi.ownership import is_controlled_by
+from homeport.capi.object.ownership import is_controlled_by
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.runtime.cache import Cache

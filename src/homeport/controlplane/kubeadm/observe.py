@@ -18,7 +18,7 @@ from homeport.capi.name import (
     Condition,
     Reason,
 )
-from homeport.capi.workload import Remote
+from homeport.capi.remote.workload import Remote
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.health import Said, Subject, conditions_of, etcd_problem_of, problems_of
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation, RemediationRule

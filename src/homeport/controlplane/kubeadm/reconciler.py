@@ -16,8 +16,8 @@ from homeport.api.meta import Unstructured
 from homeport.capi import version as versions
 from homeport.capi.capi import Capi
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
-from homeport.capi.ownership import owner_of_kind
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import owner_of_kind
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.capi.unreadable import MACHINE, made_from
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Key, MergePatch, Write

@@ -14,7 +14,7 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import wire
 from homeport.capi import version as versions
-from homeport.capi.template import cloned_from
+from homeport.capi.object.template import cloned_from
 from homeport.controlplane.kubeadm.desired import Json, kubeadm_spec
 from homeport.runtime.clock import parse_time
 

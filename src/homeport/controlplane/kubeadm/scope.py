@@ -8,8 +8,8 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
-from homeport.capi.pki import Certificates
-from homeport.capi.workload import Remote
+from homeport.capi.remote.pki import Certificates
+from homeport.capi.remote.workload import Remote
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.health import Seen
 from homeport.controlplane.kubeadm.status import Findings

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.bootstrap.v1beta2.kubeadm import ClusterConfiguration
-from homeport.capi import kubeconfig, pki
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL, Condition, Reason
-from homeport.capi.ownership import owner_reference
-from homeport.capi.pki import EXTERNAL_ETCD, GENERATED, SECRET, Certificates, PkiError
+from homeport.capi.object.ownership import owner_reference
+from homeport.capi.remote import kubeconfig, pki
+from homeport.capi.remote.pki import EXTERNAL_ETCD, GENERATED, SECRET, Certificates, PkiError
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.health import Said

@@ -8,7 +8,7 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, REMEDIATION_IN_PROGRESS, Condition, Reason
-from homeport.capi.pki import KeyPair
+from homeport.capi.remote.pki import KeyPair
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.action import (

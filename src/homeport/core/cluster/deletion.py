@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.contract import conditions
 from homeport.capi.name import Condition, Reason
-from homeport.capi.ownership import controller_of, is_owned_by
+from homeport.capi.object.ownership import controller_of, is_owned_by
 from homeport.core.cluster.observed import Descendants
 from homeport.core.related import Related
 from homeport.machinery.condition import find

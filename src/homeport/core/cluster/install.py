@@ -8,7 +8,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool, MachineSet
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL
-from homeport.capi.pki import SECRET, secret_name
+from homeport.capi.remote.pki import SECRET, secret_name
 from homeport.client.protocol import Key, Query
 from homeport.core import pace
 from homeport.core.cluster.reconciler import ClusterReconciler

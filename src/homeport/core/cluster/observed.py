@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachinePool, MachineSet
-from homeport.capi.cause import Part
 from homeport.capi.name import CONTROL_PLANE_LABEL, POOL_NAME_LABEL, Condition
-from homeport.capi.ownership import is_owned_by
+from homeport.capi.object.cause import Part
+from homeport.capi.object.ownership import is_owned_by
 from homeport.core.machine.observed import Connection
 from homeport.core.related import Related
 from homeport.machinery.condition import find, is_true

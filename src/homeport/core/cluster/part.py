@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from homeport.api.cluster.v1beta2 import ContractRef, Machine
 from homeport.api.meta import Unstructured
-from homeport.capi.cause import Part
 from homeport.capi.name import DEPLOYMENT_NAME_LABEL, Condition
+from homeport.capi.object.cause import Part
 from homeport.core.cluster.observed import Observed
 from homeport.machinery.condition import is_true
 

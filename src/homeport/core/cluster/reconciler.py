@@ -14,11 +14,12 @@ from homeport.api.cluster.v1beta2 import (
     MachinePool,
     MachineSet,
 )
-from homeport.capi import contract, kubeconfig, pki
+from homeport.capi import contract
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_FINALIZER, CLUSTER_NAME_LABEL, OK_TO_DELETE, Condition, Reason
-from homeport.capi.ownership import owner_reference
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import owner_reference
+from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.unreadable import WORKERS, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
-from homeport.capi import contract, summary
-from homeport.capi.cause import causes, described
+from homeport.capi import contract
 from homeport.capi.name import POOL_NAME_LABEL, Condition, Reason
-from homeport.capi.ownership import controller_of
+from homeport.capi.object import summary
+from homeport.capi.object.cause import causes, described
+from homeport.capi.object.ownership import controller_of
 from homeport.core.cluster import replicas
 from homeport.core.cluster.observed import Observed, to_be_remediated, unhealthy
 from homeport.core.related import Related

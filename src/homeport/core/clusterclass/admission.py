@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
-from homeport.capi import naming
 from homeport.capi.name import TEMPLATE_SUFFIX
+from homeport.capi.object import naming
 from homeport.capi.version import Version, is_valid, parse
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client, Query

@@ -9,8 +9,8 @@ from homeport.api.meta import wire
 from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
-from homeport.capi.ownership import ensure_owner, owner_reference
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import ensure_owner, owner_reference
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.core.clusterclass.status import EXTERNAL, Seen, external_patches, fill_in

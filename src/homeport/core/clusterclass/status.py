@@ -10,7 +10,8 @@ from homeport.api.cluster.v1beta2 import (
     ClusterClassStatusVariable,
     ClusterClassStatusVariableDefinition,
 )
-from homeport.capi import name, summary
+from homeport.capi import name
+from homeport.capi.object import summary
 from homeport.core.clusterclass.template import TemplateRef
 from homeport.machinery import condition
 

@@ -8,7 +8,7 @@ from typing import Any
 from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBinding
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import wire
-from homeport.capi.ownership import owner_reference, owners, with_owner
+from homeport.capi.object.ownership import owner_reference, owners, with_owner
 from homeport.client.errors import AlreadyExists, Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.core.clusterresourceset.plan import Bindings, Known, Outcome, Ref, with_outcomes, without_set

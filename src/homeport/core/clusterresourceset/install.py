@@ -8,7 +8,7 @@ from typing import Any
 from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBinding
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi
-from homeport.capi.paused import is_paused
+from homeport.capi.object.paused import is_paused
 from homeport.client.protocol import Key
 from homeport.core.clusterresourceset.binding import BindingReconciler
 from homeport.core.clusterresourceset.reconciler import SetReconciler

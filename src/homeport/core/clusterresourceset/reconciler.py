@@ -9,10 +9,11 @@ from typing import Any
 
 from homeport.api.addons.v1beta2 import ClusterResourceSet
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.capi import name, summary
+from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import ensure_owner, owner_reference
-from homeport.capi.paused import has_annotation, is_paused, paused_condition
+from homeport.capi.object import summary
+from homeport.capi.object.ownership import ensure_owner, owner_reference
+from homeport.capi.object.paused import has_annotation, is_paused, paused_condition
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.clusterresourceset.binding import Ledger

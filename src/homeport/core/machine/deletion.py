@@ -18,7 +18,7 @@ from homeport.capi.name import (
     PRE_TERMINATE_KCP_CLEANUP,
     Reason,
 )
-from homeport.capi.ownership import controller_of
+from homeport.capi.object.ownership import controller_of
 from homeport.core.machine.observed import Observed
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time, rfc3339

@@ -14,7 +14,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.meta import Unstructured
 from homeport.capi import name
-from homeport.capi.ownership import controller_of
+from homeport.capi.object.ownership import controller_of
 
 _LABEL_DOMAINS = (name.NODE_RESTRICTION_DOMAIN, name.MANAGED_NODE_DOMAIN)
 _ANNOTATION_DOMAINS = (name.MANAGED_NODE_DOMAIN,)

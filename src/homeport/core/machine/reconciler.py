@@ -18,8 +18,8 @@ from homeport.api.cluster.v1beta2 import (
 from homeport.api.core.v1 import NodeSystemInfo
 from homeport.capi import contract, name
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import controller_of, owner_reference, with_owner
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import controller_of, owner_reference, with_owner
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.core.index import by_cluster
 from homeport.core.machine.node import Propagation, node_patch

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Machine
-from homeport.capi import summary
 from homeport.capi.contract import bootstrap, infra_machine
 from homeport.capi.name import CERTIFICATES_EXPIRY, CONTROL_PLANE_LABEL, UPDATE_IN_PROGRESS, Condition, Reason
+from homeport.capi.object import summary
 from homeport.core.machine import health
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.uptodate import up_to_date

@@ -21,8 +21,8 @@ from homeport.capi.name import (
     SET_FINALIZER,
     TEMPLATE_HASH_LABEL,
 )
-from homeport.capi.naming import MAX_NAME
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.naming import MAX_NAME
+from homeport.capi.object.ownership import owner_reference
 from homeport.core.machinedeployment.revision import HISTORY, HISTORY_LIMIT, suffix, template_hash
 from homeport.core.machineset.machine import IN_PLACE
 

@@ -11,8 +11,8 @@ import structlog
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import controller_of, ensure_owner, owner_reference
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import controller_of, ensure_owner, owner_reference
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.capi.unreadable import SET, await_readable
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, MergePatch

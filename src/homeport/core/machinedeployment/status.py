@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
-from homeport.capi import summary
 from homeport.capi.name import Condition, Reason
+from homeport.capi.object import summary
 from homeport.core.machineset import replica
 from homeport.core.machineset.status import deletion
 from homeport.core.verdict import Verdict

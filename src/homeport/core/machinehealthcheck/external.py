@@ -8,8 +8,8 @@ from homeport.api.cluster.v1beta2 import Machine, MachineHealthCheckRemediationT
 from homeport.api.meta import Resource
 from homeport.capi.contract import plural
 from homeport.capi.name import TEMPLATE_SUFFIX, Condition, Reason
-from homeport.capi.ownership import owner_reference
-from homeport.capi.template import clone
+from homeport.capi.object.ownership import owner_reference
+from homeport.capi.object.template import clone
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.machinery import condition

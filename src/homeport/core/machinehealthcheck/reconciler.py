@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineHealthCheck
-from homeport.capi import name, summary
+from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.ownership import ensure_owner, owner_reference
-from homeport.capi.paused import has_annotation, is_paused, paused_condition
+from homeport.capi.object import summary
+from homeport.capi.object.ownership import ensure_owner, owner_reference
+from homeport.capi.object.paused import has_annotation, is_paused, paused_condition
 from homeport.capi.unreadable import AGAIN_SECONDS, MACHINE, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import MachineSet
-from homeport.capi import name, naming
+from homeport.capi import name
+from homeport.capi.object import naming
 from homeport.client.errors import Cause
 from homeport.core.machine.admission import bootstrap_causes, spec_defaults, taint_causes, version_causes
 from homeport.core.machineset import preflight

@@ -8,7 +8,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.capi.capi import Capi
 from homeport.capi.name import REVISION
-from homeport.capi.ownership import controller_of
+from homeport.capi.object.ownership import controller_of
 from homeport.client.protocol import Key
 from homeport.core.index import keys_of
 from homeport.core.machineset import member

@@ -10,7 +10,6 @@ import orjson
 
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
 from homeport.api.meta import wire
-from homeport.capi import naming
 from homeport.capi.name import (
     CLUSTER_NAME_LABEL,
     DEPLOYMENT_NAME_LABEL,
@@ -18,7 +17,8 @@ from homeport.capi.name import (
     SET_NAME_LABEL,
     label_value,
 )
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object import naming
+from homeport.capi.object.ownership import owner_reference
 
 # What a living Machine takes over from its set's template.
 IN_PLACE = ("deletion", "minReadySeconds", "readinessGates", "taints")

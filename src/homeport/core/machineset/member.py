@@ -8,7 +8,7 @@ from typing import TypeVar
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
 from homeport.api.meta import Object
 from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP
-from homeport.capi.ownership import controller_of
+from homeport.capi.object.ownership import controller_of
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.machinery.selector import from_label_selector

@@ -10,8 +10,8 @@ from homeport.api.meta import Unstructured
 from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled, Served
-from homeport.capi.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
-from homeport.capi.paused import is_paused, paused_condition
+from homeport.capi.object.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
+from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.capi.unreadable import MACHINE, await_readable, made_from
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from homeport.api.cluster.v1beta2 import Machine, StatusVersion
-from homeport.capi import summary
 from homeport.capi import version as versions
 from homeport.capi.name import UPDATE_IN_PROGRESS, Condition, Reason
+from homeport.capi.object import summary
 from homeport.core.machineset.remediation import is_marked, is_unhealthy
 from homeport.core.verdict import Verdict
 from homeport.machinery import condition

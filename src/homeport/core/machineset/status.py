@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
-from homeport.capi import summary
 from homeport.capi.name import Condition, Reason
-from homeport.capi.ownership import controller_of
+from homeport.capi.object import summary
+from homeport.capi.object.ownership import controller_of
 from homeport.core.machineset import replica
 from homeport.core.verdict import Verdict
 from homeport.machinery import condition

@@ -11,8 +11,8 @@ import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.capi.name import CONVERSION_DATA, TOPOLOGY_DRY_RUN
-from homeport.capi.ownership import owners, rival_of
-from homeport.capi.paused import annotations_of
+from homeport.capi.object.ownership import owners, rival_of
+from homeport.capi.object.paused import annotations_of
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.core.topology.blueprint import Trouble

@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster, MachineHealthCheck
 from homeport.api.cluster.v1beta2.template import ControlPlaneClassHealthCheck, MachineDeploymentClassHealthCheck
 from homeport.api.cluster.v1beta2.topology import ControlPlaneTopologyHealthCheck, MachineDeploymentTopologyHealthCheck
 from homeport.api.meta import wire
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.ownership import owner_reference
 from homeport.core.topology.clone import owned_labels
 
 Json = dict[str, Any]

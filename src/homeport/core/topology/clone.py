@@ -15,9 +15,9 @@ from homeport.capi.name import (
     CONVERSION_DATA,
     TOPOLOGY_OWNED_LABEL,
 )
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.ownership import owner_reference
+from homeport.capi.object.template import clone
 from homeport.capi.setter import drop_empty_endpoint
-from homeport.capi.template import clone
 from homeport.machinery.gvk import parse_api_version
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.capi.name import TOPOLOGY_UPGRADE_CONCURRENCY
-from homeport.capi.naming import TemplateError
+from homeport.capi.object.naming import TemplateError
 from homeport.core.topology import builtin, controlplane, name, worker
 from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, Trouble
 from homeport.core.topology.clone import object_from, template_from

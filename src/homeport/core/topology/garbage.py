@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from homeport.api.cluster.v1beta2 import Cluster, ContractRef, MachineDeployment, MachineSet
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import TEMPLATE_SUFFIX
-from homeport.capi.ownership import is_owned_by
+from homeport.capi.object.ownership import is_owned_by
 from homeport.machinery.gvk import parse_api_version
 
 

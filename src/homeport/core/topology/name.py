@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.capi import naming
+from homeport.capi.object import naming
 
 DEPLOYMENT_TEMPLATE = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # as of random names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.capi import summary
 from homeport.capi.name import Condition, Reason
+from homeport.capi.object import summary
 from homeport.runtime.reconciler import Scope
 
 

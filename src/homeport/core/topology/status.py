@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from homeport.api.cluster.v1beta2 import Cluster, StatusUpgradePlanVersion
 from homeport.capi.name import PAUSED, Reason
-from homeport.capi.paused import cluster_paused, has_annotation
+from homeport.capi.object.paused import cluster_paused, has_annotation
 from homeport.core.topology.upgrade import Plan
 from homeport.runtime.outcome import Wait
 

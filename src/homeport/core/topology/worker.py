@@ -15,7 +15,7 @@ from homeport.capi.name import (
     TOPOLOGY_HOLD_UPGRADE_SEQUENCE,
     TOPOLOGY_OWNED_LABEL,
 )
-from homeport.capi.ownership import owner_reference
+from homeport.capi.object.ownership import owner_reference
 from homeport.core.topology import name
 from homeport.core.topology.blueprint import DeploymentBlueprint, Template
 from homeport.core.topology.check import health_check, rules

@@ -6,9 +6,9 @@ from typing import Any
 
 from homeport.api.nutanix import metro
 from homeport.api.nutanix import v1beta1 as nutanix
-from homeport.capi import inventory
-from homeport.capi.column import AGE, CLUSTER_LABEL, Column
-from homeport.capi.definition import Kind, render_definition
+from homeport.capi.definition import inventory
+from homeport.capi.definition.column import AGE, CLUSTER_LABEL, Column
+from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import MOVE_LABEL
 
 LISTED = inventory.Listed("InfrastructureProvider", "nutanix", "v1.10.3")

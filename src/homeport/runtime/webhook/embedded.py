@@ -9,8 +9,8 @@ from typing import TypeVar
 import orjson
 import structlog
 
-from homeport.apiserver.admission import DELETE, WRITES, Attributes
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.verb.admission import DELETE, WRITES, Attributes
 from homeport.apiserver.view import to_version
 from homeport.client.errors import ApiError, Internal
 from homeport.runtime.webhook.hook import ConversionError, Convert, Hooks, Json, KindHooks

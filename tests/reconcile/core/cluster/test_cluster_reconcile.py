@@ -8,7 +8,7 @@ import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.meta import Resource
-from homeport.capi import pki
+from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from reconcile.core.provider import (

@@ -14,7 +14,7 @@ from capikit.yard import Yard, make_hooks, yard
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.clusterclass.reconciler import ClassReconciler

@@ -11,7 +11,7 @@ from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBi
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.config import Config
 from homeport.client.credential import Certificate, Static
 from homeport.client.http import HttpClient

@@ -7,7 +7,7 @@ import base64
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Key, MergePatch
 from homeport.core import machine as machines
 from homeport.machinery import condition

@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachineSet
 from homeport.api.meta import Resource
 from homeport.capi.capi import Capi
-from homeport.capi.definition import definitions
+from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.core import machinedeployment, machinehealthcheck, machineset
 from homeport.core.machine.uptodate import up_to_date

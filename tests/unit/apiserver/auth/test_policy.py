@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.auth.decision import Attributes
 from homeport.apiserver.auth.policy import AUTOUPDATE, default_bindings, default_roles
 from homeport.apiserver.auth.rbac import GROUP, Rbac
@@ -17,6 +16,7 @@ from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.apiserver.resource import Catalog
+from homeport.apiserver.verb.admission import Admission
 from homeport.client.protocol import Key
 from homeport.store import Change, Store
 

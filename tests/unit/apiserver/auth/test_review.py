@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from policy_store import bind, put, role, rule
 
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.auth import openid
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.certificate import make_key
@@ -17,6 +16,7 @@ from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.registry import Call, Registry
 from homeport.apiserver.request import Context, User
 from homeport.apiserver.resource import Catalog
+from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound
 from homeport.store import Store
 

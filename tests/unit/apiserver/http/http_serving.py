@@ -18,17 +18,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from yarl import URL
 
 from homeport.api.meta import Resource
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.http.server import HttpServer
 from homeport.apiserver.kinds.load import builtin_kinds
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.lifecycle import NamespaceLifecycle
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, Context, User
 from homeport.apiserver.resource import Catalog, Column, Scale, Served, Version
+from homeport.apiserver.verb.admission import Admission
+from homeport.apiserver.verb.lifecycle import NamespaceLifecycle
 from homeport.machinery.schema import Schema, compile_checker
 from homeport.store import Store
 

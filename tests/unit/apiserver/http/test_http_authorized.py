@@ -20,7 +20,7 @@ from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, Watch
 from homeport.apiserver.registry import Answer, Call, Registry
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, Served, Version
-from homeport.apiserver.watch import WatchStream
+from homeport.apiserver.verb.watch import WatchStream
 from homeport.machinery.selector import parse_fields
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -19,7 +19,7 @@ from http_serving import ADMIN, NOBODY, Api, serving, until
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.http.stream import spdy as spdy_session
 from homeport.apiserver.http.stream import upgrade
-from homeport.apiserver.kinds.portforward import PodPorts
+from homeport.apiserver.kinds.pod.portforward import PodPorts
 from homeport.machinery.portforward import CHANNEL, CHANNEL_BASE64, FORWARD, SPDY, TUNNEL
 from homeport.machinery.spdy import Decoder, Encoder, Frame
 

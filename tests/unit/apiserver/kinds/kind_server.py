@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
-from homeport.apiserver import lifecycle
-from homeport.apiserver.admission import Admission
 from homeport.apiserver.kinds import builtin_kinds, seed_objects
 from homeport.apiserver.kinds.install import Installed, install
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Call, Raw, Registry
 from homeport.apiserver.request import Context, User
 from homeport.apiserver.resource import Catalog, Served, Version
+from homeport.apiserver.verb import lifecycle
+from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import ApiError
 from homeport.store import Store
 

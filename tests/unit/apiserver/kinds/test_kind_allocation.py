@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from kind_server import Server
 
-from homeport.apiserver.kinds.allocation import Allocator, Taken
+from homeport.apiserver.kinds.network.allocation import Allocator, Taken
 
 SERVICES = "/api/v1/namespaces/default/services"
 

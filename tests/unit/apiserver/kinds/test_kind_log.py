@@ -8,7 +8,7 @@ from typing import Any
 
 from kind_server import Server
 
-from homeport.apiserver.kinds.log import LogBuffer, LogLine
+from homeport.apiserver.kinds.pod.log import LogBuffer, LogLine
 from homeport.apiserver.registry import Raw
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from homeport.api.meta import Object
 from homeport.capi.conversion import converters
 from homeport.capi.conversion.loss import ANNOTATION
-from homeport.capi.definition import KINDS
+from homeport.capi.definition.kind import KINDS
 
 CONVERTERS = converters()
 OLDER = [(older, kind.versions[-1]) for kind in KINDS for older in kind.versions[:-1]]

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from homeport.capi.pki import KeyPair, client_certificate
+from homeport.capi.remote.pki import KeyPair, client_certificate
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import PORT, EtcdClient, Member, MemberAlarm, Status

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import structlog
 
-from homeport.apiserver.kinds.log import LogBuffer
+from homeport.apiserver.kinds.pod.log import LogBuffer
 from homeport.client.config import Config
 from homeport.client.credential import Certificate
 from homeport.client.errors import ApiError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from homeport.apiserver.write import encoder
+from homeport.apiserver.verb.write import encoder
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro

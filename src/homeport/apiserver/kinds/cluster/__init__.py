@@ -1,0 +1,1 @@
+"""Kinds of the cluster itself: nodes, namespaces, access rules, storage, certificates."""

@@ -1,0 +1,1 @@
+"""Services and what routes traffic to them."""

@@ -1,0 +1,1 @@
+"""Pods: their spec, its defaults and rules, and their subresources."""

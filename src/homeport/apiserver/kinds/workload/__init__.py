@@ -1,0 +1,1 @@
+"""Kinds that create Pods, scale them or protect them."""

@@ -1,0 +1,1 @@
+"""OpenAPI documents, v2 and v3, made from the kinds that are served."""

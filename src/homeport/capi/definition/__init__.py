@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions of Cluster API's kinds, their columns, and clusterctl's inventory."""

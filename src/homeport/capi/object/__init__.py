@@ -1,0 +1,1 @@
+"""What all controllers do with objects: owners, pausing, conditions, templates, names."""

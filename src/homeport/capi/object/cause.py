@@ -1,0 +1,160 @@
+"""Why something is not ready, down to the deepest cause that is known, in one sentence.
+
+    control plane machine cp-1: VM vm-7: the image ubuntu-24 was not found
+
+Objects are given as a tree: each with what it depends on. The path is followed to where a condition says something that
+no condition below it says better.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.api.meta import Object, Unstructured
+from homeport.capi.contract import failure
+from homeport.capi.name import CONTROL_PLANE_LABEL, NEGATIVE, Condition, Reason
+from homeport.capi.object.summary import conditions_of
+from homeport.machinery.condition import find
+from homeport.runtime.cache import deleting, key_of, labels_of
+
+AnyObject = Object | Unstructured
+
+# These say that something else is waited for, or nothing at all: what is below, if anything, says more.
+_WAITING = frozenset(
+    {
+        Reason.NOT_READY,
+        Reason.NOT_AVAILABLE,
+        Reason.READY_UNKNOWN,
+        Reason.AVAILABLE_UNKNOWN,
+        Reason.NOT_YET_REPORTED,
+        Reason.NO_REASON_REPORTED,
+        Reason.NOT_INITIALIZED,
+        Reason.NOT_PROVISIONED,
+        Reason.WAITING_FOR_BOOTSTRAP_DATA,
+        Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+        Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
+    }
+)
+_LEADING = ("Ready", "Available")
+_BULLET = re.compile(r"^\s*\*\s+", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An object and what it depends on, the most important first. `called` is how people call it."""
+
+    object: AnyObject
+    called: str = ""
+    children: Sequence[Part] = field(default=())
+
+
+def cause(part: Part) -> str:
+    """The sentence; '' when nothing is wrong. The object that is asked about is not named itself."""
+    found = _deepest(part)
+    if found is None:
+        return ""
+    path, message = found
+    return ": ".join([*(_called(each) for each in path[1:]), message])
+
+
+def _deepest(part: Part) -> tuple[list[Part], str] | None:
+    """The way to the object that says what is wrong, and what it says."""
+    own = complaint(part.object)
+    below = [found for found in map(_deepest, part.children) if found is not None]
+    if below and (own is None or own.waits or any(_firm(found) for found in below)):
+        path, message = next((found for found in below if _firm(found)), below[0])
+        return [part, *path], message
+    return None if own is None else ([part], own.message)
+
+
+def _firm(found: tuple[list[Part], str]) -> bool:
+    """Whether the object at the end of the way has a cause of its own rather than waiting for another."""
+    said = complaint(found[0][-1].object)
+    return said is not None and not said.waits
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What an object says is wrong with it. `waits`: it only waits for something else."""
+
+    message: str
+    waits: bool
+
+
+def complaint(obj: AnyObject) -> Complaint | None:
+    """What is wrong with one object by its own word; None when nothing is."""
+    if isinstance(obj, Unstructured):
+        broken = failure(obj)
+        if broken is not None:
+            return Complaint(_sentence(broken.message or broken.reason), waits=False)
+    conditions = conditions_of(obj)
+    going = find(conditions, Condition.DELETING) if deleting(obj) else None
+    if going is not None and going.get("status") == "True" and going.get("message"):
+        return Complaint(f"it is being deleted: {_sentence(going['message'])}", waits=False)
+    wrong = [c for c in conditions if _wrong(c)]
+    if not wrong:
+        if deleting(obj):
+            return Complaint("it is being deleted", waits=True)
+        return None
+    # The summary repeats what single conditions say: one of those is nearer to the cause.
+    detailed = [c for c in wrong if c["type"] not in _LEADING]
+    leading = next((c for kind in _LEADING if (c := find(wrong, kind)) is not None), None)
+    for candidates in (detailed, [leading] if leading is not None else []):
+        firm = [c for c in candidates if c.get("message") and not _waits(c)]
+        if firm:
+            return Complaint(_sentence(firm[0]["message"]), waits=False)
+    said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
+    # What is known to be wrong says more than what is not known.
+    certain = next((c for c in said if c.get("status") == "False"), None)
+    chosen = certain or (said[0] if said else leading or wrong[0])
+    return Complaint(_sentence(chosen.get("message") or _spoken(chosen)), waits=True)
+
+
+def _wrong(found: Mapping[str, Any]) -> bool:
+    """Not True, and supposed to be. Negative ones report work in progress, not what holds it up."""
+    return found.get("status") in ("False", "Unknown") and found["type"] not in NEGATIVE
+
+
+def _waits(found: Mapping[str, Any]) -> bool:
+    """What nobody knows yet is waited for, and better than nothing where no one else knows more."""
+    reason = str(found.get("reason") or "")
+    return found.get("status") == "Unknown" or reason in _WAITING or reason.startswith("WaitingFor")
+
+
+def _spoken(found: Mapping[str, Any]) -> str:
+    return f"{found['type']} is {found.get('status')} ({found.get('reason') or 'no reason given'})"
+
+
+def _sentence(message: str) -> str:
+    """The first point of a list, on one line, without what ends a sentence."""
+    lines = [_BULLET.sub("", line).strip() for line in message.strip().split("\n")]
+    said = [line for line in lines if line and not line.endswith(":")]
+    return (said[0] if said else " ".join(lines)).rstrip(".")
+
+
+def _called(part: Part) -> str:
+    if part.called:
+        return f"{part.called} {key_of(part.object).name}"
+    return described(part.object)
+
+
+def described(obj: AnyObject) -> str:
+    """`machine x`, `control plane machine x`, `NutanixMachine x`."""
+    kind = str(obj.get("kind", "")) if isinstance(obj, Unstructured) else type(obj).__resource__.kind
+    name = key_of(obj).name
+    if kind == "Machine":
+        return f"control plane machine {name}" if CONTROL_PLANE_LABEL in labels_of(obj) else f"machine {name}"
+    return f"{kind} {name}"
+
+
+def causes(parts: Iterable[Part]) -> list[str]:
+    """The sentences of several objects, each named, equal ones once."""
+    found: dict[str, None] = {}
+    for part in parts:
+        sentence = cause(part)
+        if sentence:
+            found[f"{_called(part)}: {sentence}"] = None
+    return list(found)

@@ -1,0 +1,1 @@
+"""Workload clusters: their keys, kubeconfigs, connections, Nodes and etcd members."""

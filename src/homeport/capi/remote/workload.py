@@ -1,0 +1,205 @@
+"""One workload cluster: the client of its connection, its Nodes, and whatever else is watched there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol, runtime_checkable
+
+import structlog
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.capi.remote import kubeconfig
+from homeport.client.errors import BadRequest, Timeout, Unavailable
+from homeport.client.http import HttpClient, Timeouts
+from homeport.client.portforward import Stream
+from homeport.client.protocol import Client, Key, Query
+from homeport.client.rest import RestClient
+from homeport.client.retry import Retry
+from homeport.runtime.cache import Cache
+from homeport.runtime.informer import Informer
+
+NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, new) of a change
+Probe = Callable[[Client], Coroutine[Any, Any, None]]
+Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class Connect(Protocol):
+    """Makes a client from a kubeconfig. `proxy`: to be used when the kubeconfig names none. Raises ConfigError."""
+
+    def __call__(self, kubeconfig: bytes, proxy: str, /) -> Client: ...
+
+
+@runtime_checkable
+class Forwarding(Protocol):
+    async def port_forward(self, key: Key, port: int) -> Stream: ...
+
+
+def connect_over_http(content: bytes, proxy: str) -> Client:
+    """Reconcilers come again by themselves: the client need not be patient for them."""
+    return HttpClient(
+        kubeconfig.parse(content, proxy=proxy),
+        timeouts=Timeouts(connect=5.0, request=10.0),
+        retry=Retry(attempts=2, patience_seconds=5.0),
+    )
+
+
+async def probe(client: Client) -> None:
+    """Raises when the cluster does not answer. Whether we may see `/` is no matter: that is an answer, too."""
+    if not isinstance(client, RestClient):
+        await client.list(NAMESPACE, Query(limit=1))
+        return
+    answer = await client.raw("GET", "/")
+    if answer.status == 401 or answer.status >= 500:
+        answer.check("GET /")
+
+
+class Remote:
+    """One for a cluster's whole life. `client` is the one of the connection that there is now."""
+
+    def __init__(self, key: Key, spawn: Spawn) -> None:
+        self.key = key
+        self._spawn = spawn
+        self._client: Client | None = None
+        self._informers: dict[tuple[Resource, Query], Informer[Unstructured]] = {}
+        self._running: list[asyncio.Task[None]] = []
+        self._handlers: set[tuple[Resource, Query, Any]] = set()
+        self._nodes = self._informer(NODE, Query(), slim=_slim_node)
+        self._nodes.cache.add_index("providerID", _provider_ids)
+
+    @property
+    def client(self) -> Client:
+        """Live reads and writes. Raises Unavailable after a disconnect: ask Remotes for the cluster in each loop."""
+        if self._client is None:
+            raise Unavailable(f"cluster {self.key} is not connected")
+        return self._client
+
+    @property
+    def nodes(self) -> Cache[Unstructured]:
+        """Watched, without the list of images; index "providerID"."""
+        return self._nodes.cache
+
+    def on_node(self, handler: Handler) -> None:
+        """Called for each change, over reconnects. The same handler again is ignored."""
+        self._attach(self._nodes, handler)
+
+    def watch(self, kind: Resource, query: Query | None = None, handler: Handler | None = None) -> Cache[Unstructured]:
+        """A further kind, watched from the first call on, over reconnects; once per kind and query.
+
+        The cache is complete when `has_synced` says so; `handler` hears of each change from the first list on.
+        """
+        informer = self._informer(kind, query or Query())
+        if handler is not None:
+            self._attach(informer, handler)
+        return informer.cache
+
+    def has_synced(self, kind: Resource, query: Query | None = None) -> bool:
+        informer = self._informers.get((kind, query or Query()))
+        return informer is not None and informer.synced.is_set()
+
+    async def cached(self, kind: Resource, query: Query | None = None, *, timeout: float = 10.0) -> Cache[Unstructured]:
+        """As `watch`, and waits until the cache is complete. Raises Timeout."""
+        informer = self._informer(kind, query or Query())
+        try:
+            async with asyncio.timeout(timeout):
+                await informer.synced.wait()
+        except TimeoutError:
+            why = informer.error or f"no complete list within {timeout:g} s"
+            raise Timeout(f"cluster {self.key}: {kind.qualified} can't be watched: {why}") from None
+        return informer.cache
+
+    async def port_forward(self, namespace: str, pod: str, port: int) -> Stream:
+        """A stream of bytes to a port of a pod."""
+        client = self.client
+        if not isinstance(client, Forwarding):
+            raise BadRequest(f"cluster {self.key}: this connection can't forward ports")
+        return await client.port_forward(Key(namespace, pod), port)
+
+    # -- for Remotes -------------------------------------------------------------------------------------------
+
+    @property
+    def synced(self) -> asyncio.Event:
+        return self._nodes.synced
+
+    @property
+    def error(self) -> str:
+        return self._nodes.error
+
+    def use(self, client: Client) -> None:
+        """From now on, everything that is watched is watched through `client`."""
+        for task in self._running:
+            task.cancel()
+        self._running.clear()
+        self._client = client
+        for informer in self._informers.values():
+            informer.use(client)
+            self._start(informer)
+
+    def nudge(self) -> None:
+        """It answers: what could not be followed is asked for again at once."""
+        for informer in self._informers.values():
+            if informer.error:
+                informer.nudge()
+
+    async def stop(self) -> None:
+        for task in self._running:
+            task.cancel()
+        self._running.clear()
+        for informer in self._informers.values():
+            informer.reset()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _informer(
+        self, kind: Resource, query: Query, slim: Callable[[Any], Any] | None = None
+    ) -> Informer[Unstructured]:
+        made = self._informers.get((kind, query))
+        if made is None:
+            # Until there is a client nothing asks for one: informers start with the connection.
+            made = Informer(self._client, kind, query, slim=slim, measured=False)  # type: ignore[arg-type]
+            self._informers[kind, query] = made
+            if self._client is not None:
+                self._start(made)
+        return made
+
+    def _start(self, informer: Informer[Unstructured]) -> None:
+        name = f"{self.key}: informer {informer.resource.qualified}"
+        self._running.append(self._spawn(self._follow(informer), name))
+
+    async def _follow(self, informer: Informer[Unstructured]) -> None:
+        with structlog.contextvars.bound_contextvars(cluster=str(self.key)):
+            await informer.run()
+
+    def _attach(self, informer: Informer[Unstructured], handler: Handler) -> None:
+        mark = (informer.resource, informer.query, handler)
+        if mark not in self._handlers:
+            self._handlers.add(mark)
+            informer.on_change(lambda old, new, initial: handler(old, new))
+
+
+def _slim_node(node: Unstructured) -> Unstructured:
+    """The images on a node are most of its size, and change nothing for us."""
+    status = node.get("status")
+    if isinstance(status, dict):
+        status.pop("images", None)
+    return node
+
+
+def _provider_ids(node: Unstructured) -> Iterable[str]:
+    return provider_id_forms(str((node.get("spec") or {}).get("providerID") or ""))
+
+
+def provider_id_forms(provider_id: str) -> tuple[str, ...]:
+    """The forms under which a Node is found: `nutanix://<Prism Central>/<VM>` is also `nutanix://<VM>`."""
+    scheme, separator, rest = provider_id.partition("://")
+    parts = rest.split("/")
+    if separator and len(parts) == 2 and all(_UUID.fullmatch(each) for each in parts):
+        return provider_id, f"{scheme}://{parts[1]}"
+    return (provider_id,) if provider_id else ()
