@@ -209,3 +209,52 @@ async def test_a_restore_leaves_a_site_that_is_there_as_it_is(planes: Callable[[
     await plane.up()
     async with plane.user() as user:
         await user.available(1, 1, manifest.VERSION)
+
+
+async def test_orphans_of_a_restored_backup_are_listed_adopted_and_removed_from_the_command_line(
+    planes: Callable[[str], Plane], tmp_path: Path
+) -> None:
+    plane = planes("data")
+    archive = str(tmp_path / "plane.backup")
+    await plane.up()
+    async with plane.user() as user:
+        await user.create(manifest.whole(NAME, 1, 1))
+        await user.available(1, 1, manifest.VERSION)
+        await plane.done("backup", archive)
+        known = {each.metadata.name for each in (await user.client.list(Machine)).items}
+        await user.patch(MachineDeployment, f"{NAME}-md-0", {"replicas": 3})
+        await user.available(1, 3, manifest.VERSION)
+        adopted, removed = sorted({each.metadata.name for each in (await user.client.list(Machine)).items} - known)
+    await plane.done("down")
+    await plane.done("restore", archive)
+    await plane.up()
+    async with plane.user() as user:
+        await user.until(Cluster, NAME, lambda c: adopted in _message(c, "NoOrphanedMachines"))
+        await user.until(Cluster, NAME, lambda c: "is Node" in _message(c, "NoOrphanedMachines"))
+        listed = await plane.done("orphans", "list", NAME)
+        rows = {line.split()[0]: line.split() for line in listed.splitlines()}
+        assert [rows[name][3:] for name in (adopted, removed)] == [[n, "worker", "v1.28.0"] for n in (adopted, removed)]
+        assert "next: homeport orphans adopt" in listed
+
+        planned = await plane.done("orphans", "adopt", NAME, adopted, "--dry-run")
+        assert f"create Machine {adopted} (dry run)" in planned
+        assert {each.metadata.name for each in (await user.client.list(Machine)).items} == known
+        assert f"create Machine {adopted}" in await plane.done("orphans", "adopt", NAME, adopted)
+        await user.available(1, 2, manifest.VERSION)
+        assert {each.metadata.name for each in (await user.client.list(Machine)).items} == known | {adopted}
+
+        refused = await asyncio.to_thread(plane.homeport, "orphans", "remove", NAME, removed, "--yes")
+        assert refused.returncode != 0
+        assert "--force" in refused.stderr
+        again = await asyncio.to_thread(plane.homeport, "orphans", "remove", NAME, adopted, "--force", "--yes")
+        assert "is not an orphan" in again.stderr
+        shown = await plane.done("orphans", "remove", NAME, removed, "--force", "--dry-run")
+        assert f"VM {removed}" in shown
+        await plane.done("orphans", "remove", NAME, removed, "--force", "--yes")
+        await user.until(Cluster, NAME, lambda c: removed not in _message(c, "NoOrphanedMachines"))
+        await user.available(1, 2, manifest.VERSION)
+
+
+def _message(cluster: Any, kind: str) -> str:
+    found = condition.find(cluster.status.conditions, kind)
+    return str(found["message"]) if found is not None else ""

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from capikit.outside import outside
+from e2e.test_homeport_on_cluster import CONFIG_MAP, NAMESPACE, Replica, sample, signatures
+from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.capi.definition.kind import definitions
@@ -17,8 +20,10 @@ from homeport.client import kubeconfig
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch
+from homeport.machinery import condition
 from homeport.runtime.definition import establish
 from homeport.runtime.informer import Informer
+from homeport.runtime.webhook.configuration import VALIDATING
 from realkube import RealKube
 
 pytestmark = [pytest.mark.timeout(180)]
@@ -120,3 +125,57 @@ async def test_an_object_of_an_older_version_is_named_and_the_others_are_followe
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await client.delete(KCP, Key("default", "fine"))
+
+
+async def test_an_unsafe_change_of_a_control_plane_is_reported_and_not_acted_on(kube: RealKube) -> None:
+    async with outside(kube, shipped()) as yard:
+        for configuration in (await yard.client.list(VALIDATING)).items:
+            await yard.client.delete(VALIDATING, Key("", configuration.name))
+        await yard.create("one", 1, 0)
+        await yard.steady("one", 1, 0, "v1.30.0")
+        for change, kind, words in (
+            ({"replicas": 2}, "ScalingUp", "spec.replicas is 2: an even number of etcd members is not safe"),
+            ({"replicas": 1, "version": "v1.32.0"}, "RollingOut", "upgrade one minor version at a time"),
+        ):
+            await yard.patch(KubeadmControlPlane, "one-cp", {"spec": change})
+            await yard.until(KubeadmControlPlane, "one-cp", lambda k, kind=kind, words=words: says(k, kind, words), 60)
+            assert len(yard.infra.created) == 1
+        await yard.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.30.0"}})
+        await yard.steady("one", 1, 0, "v1.30.0")
+        assert len(yard.infra.created) == 1
+        await yard.delete(Cluster, "one")
+        await yard.gone(Cluster, "one", timeout=120)
+
+
+def says(obj: Any, kind: str, words: str) -> bool:
+    found = condition.find(obj.status.conditions, kind)
+    return found is not None and words in found["message"]
+
+
+async def test_replicas_with_and_without_shards_never_work_at_the_same_time(kube: RealKube, client: HttpClient) -> None:
+    await client.create({"metadata": {"name": "modes"}}, kind=NAMESPACE)
+    common = ("--kubeconfig", str(kube.kubeconfig), "--plugin", "sample_controller:install", "--namespace", "modes")
+    alone = Replica(*common)
+    replicas = [alone]
+    try:
+        alone.until("controllers: running")
+        shared = Replica(*common, "--shards")
+        replicas.append(shared)
+        shared.until("controllers: standing by")
+        await client.create(sample("modes", "a"), kind=CONFIG_MAP)
+        assert await signatures(client, "modes", 1) == {str(alone.pid)}
+        assert alone.terminate() == 0
+        shared.until("shards agreed", f"-{shared.pid}-")
+        late = Replica(*common)
+        replicas.append(late)
+        late.until("controllers: standing by")
+        await client.create(sample("modes", "b"), kind=CONFIG_MAP)
+        assert await signatures(client, "modes", 2) == {str(alone.pid), str(shared.pid)}
+        assert shared.terminate() == 0
+        late.until("controllers: running")
+        await client.create(sample("modes", "c"), kind=CONFIG_MAP)
+        assert await signatures(client, "modes", 3) == {str(each.pid) for each in replicas}
+        assert late.terminate() == 0
+    finally:
+        for each in replicas:
+            each.end()

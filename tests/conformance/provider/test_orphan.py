@@ -177,7 +177,7 @@ async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orph
         await g.cluster_says("OrphanedMachines", "newer", "homeport orphans list", timeout=600)
         await g.pass_time(HOUR)
         assert names(g) == {"newer"}
-        await ask(g, Request("1", (id_,)))
+        await ask(g, Request("1", (id_,), force=True))
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
         assert g.vendor.machines() == []
         assert g.vendor.leftovers(NAME) == []

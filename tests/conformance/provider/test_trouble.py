@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.provider.ground import NAME, SECRET, condition, ground, key
@@ -106,7 +108,7 @@ async def test_a_request_that_is_never_answered_is_given_up(vendor: Open) -> Non
         await g.cluster()
         g.vendor.answer_late("create", 3600)
         await g.machine("a")
-        await g.machine_says("a", "does not answer")
+        await g.machine_says("a", "did not answer")
         await g.ready("a", timeout=300)
         await g.pass_time(4000)
         assert g.vendor.created == ["a"]
@@ -236,6 +238,10 @@ async def test_a_password_that_is_rotated_takes_effect_without_a_restart(vendor:
         assert sorted(g.vendor.created) == ["a", "b", "c"]
 
 
+def _is_reachable(machine: Any) -> bool:
+    return bool(condition(machine, "InfrastructureReachable")["status"] == "True")
+
+
 @virtual
 async def test_refused_credentials_are_not_shown_again_and_again(vendor: Open) -> None:
     """Accounts are locked after a few wrong passwords."""
@@ -246,12 +252,12 @@ async def test_refused_credentials_are_not_shown_again_and_again(vendor: Open) -
             await g.machine(name)
         await g.ready(*names)
         g.vendor.change_password("another")
-        await g.machine_says("m0", "AccessDenied")
+        await g.machine_says("m0", "AccessDenied", type_="InfrastructureReachable")
         before = g.vendor.requests()
         await g.pass_time(600)
         assert g.vendor.requests() - before < 20
         g.vendor.change_password("password")
-        await g.plane.until(g.vendor.machine_kind, key("m0"), lambda m: condition(m, "Ready")["status"] == "True", 900)
+        await g.plane.until(g.vendor.machine_kind, key("m0"), _is_reachable, 900)
 
 
 @virtual

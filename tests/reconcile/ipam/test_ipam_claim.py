@@ -312,7 +312,7 @@ async def test_pools_that_share_addresses_are_warned_of() -> None:
     async with ipam_plane(start=False) as p:
         await p.have(pool("one", "10.0.0.10-10.0.0.20"))
         await p.have(pool("other", "10.0.0.18-10.0.0.30"))
-        text = "spec.addresses: 10.0.0.18-10.0.0.20 is in InClusterIPPool default/one, too"
+        text = "spec.addresses: 10.0.0.18-10.0.0.20 is in InClusterIPPool default/one as well"
         assert [each for each in p.client.warnings.texts if each.startswith(text)]
         p.client.warnings.texts.clear()
         await p.client.create({"metadata": {"name": "team"}}, kind=NAMESPACE)

@@ -536,7 +536,7 @@ async def test_a_kind_that_nobody_serves_is_named():
     async with bench(cluster_class(infrastructure={"templateRef": ref}), cluster()) as b:
         _, found = await b.loop()
         assert said(found)[1] == "ReconcileFailed"
-        assert "kind NobodyClusterTemplate of group provider.example.com is not served here" in said(found)[2]
+        assert "kind NobodyClusterTemplate of group provider.example.com is not installed" in said(found)[2]
 
 
 async def test_a_class_that_is_just_being_changed_is_no_news():
@@ -569,7 +569,7 @@ async def test_machine_pools_are_not_made_and_that_is_said():
     async with bench(cluster_class(workers=classes), cluster(workers=listed)) as b:
         found = await b.settled()
         assert said(found)[:2] == ("False", "MachinePoolsCreatePending")
-        assert "pool of spec.topology.workers.machinePools is not made" in said(found)[2]
+        assert "pool of spec.topology.workers.machinePools is not created" in said(found)[2]
         assert list(await b.deployments()) == ["a"]
 
 

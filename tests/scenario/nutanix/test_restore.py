@@ -20,6 +20,7 @@ from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.testing import virtual
+from homeport.sim.engine.fault import Status
 from scenario.nutanix import manifest
 from scenario.nutanix.site import Site, nutanix_site
 
@@ -99,6 +100,28 @@ async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_seco
         assert vms(site) == before
         (waiting,) = await site.list(NutanixMachine)
         await site.condition(NutanixMachine, waiting.metadata.name, "Ready", "False", "not initialized a second time")
+
+
+@virtual
+async def test_a_member_of_etcd_whose_machine_is_gone_is_removed_once_the_provider_has_said_so() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.running(NAME, 1)
+        backup = site.backup()
+        await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
+        await site.running(NAME, 3)
+        await site.restore(backup)
+        known = {each.metadata.name for each in await site.list(Machine)}
+        dead, alive = sorted(members(site) - known)
+        site.prism.machines.delete(next(vm for vm in site.vms() if vm.name == dead), "admin")
+        site.fault(Status(503))
+        await asyncio.sleep(WHILE)
+        assert members(site) == known | {alive, dead}  # a provider that does not answer proves nothing
+        site.heal()
+        await asyncio.sleep(WHILE)
+        assert members(site) == known | {alive}
+        assert vms(site) == known | {alive}
+        assert await site.events("EtcdMemberRemoved")
 
 
 async def agree(site: Site) -> None:

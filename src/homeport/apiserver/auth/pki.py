@@ -169,6 +169,14 @@ class PKI:
         """Puts the current server certificate into a context, also one in use: new connections get it."""
         context.load_cert_chain(self.server_path)
 
+    def client_context(self, path: Path | None = None) -> ssl.SSLContext:
+        """For our own calls to the server. `path` names a file with key and certificate, such as `admin_path`."""
+        context = ssl.create_default_context(cadata=self.ca_pem.decode())
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if path is not None:
+            context.load_cert_chain(path)
+        return context
+
     def kubeconfig(self, server: str, identity: bytes | None = None) -> str:
         """A kubeconfig with everything embedded. `identity`: PEM of a key and its certificate (default: admin)."""
         pem = identity if identity is not None else self.admin_path.read_bytes()
