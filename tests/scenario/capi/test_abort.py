@@ -91,6 +91,19 @@ async def test_a_new_machine_that_can_never_join_does_not_hold_up_what_comes_aft
         await y.steady("one", 3, 0, "v1.30.0")
 
 
+async def steps(y: Yard, target: int) -> list[int]:
+    """The minor versions to go through, one at a time, from what control plane machines run to the target."""
+    running = {_VERSIONS.index(machine.spec.version) for machine in await joined(y)} | {target}
+    if target > min(running):
+        return list(range(min(running) + 1, target + 1))
+    return list(range(max(max(running) - 1, target), target - 1, -1))
+
+
+def runs(plane: KubeadmControlPlane, version: str) -> bool:
+    status = plane.status
+    return status.version == version and status.replicas == status.up_to_date_replicas == status.ready_replicas == 3
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_versions_come_and_go_while_machines_are_deleted(seed: int) -> None:
     @virtual
@@ -115,7 +128,12 @@ def test_versions_come_and_go_while_machines_are_deleted(seed: int) -> None:
                                 await y.delete(Machine, machine.metadata.name)
                     case "scale":
                         await wish(y, _VERSIONS[at], replicas=chance.choice((3, 5)))
-            await wish(y, _VERSIONS[at], replicas=3)
+            path = await steps(y, at)
+            for back in range(at - 1, path[0], -1):  # admission allows one minor version back at a time
+                await wish(y, _VERSIONS[back])
+            for step in path:  # a skipped minor version is held back until the user takes it after all
+                await wish(y, _VERSIONS[step], replicas=3)
+                await y.until(KubeadmControlPlane, "one-cp", lambda k, step=step: runs(k, _VERSIONS[step]), 7200)
             version = {"template": {"spec": {"version": _VERSIONS[at]}}}
             await y.patch(MachineDeployment, "one-md-0", {"spec": version})
             await y.steady("one", 3, 1, _VERSIONS[at], timeout=7200)
