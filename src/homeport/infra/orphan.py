@@ -39,6 +39,9 @@ _SHOWN = 5
 _AGAIN_SECONDS = 30.0  # a cluster that goes waits for its user to decide about orphans
 
 
+_REMOVED_SECONDS = 15.0  # until the next look after a removal
+
+
 class Orphans(Generic[C, M, S]):
     def __init__(
         self,
@@ -98,13 +101,16 @@ class Orphans(Generic[C, M, S]):
         if not made.provisioned:
             report(True, "Succeeded", "")
         if due <= 0 or _asked(scope.object):
-            sweep.last, due = now, self._provider.sweep_seconds
-            await self._look(scope, made, sweep, report)
+            removed = await self._look(scope, made, sweep, report)
+            # A user who removed one should not read for ten minutes that it is still there.
+            due = min(_REMOVED_SECONDS, self._provider.sweep_seconds) if removed else self._provider.sweep_seconds
+            sweep.last = now + due - self._provider.sweep_seconds
         return due
 
     async def _look(
         self, scope: Scope[C], made: ClusterScope[C, S], sweep: Sweep, report: Callable[[bool, str, str], None]
-    ) -> None:
+    ) -> bool:
+        """True: something is being removed."""
         owned = await self._provider.cluster_driver.list_owned(made)
         await self._prune(scope, owned)
         orphans = await self._judged(scope, made, owned)
@@ -119,6 +125,7 @@ class Orphans(Generic[C, M, S]):
         for each in {each.owned.id: each for each in removed}.values():
             await self._remove(scope, made, each.owned)
         await self._answer(scope, owned, orphans, {each.owned.id for each in removed})
+        return bool(removed)
 
     async def _prune(self, scope: Scope[C], owned: Sequence[Owned]) -> None:
         """A record is needed as long as there is a machine that it is about."""
