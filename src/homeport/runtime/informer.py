@@ -135,6 +135,9 @@ class Informer(Generic[T]):
 
     async def _attempt(self) -> Exception | None:
         try:
+            if self._revision and await self._is_ahead():
+                log.warning("the server was put back in time: listing again", kind=self.resource.qualified)
+                self._revision = ""
             if self._revision:
                 await self._follow()
             else:
@@ -154,6 +157,13 @@ class Informer(Generic[T]):
             self._revision = ""
             return error
         return None
+
+    async def _is_ahead(self) -> bool:
+        """Whether we have seen a later state than the server has: it was restored from a backup. A watch from a future
+        revision waits for it in silence, so this is asked before a watch is resumed."""
+        page = await self._client.list(self._kind, replace(self.query, resource_version="", limit=1, lenient=True))
+        now = page.resource_version
+        return now.isdigit() and self._revision.isdigit() and int(now) < int(self._revision)
 
     def _report(self, problem: Exception, delay: float) -> None:
         text = str(problem)

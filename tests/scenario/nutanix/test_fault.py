@@ -83,7 +83,7 @@ LASTING: tuple[tuple[str, Effect, str], ...] = (
     ("403", Status(403, message="no such role"), "no such role"),
     ("dropped", Drop("before"), "can't be reached"),
     ("answer dropped", Drop("after"), "can't be reached"),
-    ("no answer", Delay(1000), "does not answer"),
+    ("no answer", Delay(1000), "did not answer"),
 )
 PASSING: tuple[tuple[str, Effect], ...] = (
     ("409", Status(409)),

@@ -88,7 +88,7 @@ async def test_reasons_to_renew() -> None:
     assert "49%" in kubeconfig.stale(content, **{**good, "now": NOW + 185 * DAY})
     assert "not valid yet" in kubeconfig.stale(content, **{**good, "now": NOW - 2 * DAY})
     assert "0%" in kubeconfig.stale(content, **{**good, "now": NOW + 999 * DAY})
-    assert "authority" in kubeconfig.stale(content, **{**good, "ca": other.certificate})
+    assert "another CA" in kubeconfig.stale(content, **{**good, "ca": other.certificate})
     assert "server" in kubeconfig.stale(content, **{**good, "server": "https://10.0.0.2:6443"})
     assert "proxy" in kubeconfig.stale(content, **good, proxy="http://p:1")
     assert kubeconfig.stale(b"[", **good)

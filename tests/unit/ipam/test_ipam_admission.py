@@ -39,7 +39,7 @@ def test_a_good_pool_is_admitted(good: dict[str, Any]) -> None:
         (pool("10.0.0.5", gateway="x"), "spec.gateway", "'x' is not a valid IP address"),
         (pool("10.0.0.5", gateway="fd00::1"), "spec.gateway", "is IPv6, but the addresses are IPv4"),
         (pool("10.0.0.5", prefix=64), "spec.prefix", "not a valid prefix length of an IPv4 network"),
-        (pool("10.0.0.5", "10.0.1.5"), "spec.addresses[1]", "outside of the network 10.0.0.0-10.0.0.255"),
+        (pool("10.0.0.5", "10.0.1.5"), "spec.addresses[1]", "outside the network 10.0.0.0-10.0.0.255"),
     ],
 )
 def test_what_is_wrong_with_a_pool_is_said_at_its_field(bad: dict[str, Any], field: str, said: str) -> None:

@@ -139,7 +139,7 @@ def test_missing_certificates_do_not_keep_machines_from_going() -> None:
 
 def test_a_control_plane_that_lost_all_its_machines_is_not_initialised_anew() -> None:
     hold = held(plan(observed(0, replicas=3, initialized=True)))
-    assert "restore a backup" in hold.message
+    assert "restore an etcd backup" in hold.message
 
 
 # -- failure domains ---------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_external_etcd_is_not_looked_at() -> None:
         (None, "False", "DoesNotExist", "does not exist"),
         ({"status": {"phase": "Pending"}}, "False", "Provisioning", "being started"),
         ({"status": {"phase": "Running"}}, "False", "Provisioning", "probes"),
-        ({"status": {"phase": "Failed"}}, "False", "Failed", "ended"),
+        ({"status": {"phase": "Failed"}}, "False", "Failed", "have terminated"),
         ({"status": {"phase": "Unknown"}}, "Unknown", "InspectionFailed", "unknown"),
         (
             {

@@ -111,7 +111,7 @@ def test_a_kind_of_nobody_is_not_converted() -> None:
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        ([], "no object"),
+        ([], "not an object"),
         ({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}, "expected kind AdmissionReview of"),
         ({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}, "request.uid is missing"),
         (review("CREATE", None), "request.object is missing"),
