@@ -95,7 +95,7 @@ async def test_an_endpoint_that_nobody_holds_times_out() -> None:
     async with simulation() as sim:
         console = await sim.boot("cp-0", init_data(sim.secrets, vip=kube_vip("10.0.0.99")))
         assert "timed out waiting for the condition" in console
-        assert "nobody holds 10.0.0.100" in console
+        assert "no machine has the address 10.0.0.100" in console
         assert await sim.node("cp-0") is None
 
 

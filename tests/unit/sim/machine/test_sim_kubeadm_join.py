@@ -129,7 +129,7 @@ async def test_an_endpoint_that_nobody_holds_is_not_joined() -> None:
             sim,
             join_data(sim.secrets, endpoint="10.0.0.200:6443"),
             "dial tcp 10.0.0.200:6443",
-            "nobody holds 10.0.0.200",
+            "no machine has the address 10.0.0.200",
         )
 
 

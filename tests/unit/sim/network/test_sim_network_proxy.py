@@ -76,7 +76,7 @@ async def request(proxy: Proxy, head: str) -> str:
 @pytest.mark.parametrize(
     ("head", "status", "words"),
     [
-        ("CONNECT 10.9.9.9:6443 HTTP/1.1\r\n\r\n", "502", "nobody holds 10.9.9.9"),
+        ("CONNECT 10.9.9.9:6443 HTTP/1.1\r\n\r\n", "502", "no machine has the address 10.9.9.9"),
         ("CONNECT nowhere.example.com:6443 HTTP/1.1\r\n\r\n", "502", "no such host"),
         ("CONNECT 10.0.0.100:22 HTTP/1.1\r\n\r\n", "502", "connection refused"),
         ("CONNECT :22 HTTP/1.1\r\n\r\n", "400", "has no host"),
