@@ -103,7 +103,7 @@ async def _serve(folder: Path) -> None:
     site = Site(folder)
     print(json.dumps(await site.start()), flush=True)
     running = asyncio.create_task(site.run())
-    # It ends with whoever started it: then no machine has the address the other end of the pipe.
+    # It ends with whoever started it: then nobody holds the other end of the pipe.
     while await asyncio.to_thread(sys.stdin.readline):
         if running.done():
             running.result()
