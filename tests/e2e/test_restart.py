@@ -204,7 +204,7 @@ async def test_a_restore_leaves_a_site_that_is_there_as_it_is(planes: Callable[[
     await plane.done("down")
     await plane.done("backup", archive, "--force")  # also when the plane is down
     world = json.loads((plane.data / "sim" / "prism" / "world.json").read_bytes())
-    assert "simulated site" in await plane.done("restore", archive)
+    assert "the simulators' state" in await plane.done("restore", archive)
     assert json.loads((plane.data / "sim" / "prism" / "world.json").read_bytes()) == world
     await plane.up()
     async with plane.user() as user:
