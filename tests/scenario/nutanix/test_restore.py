@@ -89,7 +89,7 @@ async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_seco
     async with nutanix_site() as site:
         objects = manifest.whole(NAME, 1, 0)
         await site.have(*(each for each in objects if each["kind"] != "KubeadmControlPlane"))
-        await site.until(NutanixCluster, NAME, lambda c: bool(c.metadata.finalizers))
+        await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "WaitingForTemplates", PLANE)
         backup = site.backup()
         await site.have(*(each for each in objects if each["kind"] == "KubeadmControlPlane"))
         await site.running(NAME, 1)
@@ -206,7 +206,8 @@ def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeate
             assert before <= vms(site)
             await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False)
             await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
-            await settled(site)
+            await settled(site, KubeadmControlPlane, PLANE)
+            await settled(site, MachineDeployment, DEPLOYMENT)
             await asyncio.sleep(WHILE / 2)
             assert before <= vms(site)
             await agree(site)
@@ -226,7 +227,9 @@ async def test_a_vm_whose_cluster_can_not_be_asked_is_removed_by_force_alone() -
         (newer,) = vms(site) - old
         await site.restore(backup)
         await site.delete(Cluster, NAME)
-        await site.condition(NutanixCluster, NAME, "Ready", "False", newer, "can't be asked", timeout=1800)
+        await site.condition(
+            NutanixCluster, NAME, "Ready", "False", newer, "does not report whether it uses", timeout=1800
+        )
         assert vms(site) == {newer}
         key = Key("default", NAME)
         (found,) = await adoption.look(site.client, key)

@@ -90,7 +90,7 @@ async def test_a_machine_that_is_deleted_before_it_is_made_waits_until_it_can_no
         await n.machine()
         await n.g.machine_says("a", "CreatingVM")
         await n.g.delete("a")
-        await n.g.machine_says("a", "TaskOverdue", "waiting for create to end", timeout=1200)
+        await n.g.machine_says("a", "TaskOverdue", "waiting for create to finish", timeout=1200)
         cancel(n)
         await n.g.deleted("a", timeout=120)
         assert n.vendor.machines() == []

@@ -15,12 +15,11 @@ from homeport.api.meta import Object
 from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite, NutanixVirtualHADomain
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixFailureDomain
 from homeport.client.protocol import Key
-from homeport.infra.reconciler import ProviderReconciler
+from homeport.infra.reconciler import ProviderReconciler, ProviderScope
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
 
 O = TypeVar("O", bound=Object)
 
@@ -63,10 +62,10 @@ class MetroReconciler(ProviderReconciler[O]):
         found = self._objects.get(key)
         if found is None:
             return None
-        scope = Scope(found)
+        scope = ProviderScope(found)
         return await self.reported(scope, self._release(scope) if scope.deleting else self._normal(scope))
 
-    async def _normal(self, scope: Scope[O]) -> Wait:
+    async def _normal(self, scope: ProviderScope[O]) -> Wait:
         await self._hold_finalizer(scope)
         wrong = list(self._wrong(scope.object))
         condition, valid, invalid = self.validated
@@ -75,7 +74,7 @@ class MetroReconciler(ProviderReconciler[O]):
             return Wait(invalid, "; ".join(wrong), warning=True)
         return Wait(UNSUPPORTED, f"Homeport does not support metro availability yet: {_ADVICE}", warning=True)
 
-    async def _release(self, scope: Scope[O]) -> Wait | None:
+    async def _release(self, scope: ProviderScope[O]) -> Wait | None:
         users = list(self._users(scope.key))
         if users:
             condition, reason = self.safe
@@ -174,12 +173,12 @@ class NutanixVirtualHADomainReconciler(MetroReconciler[NutanixVirtualHADomain]):
     def _users(self, key: Key) -> Iterator[str]:
         return iter(())
 
-    async def _normal(self, scope: Scope[NutanixVirtualHADomain]) -> Wait:
+    async def _normal(self, scope: ProviderScope[NutanixVirtualHADomain]) -> Wait:
         text = "Homeport does not check the protection policy and the recovery plans"
         self._condition(scope, "VHADomainPCResourcesValidated", False, UNSUPPORTED, text)
         return await super()._normal(scope)
 
-    async def _release(self, scope: Scope[NutanixVirtualHADomain]) -> Wait | None:
+    async def _release(self, scope: ProviderScope[NutanixVirtualHADomain]) -> Wait | None:
         spec = scope.object.spec
         made = [str(plan.recovery_plan) for group in spec.movement_groups for plan in group.category_recovery_plans]
         made += [str(spec.protection_policy)] if spec.protection_policy else []
