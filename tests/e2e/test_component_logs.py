@@ -9,7 +9,7 @@ import pytest
 from e2e.cluster import Cluster, stop
 from e2e.test_homeport_command import Plane
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 PLACES = {
     "capi-system": "capi-controller-manager",
@@ -38,8 +38,8 @@ def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, 
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
     for namespace, name in PLACES.items():
-        ours.ok("wait", "--for=create", f"deployment/{name}", "-n", namespace, "--timeout=30s")
-        ours.ok("wait", "--for=condition=Available", f"deployment/{name}", "-n", namespace, "--timeout=30s")
+        ours.ok("wait", "--for=create", f"deployment/{name}", "-n", namespace, "--timeout=90s")
+        ours.ok("wait", "--for=condition=Available", f"deployment/{name}", "-n", namespace, "--timeout=90s")
     ours.ok("apply", "-f", "-", stdin=CLUSTER)
     following = ours.start("logs", "-f", "-n", "capi-system", "deploy/capi-controller-manager")
     try:
@@ -53,7 +53,7 @@ def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, 
 def test_the_deployment_of_a_component_that_is_left_out_goes(plane, kubectl, tmp_path):
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
-    where = ("deployment/capx-controller-manager", "-n", "capx-system", "--timeout=30s")
+    where = ("deployment/capx-controller-manager", "-n", "capx-system", "--timeout=90s")
     ours.ok("wait", "--for=create", *where)
     plane.homeport("down")
     plane.up("--without", "nutanix")

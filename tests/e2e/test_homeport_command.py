@@ -23,7 +23,7 @@ import yaml
 
 T = TypeVar("T")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 HERE = Path(__file__).parent
 

@@ -139,7 +139,7 @@ async def test_with_a_control_plane_provider_its_certificates_are_awaited_not_ma
         assert done.wait.after is None  # certificates are watched
         config = await b.get("KubeadmConfig", key)
         assert condition(config, "CertificatesAvailable")[:2] == ("Unknown", "InternalError")
-        assert "'one-ca' is not there" in condition(config, "Ready")[2]
+        assert "'one-ca' does not exist" in condition(config, "Ready")[2]
         pairs = await b.certificates()
         done = await b.reconcile(key)
         assert done.wait is None

@@ -267,7 +267,7 @@ async def test_a_lost_write_ahead_log_is_not_taken_for_a_healthy_database(tmp_pa
     await asyncio.to_thread(run_until_killed, path, 5)
     wal = path.with_name("homeport.db-wal")
     wal.rename(tmp_path / "elsewhere")
-    error = await refused(path, "its write-ahead log homeport.db-wal is gone")
+    error = await refused(path, "its write-ahead log homeport.db-wal is missing")
     assert "put the log back" in str(error)
     (tmp_path / "elsewhere").rename(wal)
     await written_again(path)
