@@ -38,8 +38,8 @@ from homeport.api.meta import Resource  # noqa: E402
 from homeport.app.description import Description  # noqa: E402
 from homeport.app.part import Part  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402
+from homeport.client.dial import DialOptions  # noqa: E402
 from homeport.client.http import HttpClient  # noqa: E402
-from homeport.client.reach import Reach  # noqa: E402
 from realkube import RealKube, find_binaries  # noqa: E402
 from scenario.nutanix import manifest  # noqa: E402
 
@@ -166,8 +166,8 @@ def ours(control_planes: int, workers: int) -> Iterator[Side]:
 class _Elsewhere:
     """In place of simulators beside the plane: how to reach those that run in another process."""
 
-    def __init__(self, reach: Reach) -> None:
-        self.reach = reach
+    def __init__(self, dial: DialOptions) -> None:
+        self.dial = dial
         self.logs = ()
 
     def told(self) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class _Parent:
         await asyncio.Event().wait()
 
 
-async def run_plane(folder: Path, reach: Reach) -> None:
+async def run_plane(folder: Path, dial: DialOptions) -> None:
     """What `homeport up` runs."""
     from homeport.apiserver.auth.file import make_private_dir
     from homeport.app import log
@@ -207,7 +207,7 @@ async def run_plane(folder: Path, reach: Reach) -> None:
 
     streams = log.configure(level="warning")
     settings = Settings.make(folder / "data", "127.0.0.1:0")
-    elsewhere: Any = _Elsewhere(reach)
+    elsewhere: Any = _Elsewhere(dial)
     make_private_dir(settings.data)
     await Plane(settings, chosen(), elsewhere, streams).run(_Parent(), stop_event())
 
@@ -240,7 +240,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.plane:
         folder, proxy, authority = args.plane
-        uvloop.run(run_plane(Path(folder), Reach(proxy, Path(authority).read_bytes())))
+        uvloop.run(run_plane(Path(folder), DialOptions(proxy, Path(authority).read_bytes())))
         return
     control_planes, workers = (int(part) for part in args.size.split("+"))
     sides = {"upstream": foreign, "ours": ours}

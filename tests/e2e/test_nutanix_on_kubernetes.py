@@ -25,9 +25,9 @@ from homeport.api.nutanix.metro import NutanixMetro
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine, NutanixMachineTemplate
 from homeport.app.platform import chosen
 from homeport.capi.environment import Environment
+from homeport.client.dial import DialOptions
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.client.reach import Reach
 from homeport.runtime.explain import LogTail
 from realkube import RealKube
 from scenario.nutanix import manifest
@@ -91,8 +91,8 @@ async def outside(kube: RealKube) -> AsyncIterator[Outside]:
     with LogTail() as logs, tempfile.TemporaryDirectory(prefix="homeport-world-") as folder:
         site, plane = Site(Path(folder)), OutsidePlane(kube.kubeconfig, crds, logs)
         facts = await site.start()
-        reach = Reach(facts["proxy"], await asyncio.to_thread(Path(facts["authority"]).read_bytes))
-        made = Outside(plane, site, Environment(plane.client, reach))
+        dial = DialOptions(facts["proxy"], await asyncio.to_thread(Path(facts["authority"]).read_bytes))
+        made = Outside(plane, site, Environment(plane.client, dial))
         hooks = chosen().register(made.environment)
         cloud = asyncio.create_task(site.run())
         try:

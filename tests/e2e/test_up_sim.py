@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from e2e.cluster import Cluster, stop
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.workload.authority import ClusterPki, load_authority, load_key
 from unit.sim.machine.sim_kit import VIP, Secrets, init_data
@@ -51,15 +51,15 @@ class Plane:
         return found.group(1)
 
     @property
-    def reach(self) -> Reach:
-        return Reach(self.told(r"proxy +(http://\S+)"), (self.data / "sim" / "prism" / "ca.crt").read_bytes())
+    def dial(self) -> DialOptions:
+        return DialOptions(self.told(r"proxy +(http://\S+)"), (self.data / "sim" / "prism" / "ca.crt").read_bytes())
 
     async def prism(self, method: str, path: str, body: Any = None, host: str = "prism-central.example.com") -> Any:
-        reach = await asyncio.to_thread(lambda: self.reach)
-        url, tls = f"https://{host}:9440{path}", reach.tls(reach.ca_pem)
+        dial = await asyncio.to_thread(lambda: self.dial)
+        url, tls = f"https://{host}:9440{path}", dial.tls(dial.ca_pem)
         async with (
             aiohttp.ClientSession() as session,
-            session.request(method, url, json=body, headers=ADMIN, proxy=reach.proxy, ssl=tls) as answer,
+            session.request(method, url, json=body, headers=ADMIN, proxy=dial.proxy, ssl=tls) as answer,
         ):
             assert answer.status < 300, await answer.text()
             return await answer.json()
@@ -100,7 +100,7 @@ def kubeconfig(plane: Plane, secrets: Secrets) -> str:
     clock = SystemClock()
     authority = load_authority("ca", secrets.ca.certificate, secrets.ca.key, clock)
     pki = ClusterPki.of(authority, load_key("sa", secrets.sa), [], clock)
-    return pki.client_kubeconfig(f"https://{VIP}:6443", "admin", ("system:masters",), plane.reach.proxy)
+    return pki.client_kubeconfig(f"https://{VIP}:6443", "admin", ("system:masters",), plane.dial.proxy)
 
 
 def follow(plane: Cluster, container: str, text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from homeport.apiserver.resource import Catalog, Json, Served, Version
+from homeport.apiserver.resource import Catalog, Json, ServedKind, Version
 
 JSON: Final = "application/json"
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -57,7 +57,7 @@ def group_order(group: str) -> tuple[int, str]:
     return (_GROUP_ORDER.get(group, len(_GROUPS)), group)
 
 
-def storage_hash(served: Served) -> str:
+def storage_hash(served: ServedKind) -> str:
     """Tells clients when the stored version of a kind changed."""
     # A kind that has none of its versions in the store is kept as the core group's kind of its name (Event).
     stored = f"{served.group}/{served.storage}" if served.storage in served.versions else "/v1"
@@ -65,7 +65,7 @@ def storage_hash(served: Served) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
-def subresources(served: Served, at: Version) -> list[tuple[str, tuple[str, str, str], tuple[str, ...]]]:
+def subresources(served: ServedKind, at: Version) -> list[tuple[str, tuple[str, str, str], tuple[str, ...]]]:
     """(name, (group, version, kind) of its body, verbs), in the order of kube-apiserver."""
     own = (served.group, at.resource.version, served.kind)
     found: list[tuple[str, tuple[str, str, str], tuple[str, ...]]] = []
@@ -80,7 +80,7 @@ def subresources(served: Served, at: Version) -> list[tuple[str, tuple[str, str,
     return found if served.custom else sorted(found)
 
 
-def verbs(served: Served) -> list[str]:
+def verbs(served: ServedKind) -> list[str]:
     return [verb for verb in _CUSTOM_VERBS if verb in served.verbs] if served.custom else list(served.verbs)
 
 
@@ -88,7 +88,7 @@ class Groups:
     """The catalog by group and version, in the order of discovery."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self.versions: dict[str, dict[str, list[tuple[Served, Version]]]] = {}
+        self.versions: dict[str, dict[str, list[tuple[ServedKind, Version]]]] = {}
         for served in catalog:
             for name in served.versions:
                 at = served.version(name)
@@ -200,14 +200,14 @@ def _group(name: str, groups: Groups) -> Json:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resource_list(group: str, version: str, resources: list[tuple[Served, Version]]) -> Json:
+def _resource_list(group: str, version: str, resources: list[tuple[ServedKind, Version]]) -> Json:
     # The core group's list is older than apiVersion in it, and still goes without.
     head: Json = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
     head["groupVersion"] = f"{group}/{version}" if group else version
     return {**head, "resources": [entry for served, at in resources for entry in _entries(served, at)]}
 
 
-def _entries(served: Served, at: Version) -> Iterator[Json]:
+def _entries(served: ServedKind, at: Version) -> Iterator[Json]:
     entry: Json = {
         "name": served.plural,
         "singularName": served.singular,
@@ -255,7 +255,7 @@ def _discovered(group: str, groups: Groups) -> Json:
     return {"metadata": {"name": group} if group else {}, "versions": versions}
 
 
-def _resource(served: Served, at: Version) -> Json:
+def _resource(served: ServedKind, at: Version) -> Json:
     resource: Json = {
         "resource": served.plural,
         "responseKind": _kind(served, (served.group, at.resource.version, served.kind), at),
@@ -274,7 +274,7 @@ def _resource(served: Served, at: Version) -> Json:
     return {**resource, "subresources": below} if below else resource
 
 
-def _kind(served: Served, target: tuple[str, str, str], at: Version) -> Json:
+def _kind(served: ServedKind, target: tuple[str, str, str], at: Version) -> Json:
     """Built-in kinds leave the group and version out where they are those of the list."""
     group, version, kind = target
     if not served.custom and (group, version) == (served.group, at.resource.version):

@@ -28,7 +28,7 @@ from homeport.apiserver.kinds.install import install as install_builtin
 from homeport.apiserver.local import LocalClient
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, User
-from homeport.apiserver.resource import Catalog, Json, Served
+from homeport.apiserver.resource import Catalog, Json, ServedKind
 from homeport.apiserver.verb import lifecycle
 from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.view import to_version
@@ -152,7 +152,7 @@ class EmbeddedServer:
         await self.store.close()
 
 
-async def _convert(objects: list[Json], served: Served, version: str) -> list[Json]:
+async def _convert(objects: list[Json], served: ServedKind, version: str) -> list[Json]:
     api_version = f"{served.group}/{version}" if served.group else version
     return await to_version(objects, served, version, api_version)
 

@@ -14,7 +14,7 @@ from homeport.api.meta import Object, Resource, Unstructured, wire
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.apiserver.registry import Call, Forward, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.verb.patch import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from homeport.client.errors import BadRequest, MethodNotAllowed, invalid
 from homeport.client.protocol import (
@@ -73,7 +73,7 @@ class LocalClient:
         self._field_manager = field_manager
         self.warnings = Warnings()
 
-    def _find(self, kind: Kind) -> tuple[Served, Version]:
+    def _find(self, kind: Kind) -> tuple[ServedKind, Version]:
         resource = _resource(kind)
         return self._registry.find(resource.group, resource.version, resource.plural)
 

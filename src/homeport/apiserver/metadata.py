@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.resource import Json, ServedKind
 from homeport.apiserver.target import Target
 from homeport.client.errors import BadRequest, Cause
 from homeport.machinery.schema.name import dns_label, label_key, label_value
@@ -79,7 +79,7 @@ def carry_over(meta: Json, old: Json) -> None:
         meta["generateName"] = old["generateName"]
 
 
-def check_metadata(meta: Json, old: Json | None, served: Served) -> list[Cause]:
+def check_metadata(meta: Json, old: Json | None, served: ServedKind) -> list[Cause]:
     causes: list[Cause] = []
     if old is None:
         causes += _check_name(meta, served)
@@ -109,7 +109,7 @@ def finalizer_warnings(meta: Json, old: Json | None, asked: Sequence[str] | None
             )
 
 
-def _check_name(meta: Json, served: Served) -> Iterator[Cause]:
+def _check_name(meta: Json, served: ServedKind) -> Iterator[Cause]:
     stem = meta.get("generateName", "")
     if stem and (wrong := served.naming(_completed(stem))):
         yield _bad("metadata.generateName", stem, wrong)

@@ -14,7 +14,7 @@ import orjson
 from homeport.apiserver.name import path_segment
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Catalog, Json, Served, Version
+from homeport.apiserver.resource import Catalog, Json, ServedKind, Version
 from homeport.apiserver.target import Target
 from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.verb.apply import Applier
@@ -58,7 +58,7 @@ class Call:
     """What a connector is asked."""
 
     ctx: Context
-    served: Served
+    served: ServedKind
     at: Version
     namespace: str
     name: str
@@ -114,7 +114,7 @@ class Registry:
             self._second = second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._second[1]
 
-    def find(self, group: str, version: str, plural: str) -> tuple[Served, Version]:
+    def find(self, group: str, version: str, plural: str) -> tuple[ServedKind, Version]:
         found = self.catalog.find(group, version, plural)
         if found is None:
             raise NotFound("the server could not find the requested resource")
@@ -124,10 +124,10 @@ class Registry:
         """From now on `answer` speaks for the resource, or for its subresource, when asked with one of `methods`."""
         self._connectors[group, plural, subresource] = Connector(answer, frozenset(methods))
 
-    def connector(self, served: Served, subresource: str = "") -> Connector | None:
+    def connector(self, served: ServedKind, subresource: str = "") -> Connector | None:
         return self._connectors.get((served.group, served.plural, subresource))
 
-    def has_window(self, served: Served, at: Version, subresource: str) -> bool:
+    def has_window(self, served: ServedKind, at: Version, subresource: str) -> bool:
         """Whether the subresource shows a part of the stored object."""
         exists = {"status": at.status, "scale": at.scale is not None}.get(
             subresource, subresource in served.subresources
@@ -138,7 +138,7 @@ class Registry:
 
     async def get(
         self,
-        served: Served,
+        served: ServedKind,
         at: Version,
         namespace: str,
         name: str,
@@ -159,12 +159,12 @@ class Registry:
             return orjson.dumps(scale_of(orjson.loads(value), at.scale, served))
         return value
 
-    async def list(self, served: Served, at: Version, namespace: str, options: ListOptions) -> Listing:
+    async def list(self, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
         self._check_verb(served, "list")
         _check_namespace(namespace)
         return await list_objects(self.store, served, at, namespace, options)
 
-    def watch(self, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+    def watch(self, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
         self._check_verb(served, "watch")
         _check_namespace(namespace)
         try:
@@ -174,13 +174,21 @@ class Registry:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def create(self, ctx: Context, served: Served, at: Version, namespace: str, body: Json) -> bytes:
+    async def create(self, ctx: Context, served: ServedKind, at: Version, namespace: str, body: Json) -> bytes:
         self._check_verb(served, "create")
         async with _Durability(self.store):
             return await self._writer.create(ctx, Target(served, at, namespace, ""), body)
 
     async def update(
-        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, body: Json, *, subresource: str = ""
+        self,
+        ctx: Context,
+        served: ServedKind,
+        at: Version,
+        namespace: str,
+        name: str,
+        body: Json,
+        *,
+        subresource: str = "",
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
         self._check_write(served, at, "update", subresource)
@@ -193,7 +201,7 @@ class Registry:
     async def patch(
         self,
         ctx: Context,
-        served: Served,
+        served: ServedKind,
         at: Version,
         namespace: str,
         name: str,
@@ -218,7 +226,7 @@ class Registry:
         return await self._scaler.patch(ctx, target, patch_type, patch)
 
     async def delete(
-        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[bytes, bool]:
         """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
         self._check_verb(served, "delete")
@@ -227,7 +235,7 @@ class Registry:
             return await self._remover.delete(ctx, target, options)
 
     async def delete_collection(
-        self, ctx: Context, served: Served, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
     ) -> Listing:
         """Deletes what the selectors choose; the listing shows the objects as they were."""
         self._check_verb(served, "deletecollection")
@@ -243,17 +251,17 @@ class Registry:
 
     # -- checks ------------------------------------------------------------------------------------------------
 
-    def _check_verb(self, served: Served, verb: str) -> None:
+    def _check_verb(self, served: ServedKind, verb: str) -> None:
         if verb not in served.verbs:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
 
-    def _check_write(self, served: Served, at: Version, verb: str, subresource: str) -> None:
+    def _check_write(self, served: ServedKind, at: Version, verb: str, subresource: str) -> None:
         if subresource:
             self._check_window(served, at, subresource)
         else:
             self._check_verb(served, verb)
 
-    def _check_window(self, served: Served, at: Version, subresource: str) -> None:
+    def _check_window(self, served: ServedKind, at: Version, subresource: str) -> None:
         if not self.has_window(served, at, subresource):
             raise NotFound("the server could not find the requested resource")
 
@@ -263,7 +271,7 @@ def _check_namespace(namespace: str) -> None:
         raise BadRequest(f'Namespace parameter invalid: "{namespace}": {wrong}')
 
 
-def _addressed(served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> Target:
+def _addressed(served: ServedKind, at: Version, namespace: str, name: str, subresource: str = "") -> Target:
     """One object's address. A name that could be taken for another address, or for none, is refused."""
     if not name:
         raise BadRequest("name must be provided")

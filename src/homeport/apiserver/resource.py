@@ -1,4 +1,4 @@
-"""What the server serves: one `Served` per kind, one `Version` per version of it, all in one `Catalog`.
+"""What the server serves: one `ServedKind` per kind, one `Version` per version of it, all in one `Catalog`.
 
 Built-in kinds and kinds of CustomResourceDefinitions are the same thing from here on.
 """
@@ -59,7 +59,7 @@ class Strategy(Protocol):
         """Fields that field selectors may name, besides metadata.name and metadata.namespace."""
 
 
-class Window(Protocol):
+class SubresourceStrategy(Protocol):
     """A subresource through which only a part of the object can be written (approval, ephemeralcontainers, resize)."""
 
     def prepare(self, obj: Json, old: Json) -> None:
@@ -104,7 +104,7 @@ class Version:
 
 
 @dataclass(slots=True)
-class Served:
+class ServedKind:
     """A kind in all its versions. `bucket` is where the store keeps it."""
 
     group: str
@@ -122,7 +122,9 @@ class Served:
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)  # extra ones: name > (g, v, kind)
     subresource_verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # where they are not the usual ones
-    windows: Mapping[str, Window] = field(default_factory=dict)  # rules of their own for some subresources
+    subresource_strategies: Mapping[str, SubresourceStrategy] = field(
+        default_factory=dict
+    )  # rules of their own for some subresources
     convert: Callable[[Json, str], Json] | None = None  # (object, version) > object in that version; None: rename only
     convert_async: Callable[[list[Json], str], Awaitable[list[Json]]] | None = None  # by webhook; wins over convert
     stored_as: str = ""  # the bucket, where it is not plural.group (events.k8s.io shares the core group's)
@@ -150,11 +152,11 @@ class Catalog:
     """Every served kind, by group and plural. `changed` counts additions and removals: caches key on it."""
 
     def __init__(self) -> None:
-        self._by_plural: dict[tuple[str, str], Served] = {}
-        self._by_kind: dict[tuple[str, str], Served] = {}
+        self._by_plural: dict[tuple[str, str], ServedKind] = {}
+        self._by_kind: dict[tuple[str, str], ServedKind] = {}
         self.changed = 0
 
-    def add(self, served: Served) -> None:
+    def add(self, served: ServedKind) -> None:
         """Adds or replaces."""
         self._by_plural[served.group, served.plural] = served
         self._by_kind[served.group, served.kind] = served
@@ -166,21 +168,21 @@ class Catalog:
             self._by_kind.pop((group, served.kind), None)
             self.changed += 1
 
-    def find(self, group: str, version: str, plural: str) -> tuple[Served, Version] | None:
+    def find(self, group: str, version: str, plural: str) -> tuple[ServedKind, Version] | None:
         served = self._by_plural.get((group, plural))
         found = served.version(version) if served else None
         return (served, found) if served and found else None
 
-    def by_plural(self, group: str, plural: str) -> Served | None:
+    def by_plural(self, group: str, plural: str) -> ServedKind | None:
         return self._by_plural.get((group, plural))
 
-    def by_kind(self, group: str, kind: str) -> Served | None:
+    def by_kind(self, group: str, kind: str) -> ServedKind | None:
         return self._by_kind.get((group, kind))
 
-    def group(self, group: str) -> list[Served]:
+    def group(self, group: str) -> list[ServedKind]:
         return [s for (g, _), s in self._by_plural.items() if g == group]
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[ServedKind]:
         return iter(self._by_plural.values())
 
     def groups(self) -> Iterable[str]:

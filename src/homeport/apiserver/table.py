@@ -11,7 +11,7 @@ import orjson
 
 from homeport.apiserver.kinds.age import age
 from homeport.apiserver.kinds.printer.row import printer_for
-from homeport.apiserver.resource import Column, Json, Served, Version
+from homeport.apiserver.resource import Column, Json, ServedKind, Version
 from homeport.client.errors import BadRequest
 
 _NAME = Column(
@@ -66,7 +66,7 @@ def partial_metadata_list(objects: Sequence[bytes], list_meta: Json, version: st
 class TableForm:
     """Makes Tables of one kind. `include` is None, Metadata or Object: what stands behind each row."""
 
-    def __init__(self, served: Served, at: Version, include: str = "", version: str = "v1") -> None:
+    def __init__(self, served: ServedKind, at: Version, include: str = "", version: str = "v1") -> None:
         if include not in ("", "None", "Metadata", "Object"):
             raise BadRequest(f'includeObject "{include}" is not known: use None, Metadata or Object')
         self._include = include or "Metadata"
@@ -99,7 +99,7 @@ class TableForm:
         return obj if self._include == "Object" else partial_metadata(obj, self._version)
 
 
-def _layout(served: Served, at: Version) -> tuple[tuple[Column, ...], Reader]:
+def _layout(served: ServedKind, at: Version) -> tuple[tuple[Column, ...], Reader]:
     if not served.custom and not at.columns:
         printer = printer_for(served.group, served.kind)
         return printer.columns, printer.cells

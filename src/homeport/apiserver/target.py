@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.client.errors import ApiError, Cause, Conflict, Invalid, conflict, invalid, not_found
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -13,7 +13,7 @@ class Target:
 
     __slots__ = ("asked_finalizers", "at", "called", "faults", "key", "name", "namespace", "served", "subresource")
 
-    def __init__(self, served: Served, at: Version, namespace: str, name: str, subresource: str = "") -> None:
+    def __init__(self, served: ServedKind, at: Version, namespace: str, name: str, subresource: str = "") -> None:
         self.served = served
         self.at = at
         self.namespace = namespace if served.namespaced else ""

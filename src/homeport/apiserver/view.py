@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 import orjson
 
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.client.errors import BadRequest
 from homeport.machinery.jsonpath import compile_path
 from homeport.machinery.selector import FieldSelector, LabelSelector, SelectorError, parse_fields, parse_labels
@@ -55,14 +55,14 @@ def labels_of(record: Record) -> Mapping[str, str]:
     return memo.labels
 
 
-def fields_of(record: Record, served: Served) -> Mapping[str, str]:
+def fields_of(record: Record, served: ServedKind) -> Mapping[str, str]:
     memo = memo_of(record)
     if memo.fields is None:
         memo.fields = selectable_fields(orjson.loads(record.value), served)
     return memo.fields
 
 
-def selectable_fields(obj: Json, served: Served) -> Mapping[str, str]:
+def selectable_fields(obj: Json, served: ServedKind) -> Mapping[str, str]:
     meta = obj["metadata"]
     fields = {"metadata.name": meta.get("name", ""), "metadata.namespace": meta.get("namespace", "")}
     fields.update(served.strategy.fields(obj))
@@ -72,7 +72,7 @@ def selectable_fields(obj: Json, served: Served) -> Mapping[str, str]:
     return fields
 
 
-def _storage_version(served: Served) -> Version:
+def _storage_version(served: ServedKind) -> Version:
     return served.versions.get(served.storage) or next(iter(served.versions.values()))
 
 
@@ -89,7 +89,7 @@ class Selection:
 
     __slots__ = ("_fields", "_labels", "_served", "all", "name")
 
-    def __init__(self, served: Served, at: Version, labels: str, fields: str) -> None:
+    def __init__(self, served: ServedKind, at: Version, labels: str, fields: str) -> None:
         self._served = served
         try:
             self._labels: LabelSelector | None = parse_labels(labels) if labels else None
@@ -128,13 +128,13 @@ class Selection:
         return self._fields.matches(fields_of(record, self._served))
 
 
-async def view(record: Record, served: Served, at: Version) -> bytes:
+async def view(record: Record, served: ServedKind, at: Version) -> bytes:
     """The object's bytes in version `at`."""
     known = peek_view(record, served, at)
     return known if known is not None else (await views([record], served, at))[0]
 
 
-def peek_view(record: Record, served: Served, at: Version) -> bytes | None:
+def peek_view(record: Record, served: ServedKind, at: Version) -> bytes | None:
     """The bytes if they are at hand without work."""
     if not served.custom and at.resource.version == served.storage:
         return record.value
@@ -145,7 +145,7 @@ def peek_view(record: Record, served: Served, at: Version) -> bytes | None:
     return known[1] if known is not None and known[0] is at else None
 
 
-async def views(records: Sequence[Record], served: Served, at: Version) -> list[bytes]:
+async def views(records: Sequence[Record], served: ServedKind, at: Version) -> list[bytes]:
     """Many at once: a conversion webhook is asked once for all."""
     result: list[bytes | None] = [peek_view(record, served, at) for record in records]
     todo = [i for i, known in enumerate(result) if known is None]
@@ -165,7 +165,7 @@ def _remember(record: Record, at: Version, value: bytes) -> bytes:
     return value
 
 
-async def convert(objects: list[Json], served: Served, at: Version) -> list[Json]:
+async def convert(objects: list[Json], served: ServedKind, at: Version) -> list[Json]:
     """Stored objects in version `at`, pruned and defaulted by its schema as a decode does."""
     target = at.resource.version
     if any(obj.get("apiVersion") != at.resource.api_version for obj in objects):
@@ -176,7 +176,7 @@ async def convert(objects: list[Json], served: Served, at: Version) -> list[Json
     return objects
 
 
-async def to_version(objects: list[Json], served: Served, version: str, api_version: str) -> list[Json]:
+async def to_version(objects: list[Json], served: ServedKind, version: str, api_version: str) -> list[Json]:
     if served.convert_async is not None:
         return await served.convert_async(objects, version)
     if served.convert is not None:

@@ -39,7 +39,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AdoptionRequest:
     """Which VMs are to be adopted, by name or id; none: all that are Nodes. `machine_set`: for workers."""
 
     names: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class Plan:
         return [*made, *(f"mark Machine {name} for deletion: its VM is gone" for name in self.outlived)]
 
 
-async def adopt(client: Client, key: Key, wanted: Wanted, *, dry_run: bool) -> list[str]:
+async def adopt(client: Client, key: Key, wanted: AdoptionRequest, *, dry_run: bool) -> list[str]:
     """What was done, or would be, line by line."""
     cluster = await _cluster(client, key)
     machines = [
@@ -183,7 +183,7 @@ async def _plan(
     client: Client,
     cluster: Cluster,
     chosen: Sequence[Found],
-    wanted: Wanted,
+    wanted: AdoptionRequest,
     machines: Sequence[Machine],
     gone: Sequence[str],
 ) -> Plan:

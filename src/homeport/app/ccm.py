@@ -10,7 +10,7 @@ from homeport.capi.cloud import CloudFile
 from homeport.ccm import manifest
 from homeport.ccm.install import install
 from homeport.ccm.service import parse_pools
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.infra.error import Misconfigured
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager
@@ -36,15 +36,15 @@ def parse_cloud(name: str, text: str, namespace: str) -> CloudFile:
     return found
 
 
-def programs(reach: Callable[[str], Reach]) -> Programs:
-    """What containers of simulated workload clusters do. `reach` says how hypervisors are dialled from a machine."""
+def programs(dial: Callable[[str], DialOptions]) -> Programs:
+    """What containers of simulated workload clusters do. `dial` says how hypervisors are dialled from a machine."""
 
     def find(container: Mapping[str, Any]) -> Run | None:
         args = [*(container.get("command") or ()), *(container.get("args") or ())]
         if _is_ours(args):
-            return lambda program: _run(program, reach(program.host), manifest.LEASE_NAME)
+            return lambda program: _run(program, dial(program.host), manifest.LEASE_NAME)
         if _vendor(args):
-            return lambda program: _run(program, reach(program.host), _VENDOR_LEASE)
+            return lambda program: _run(program, dial(program.host), _VENDOR_LEASE)
         return None
 
     return find
@@ -61,7 +61,7 @@ def _vendor(args: Sequence[str]) -> str:
     return next((each.name for each in CLOUDS.values() if name and each.file == name), "")
 
 
-async def _run(program: Program, reach: Reach, lease: str) -> None:
+async def _run(program: Program, dial: DialOptions, lease: str) -> None:
     """As `homeport ccm` does it; the vendor's own does the same to Nodes. Raises the error that ends it."""
     args, namespace = program.args, str(program.pod["metadata"]["namespace"])
     path = _option(args, "--config") or _option(args, _VENDOR_CONFIG)
@@ -71,7 +71,7 @@ async def _run(program: Program, reach: Reach, lease: str) -> None:
     mode = Elected(namespace, lease, TIMING)
     who = str(program.pod["metadata"]["name"])
     manager = Manager(program.client, mode=mode, name="homeport-ccm", clock=program.clock, who=who)
-    install(manager, file.open(program.client, program.clock, reach), parse_pools(file.pools))
+    install(manager, file.open(program.client, program.clock, dial), parse_pools(file.pools))
     await manager.run()
 
 

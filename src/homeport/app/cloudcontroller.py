@@ -21,7 +21,7 @@ def platform(cluster: Cluster, cloud: str, config: Path) -> Platform:
     file = _parse(cloud, text, config, cluster.namespace or connection(cluster).namespace)
 
     def add(setup: Setup) -> None:
-        opened = file.open(setup.manager.client, setup.manager.clock, setup.environment.reach)
+        opened = file.open(setup.manager.client, setup.manager.clock, setup.environment.dial)
         install(setup.manager, opened, parse_pools(file.pools))
 
     return Platform((Component(name="cloud-controller-manager", install=add),))

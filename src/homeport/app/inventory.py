@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.meta import Resource
-from homeport.capi.definition.inventory import NAMESPACE, Listed, render_provider
+from homeport.capi.definition.inventory import NAMESPACE, UpstreamProvider, render_provider
 from homeport.capi.version import is_valid, parse
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
@@ -16,7 +16,7 @@ _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 _WRITE = Write(field_manager="homeport")
 
 
-async def publish_inventory(client: Client, providers: Iterable[Listed]) -> None:
+async def publish_inventory(client: Client, providers: Iterable[UpstreamProvider]) -> None:
     """Lists what is missing and brings versions up, never down: who moves clusters here from a newer release than ours
     is held against may have raised one."""
     for provider in providers:
@@ -30,7 +30,7 @@ async def publish_inventory(client: Client, providers: Iterable[Listed]) -> None
             await client.patch(Provider, Key(NAMESPACE, provider.label), patch, _WRITE)
 
 
-async def _create(client: Client, provider: Listed) -> None:
+async def _create(client: Client, provider: UpstreamProvider) -> None:
     with contextlib.suppress(AlreadyExists):
         await client.create({"metadata": {"name": NAMESPACE}}, _WRITE, kind=_NAMESPACE)
     await client.create(render_provider(provider), _WRITE, kind=Provider.__resource__)

@@ -21,10 +21,10 @@ from homeport.capi.definition.inventory import is_inventory
 from homeport.capi.environment import Environment
 from homeport.client import kubeconfig
 from homeport.client.config import Config
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
-from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
 from homeport.runtime.queue import Backoff
@@ -50,7 +50,7 @@ class Cluster:
     shards: bool = False
     health: tuple[str, int] | None = None
     timing: LeaseTiming | None = None
-    reach: Reach = DIRECT  # how addresses of manifests are dialled
+    dial: DialOptions = DIRECT  # how addresses of manifests are dialled
     ccm_image: str = ""  # '': the one of this release
 
 
@@ -151,7 +151,7 @@ class Replica:
     def _make(self) -> Manager:
         manager = Manager(self._client, mode=self._mode(), name="homeport")
         return self._platform.manage(
-            manager, Environment(self._client, self._cluster.reach, ccm_image=self._cluster.ccm_image)
+            manager, Environment(self._client, self._cluster.dial, ccm_image=self._cluster.ccm_image)
         )
 
     async def _serve_health(self) -> HealthServer | None:

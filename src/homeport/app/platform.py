@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from homeport.capi.component import Component, Definition, Place, Setup
-from homeport.capi.definition.inventory import Listed, is_inventory
+from homeport.capi.definition.inventory import UpstreamProvider, is_inventory
 from homeport.capi.environment import Environment
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
@@ -54,7 +54,7 @@ class Platform:
     def definitions(self) -> list[Definition]:
         return [body for component in self.components for body in definitions_of(component)]
 
-    def inventory(self) -> list[Listed]:
+    def inventory(self) -> list[UpstreamProvider]:
         return [each for component in self.components for each in component.inventory]
 
     def namespaces(self) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from homeport.app import simulators
-from homeport.client.reach import DIRECT, Reach
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.sim.state import Options
 
 DEFAULT_DATA = Path("~/.homeport")
@@ -71,7 +71,7 @@ class Settings:
     audit: bool = False
     workloads: bool = True
     simulators: Simulators | None = None
-    reach: Reach = DIRECT  # without simulators: how addresses of manifests are dialled
+    dial: DialOptions = DIRECT  # without simulators: how addresses of manifests are dialled
     ccm_image: str = ""  # '': the one of this release
 
     @classmethod
@@ -83,11 +83,11 @@ class Settings:
         audit: bool = False,
         workloads: bool = True,
         simulators: Simulators | None = None,
-        reach: Reach = DIRECT,
+        dial: DialOptions = DIRECT,
         ccm_image: str = "",
     ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, reach, ccm_image)
+        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, dial, ccm_image)
 
     @property
     def database(self) -> Path:

@@ -14,9 +14,9 @@ import structlog
 
 from homeport.app import simulators
 from homeport.app.ccm import programs
-from homeport.app.keeping import Keeping
 from homeport.app.settings import Simulators
-from homeport.client.reach import Reach
+from homeport.app.simulatorfolder import SimulatorFolder
+from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.stream import LogStreams
 from homeport.sim.engine.credential import AdminCredential
@@ -46,10 +46,10 @@ class Simulation:
     def __init__(self, folder: Path, settings: Simulators, streams: LogStreams) -> None:
         self._clock = SystemClock()
         self._streams = streams
-        self._keeping = Keeping(folder)
+        self._folder = SimulatorFolder(folder)
         self._credential = AdminCredential.ensure(folder)
         if settings.reset:
-            self._keeping.forget()
+            self._folder.forget()
         self.network = Network()
         self._proxy = Proxy(self.network)
         self._machines = Snapshot(folder / "machine")
@@ -61,7 +61,7 @@ class Simulation:
                 self._clock,
                 pace=pace_of(settings.speed),
                 consoles=self._say,
-                programs=programs(self._reach_from),
+                programs=programs(self._dial_from),
             )
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
@@ -101,7 +101,7 @@ class Simulation:
                 self.fleet.removed(machine.id)
 
     async def _start_proxy(self) -> None:
-        before = self._keeping.proxy_port()
+        before = self._folder.proxy_port()
         try:
             await self._proxy.start(port=before)
         except OSError as error:
@@ -112,7 +112,7 @@ class Simulation:
                 now=self._proxy.port,
                 why=error.strerror,
             )
-        self._keeping.keep_proxy_port(self._proxy.port)
+        self._folder.keep_proxy_port(self._proxy.port)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -136,7 +136,7 @@ class Simulation:
         """The whole site as it is now, in a new private folder."""
         async with self._saving:
             await self._save()
-            await asyncio.to_thread(self._keeping.copy, target)
+            await asyncio.to_thread(self._folder.copy, target)
 
     async def save(self) -> None:
         async with self._saving:
@@ -150,12 +150,12 @@ class Simulation:
     # -- what others need to know ------------------------------------------------------------------------------
 
     @property
-    def reach(self) -> Reach:
-        return Reach(self._proxy.url(), self._authorities())
+    def dial(self) -> DialOptions:
+        return DialOptions(self._proxy.url(), self._authorities())
 
-    def _reach_from(self, host: str) -> Reach:
+    def _dial_from(self, host: str) -> DialOptions:
         """How a machine of the simulation reaches others."""
-        return Reach(self._proxy.url(host), self._authorities())
+        return DialOptions(self._proxy.url(host), self._authorities())
 
     def _authorities(self) -> bytes:
         return b"".join(simulator.authority for simulator in self.running.values())

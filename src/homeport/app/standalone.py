@@ -38,7 +38,7 @@ from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
 from homeport.builtin.workload.runner import Runners
 from homeport.capi.environment import Environment
-from homeport.client.reach import DIRECT, Reach
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.runtime.manager import Manager
 from homeport.runtime.metric import METRICS
 from homeport.runtime.stream import LogStreams
@@ -107,10 +107,10 @@ class Plane:
         self._streams = streams
 
     async def run(self, show: Show, stopping: asyncio.Event) -> None:
-        reach = self._simulation.reach if self._simulation is not None else self._settings.reach
-        server = await start(self._settings, self._platform, reach)
+        dial = self._simulation.dial if self._simulation is not None else self._settings.dial
+        server = await start(self._settings, self._platform, dial)
         try:
-            environment = Environment(server.client(), reach, server, self._settings.ccm_image)
+            environment = Environment(server.client(), dial, server, self._settings.ccm_image)
             parts = self._parts(server, environment, show.changed)
             await self._work(server, show, parts, stopping)
         finally:
@@ -214,12 +214,12 @@ def tune_garbage_collection() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def start(settings: Settings, platform: Platform, reach: Reach = DIRECT) -> EmbeddedServer:
+async def start(settings: Settings, platform: Platform, dial: DialOptions = DIRECT) -> EmbeddedServer:
     pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
     audit = settings.audit_log if settings.audit else None
     server = await EmbeddedServer.open(settings.database, pki, audit=audit)
     try:
-        await _prepare(server, platform, reach)
+        await _prepare(server, platform, dial)
         url = await server.serve(settings.host, settings.port)
     except OSError as error:
         await server.close()
@@ -233,10 +233,10 @@ async def start(settings: Settings, platform: Platform, reach: Reach = DIRECT) -
     return server
 
 
-async def _prepare(server: EmbeddedServer, platform: Platform, reach: Reach) -> None:
+async def _prepare(server: EmbeddedServer, platform: Platform, dial: DialOptions) -> None:
     """The kinds of the platform and what guards them, before anybody can ask for one."""
     client = server.client()
-    install_hooks(platform.register(Environment(client, reach, server)), server)
+    install_hooks(platform.register(Environment(client, dial, server)), server)
     try:
         await install_definitions(client, platform.definitions())
         await publish_inventory(client, platform.inventory())

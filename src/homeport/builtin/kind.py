@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.apiserver.resource import Served
+from homeport.apiserver.resource import ServedKind
 from homeport.client.protocol import Key
 
 
-def served_from(server: EmbeddedServer, bucket: str) -> Served | None:
+def served_from(server: EmbeddedServer, bucket: str) -> ServedKind | None:
     plural, _, group = bucket.partition(".")
     return server.catalog.by_plural(group, plural)
 
 
-def address(served: Served) -> Resource | None:
+def address(served: ServedKind) -> Resource | None:
     """Where the objects of a kind are reached: the stored version if it is served, else any that is."""
     versions = [served.versions[served.storage]] if served.storage in served.versions else []
     for version in (*versions, *served.versions.values()):

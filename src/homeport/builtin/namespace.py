@@ -15,7 +15,7 @@ import structlog
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.apiserver.resource import Served
+from homeport.apiserver.resource import ServedKind
 from homeport.builtin.graph import peek
 from homeport.builtin.kind import address, key_of
 from homeport.client.errors import ApiError, NotFound
@@ -83,7 +83,7 @@ class NamespaceReconciler:
                 break  # what Pods use stays until they have ended
         return failures
 
-    async def _delete(self, namespace: Unstructured, served: Served, record: Record) -> str | None:
+    async def _delete(self, namespace: Unstructured, served: ServedKind, record: Record) -> str | None:
         """What went wrong, or None. Nothing is touched in a new namespace of the same name."""
         resource = address(served)
         if resource is None or self._uid(namespace.name) != namespace.uid:
@@ -116,13 +116,13 @@ class NamespaceReconciler:
 
     # -- looking ------------------------------------------------------------------------------------------------
 
-    def _kinds(self) -> Iterator[Served]:
+    def _kinds(self) -> Iterator[ServedKind]:
         """Namespaced kinds that are kept under their own name, Pods first."""
         kinds = [s for s in self._server.catalog if s.namespaced and s.storage in s.versions and "delete" in s.verbs]
         kinds.sort(key=lambda s: (s.bucket != "pods", s.bucket))
         return iter(kinds)
 
-    def _records(self, served: Served, name: str) -> list[Record]:
+    def _records(self, served: ServedKind, name: str) -> list[Record]:
         return self._store.range(served.bucket, prefix=f"{name}/")
 
     def _content(self, name: str, failures: list[str]) -> Content:

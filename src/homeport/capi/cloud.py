@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object, Unstructured
+from homeport.client.dial import DialOptions
 from homeport.client.protocol import Client, Key
-from homeport.client.reach import Reach
 from homeport.runtime.clock import Clock
 
 
@@ -53,7 +53,7 @@ class Sources:
 class CloudFile:
     """A configuration file that was read. `pools` (name > ranges) has addresses for Services."""
 
-    open: Callable[[Client, Clock, Reach], Cloud]
+    open: Callable[[Client, Clock, DialOptions], Cloud]
     pools: Mapping[str, str] = field(default_factory=dict)
 
 

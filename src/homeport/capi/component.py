@@ -10,7 +10,7 @@ from typing import Any
 
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import CloudSupport
-from homeport.capi.definition.inventory import Listed
+from homeport.capi.definition.inventory import UpstreamProvider
 from homeport.capi.environment import Environment
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
@@ -28,7 +28,7 @@ class Setup:
 
     @cached_property
     def capi(self) -> Capi:
-        return Capi.make(self.manager, proxy=self.environment.reach.proxy)
+        return Capi.make(self.manager, proxy=self.environment.dial.proxy)
 
     @property
     def clouds(self) -> tuple[CloudSupport, ...]:
@@ -67,6 +67,6 @@ class Component:
     requires: tuple[str, ...] = ()  # names of components that must run, too
     definitions: Callable[[], Iterable[Definition]] = _no_definitions
     register: Callable[[Hooks, Environment], object] = _no_hooks
-    inventory: tuple[Listed, ...] = ()
+    inventory: tuple[UpstreamProvider, ...] = ()
     places: tuple[Place, ...] = ()
     cloud: CloudSupport | None = None

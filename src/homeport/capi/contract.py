@@ -35,7 +35,7 @@ class Reference(Protocol):
     def name(self) -> str: ...
 
 
-class Served(NamedTuple):
+class ResolvedResource(NamedTuple):
     """Where objects of a foreign kind are read and written, and what they promise."""
 
     resource: Resource
@@ -69,12 +69,12 @@ class Contracts:
     def __init__(self, informers: Informers) -> None:
         self.informer = informers.get(metadata_only(CRD))
 
-    def find(self, group: str, kind: str) -> Served | None:
+    def find(self, group: str, kind: str) -> ResolvedResource | None:
         """None: not installed, or without a contract that we know."""
         definition = self.informer.cache.get(Key("", f"{plural(kind)}.{group}"))
         return None if definition is None else pick(definition.metadata.labels, group, kind)
 
-    def resolve(self, ref: Reference) -> Served:
+    def resolve(self, ref: Reference) -> ResolvedResource:
         """Raises NotInstalled."""
         found = self.find(ref.api_group, ref.kind)
         if found is not None:
@@ -92,7 +92,7 @@ class Contracts:
         )
 
 
-def pick(labels: Mapping[str, str], group: str, kind: str) -> Served | None:
+def pick(labels: Mapping[str, str], group: str, kind: str) -> ResolvedResource | None:
     """The newest version of the newest contract that a CRD's labels name."""
     for contract in CONTRACTS:
         listed = labels.get(CONTRACT_LABEL_PREFIX + contract, "")
@@ -102,10 +102,10 @@ def pick(labels: Mapping[str, str], group: str, kind: str) -> Served | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _served(listed: str, contract: Contract, group: str, kind: str) -> Served:
+def _served(listed: str, contract: Contract, group: str, kind: str) -> ResolvedResource:
     """Asked for in every loop; the labels of CRDs hardly ever change."""
     newest = min((version for version in listed.split("_") if version), key=version_order)
-    return Served(Resource(group, newest, kind, plural(kind)), contract)
+    return ResolvedResource(Resource(group, newest, kind, plural(kind)), contract)
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

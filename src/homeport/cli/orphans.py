@@ -68,7 +68,7 @@ def adopt(
 
     if bool(names) == everything:
         raise click.UsageError("name the VMs to adopt, or use --all")
-    wanted = adoption.Wanted(names, machine_set)
+    wanted = adoption.AdoptionRequest(names, machine_set)
     plan = _ask(where, cluster, lambda client, key: adoption.adopt(client, key, wanted, dry_run=dry_run))
     for line in plan:
         click.echo(f"{line} (dry run)" if dry_run else line)

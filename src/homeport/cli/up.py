@@ -17,12 +17,12 @@ from click.core import ParameterSource
 from homeport import __version__
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
+from homeport.cli.dial import options as dial_options
+from homeport.cli.dial import read_dial, write_dial
 from homeport.cli.option import data as data_option
-from homeport.cli.reach import options as reaching
-from homeport.cli.reach import read_reach, write_reach
 from homeport.cli.simulation import options as simulation
 from homeport.cli.simulation import read_simulation, write_simulation
-from homeport.client.reach import DIRECT
+from homeport.client.dial import DIRECT
 
 if TYPE_CHECKING:
     from homeport.runtime.stream import LogStreams
@@ -31,7 +31,7 @@ _START_SECONDS = 60.0
 _LOG_TAIL = 15
 _SIM_ONLY = ("speed", "sim_world", "sim_faults", "sim_listen", "sim_reset")
 _EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads", "sim", *_SIM_ONLY)
-_REACH = ("proxy", "trust")
+_DIAL = ("proxy", "trust")
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
 
@@ -54,7 +54,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     show_default=True,
 )
 @simulation
-@reaching
+@dial_options
 @click.option(
     "--kubeconfig",
     metavar="FILE",
@@ -117,26 +117,26 @@ def command(
     simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
     if tracing:
         _trace()
-    reach = {name: more.pop(name) for name in _REACH}
+    dial = {name: more.pop(name) for name in _DIAL}
     if more["kubeconfig"] is not None:
         _refuse(ctx, _EMBEDDED_ONLY, "applies to the embedded API server only: remove it, or remove --kubeconfig")
-        _run_on_cluster(**more, **reach)
+        _run_on_cluster(**more, **dial)
         return
     _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE")
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
-        _refuse(ctx, _REACH, "can't be combined with --sim: the simulators are reached through their own proxy")
+        _refuse(ctx, _DIAL, "can't be combined with --sim: the simulators are reached through their own proxy")
     try:
         simulators = read_simulation(**simulated)
-        dialled = read_reach(**reach) if simulators is None else DIRECT
+        dialled = read_dial(**dial) if simulators is None else DIRECT
         settings = Settings.make(
             data,
             listen,
             audit=audit,
             workloads=workloads,
             simulators=simulators,
-            reach=dialled,
+            dial=dialled,
             ccm_image=more["ccm_image"],
         )
     except SettingsError as error:
@@ -149,7 +149,7 @@ def command(
             return
         raise SystemExit(1)
     if detach:
-        arguments = write_simulation(simulators) if simulators is not None else write_reach(**reach)
+        arguments = write_simulation(simulators) if simulators is not None else write_dial(**dial)
         arguments = [*arguments, *(f"--without={name}" for name in more["without"])]
         if settings.ccm_image:
             arguments.append(f"--ccm-image={settings.ccm_image}")
@@ -212,8 +212,8 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
 
     try:
         health = parse_listen(more["health"], option="--health") if more["health"] else None
-        reach = read_reach(more.pop("proxy"), more.pop("trust"))
-        cluster = manager.Cluster(**{**more, "health": health, "reach": reach})
+        dial = read_dial(more.pop("proxy"), more.pop("trust"))
+        cluster = manager.Cluster(**{**more, "health": health, "dial": dial})
         _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error

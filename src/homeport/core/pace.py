@@ -53,7 +53,9 @@ class Paced(Reporting):
         await super()._store(scope)
 
 
-def turned(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]], kinds: Iterable[str]) -> bool:
+def status_changed(
+    before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]], kinds: Iterable[str]
+) -> bool:
     """Whether one of these conditions has another status. One that is new and not True tells nobody anything."""
     was = {c["type"]: c["status"] for c in before}
     now = {c["type"]: c["status"] for c in after}

@@ -12,7 +12,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.meta import Object, Unstructured
 from homeport.capi import contract
-from homeport.capi.contract import Contracts, Reference, Served
+from homeport.capi.contract import Contracts, Reference, ResolvedResource
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.infra.reconciler import is_provisioned
@@ -90,7 +90,7 @@ class Plans:
                 machines += await self._of_deployment(each)
         return ClusterPlan(tuple(machines), supplied)
 
-    def _of_plane(self, kind: str, plane: Unstructured, served: Served) -> Iterator[MachinePlan]:
+    def _of_plane(self, kind: str, plane: Unstructured, served: ResolvedResource) -> Iterator[MachinePlan]:
         ref = contract.control_plane.infrastructure_ref(plane, served.contract)
         if ref is None and kind != KUBEADM_PLANE:
             return  # it has no machines: somebody runs it as a service
@@ -149,7 +149,7 @@ class Plans:
 
     # -- objects of other kinds --------------------------------------------------------------------------------
 
-    async def _read(self, served: Served, key: Key) -> Unstructured | None:
+    async def _read(self, served: ResolvedResource, key: Key) -> Unstructured | None:
         informer = self._watched.get(served.resource)
         if informer is None and self._controller is not None:
             informer = self._controller.watch(served.resource, self.unprovisioned_beside, predicate=_spec_changed)
@@ -177,7 +177,7 @@ class Plans:
             yield Key(deployment.metadata.namespace, ref.name)
 
 
-def supplies_endpoint(plane: Mapping[str, Any], served: Served) -> bool:
+def supplies_endpoint(plane: Mapping[str, Any], served: ResolvedResource) -> bool:
     """Control planes that have an endpoint field of their own, or no machines, say where they answer."""
     return (
         contract.at(plane, "spec", "controlPlaneEndpoint") is not None

@@ -10,7 +10,7 @@ from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import MOVE_HIERARCHY_LABEL
 from homeport.ipam.conversion import KINDS
 
-LISTED = inventory.Listed("IPAMProvider", "in-cluster", "v1.0.3")
+LISTED = inventory.UpstreamProvider("IPAMProvider", "in-cluster", "v1.0.3")
 # Pools belong to no cluster: the label is how tools that move clusters find them, and what is made from them.
 LABELS = {**inventory.labels(LISTED), MOVE_HIERARCHY_LABEL: ""}
 _COLUMNS = (

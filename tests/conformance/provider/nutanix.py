@@ -15,8 +15,8 @@ from conformance.provider.vendor import Found, Json, Verb
 from homeport.api.meta import Object
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.capi import Capi
+from homeport.client.dial import DialOptions
 from homeport.client.protocol import Client
-from homeport.client.reach import Reach
 from homeport.infra import owner
 from homeport.providers.nutanix import admission, definition
 from homeport.providers.nutanix.install import install
@@ -76,13 +76,13 @@ class Nutanix:
     connection = "PrismClientInit"
     free_addresses = ("10.0.0.20", "10.0.0.21")
 
-    def __init__(self, prism: Prism, port: int, reach: Reach, version: str) -> None:
+    def __init__(self, prism: Prism, port: int, dial: DialOptions, version: str) -> None:
         self.prism = prism
         self.version = version
         self.verbs = frozenset(_ROUTES[version])
         self.created: list[str] = []
         self._port = port
-        self._reach = reach
+        self._dial = dial
         self._known: set[str] = set()
         prism.journal.told = lambda entry: self._note()
 
@@ -102,7 +102,7 @@ class Nutanix:
         owner.register(hooks, client, admission.KINDS)
 
     def install(self, manager: Manager, capi: Capi | None = None) -> None:
-        install(manager, self._reach, capi)
+        install(manager, self._dial, capi)
 
     def credentials(self, password: str = "") -> Json:
         data = {"prismCentral": {"username": "admin", "password": password or "password"}}
@@ -276,6 +276,6 @@ async def open_nutanix(clock: Clock, version: str) -> AsyncIterator[Nutanix]:
         wire = Wire(prism)
         port = await wire.start(tls=called.context)
         try:
-            yield Nutanix(prism, port, Reach(ca_pem=authority.path.read_bytes()), version)
+            yield Nutanix(prism, port, DialOptions(ca_pem=authority.path.read_bytes()), version)
         finally:
             await wire.close()

@@ -48,7 +48,7 @@ async def until_node(
 @asynccontextmanager
 async def administrator(site: Site, cluster: str) -> AsyncIterator[Prism]:
     """Somebody at Prism Central's console."""
-    connector = Connector(site.client, site.clock, site.reach)
+    connector = Connector(site.client, site.clock, site.dial)
     try:
         yield (await connector.connect(await site.get(NutanixCluster, cluster))).prism
     finally:

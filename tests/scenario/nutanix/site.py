@@ -33,9 +33,9 @@ from homeport.app.ccm import programs
 from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin
 from homeport.capi.environment import Environment
+from homeport.client.dial import DialOptions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.client.reach import Reach
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager
@@ -62,13 +62,13 @@ _CATEGORY = "KubernetesClusterName"
 
 
 class Site:
-    def __init__(self, p: Plane, network: Network, fleet: Fleet, prism: Prism, reach: Reach) -> None:
+    def __init__(self, p: Plane, network: Network, fleet: Fleet, prism: Prism, dial: DialOptions) -> None:
         self.plane = p
         self.client = p.client
         self.network = network
         self.fleet = fleet
         self.prism = prism
-        self.reach = reach
+        self.dial = dial
         self.made: list[str] = []  # names of VMs in the order in which they came to be
         prism.journal.told = lambda entry: self._note()
         self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
@@ -84,7 +84,7 @@ class Site:
                 self.made.append(vm.name)
 
     def install(self, manager: Manager) -> None:
-        chosen().install(manager, Environment(manager.client, self.reach, self.plane.server))
+        chosen().install(manager, Environment(manager.client, self.dial, self.plane.server))
 
     async def restart(self) -> None:
         """The controllers end and begin anew, with nothing but what is in the API."""
@@ -255,8 +255,8 @@ async def nutanix_site(
         network = Network()
         proxy, trust = Proxy(network), b""
 
-        def reach_from(host: str) -> Reach:
-            return Reach(proxy.url(host), trust)
+        def reach_from(host: str) -> DialOptions:
+            return DialOptions(proxy.url(host), trust)
 
         fleet = Fleet(
             network,
@@ -284,8 +284,8 @@ async def nutanix_site(
         port = await wire.start(tls=called.context)
         network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
         await proxy.start()
-        site = Site(p, network, fleet, prism, Reach(proxy.url(), trust))
-        install_hooks(chosen().register(Environment(p.client, site.reach, p.server)), p.server)
+        site = Site(p, network, fleet, prism, DialOptions(proxy.url(), trust))
+        install_hooks(chosen().register(Environment(p.client, site.dial, p.server)), p.server)
         await establish(p.client, *chosen().definitions())
         try:
             if start:

@@ -279,8 +279,8 @@ async def test_a_prism_central_without_credentials_says_which_are_missing() -> N
 @virtual
 async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundle_does() -> None:
     async with nutanix_site() as site:
-        authority = site.reach.ca_pem.decode()
-        object.__setattr__(site.reach, "ca_pem", b"")
+        authority = site.dial.ca_pem.decode()
+        object.__setattr__(site.dial, "ca_pem", b"")
         objects = manifest.whole(NAME, 1, 0)
         bundle = {"kind": "ConfigMap", "name": "bundle"}
         _cluster(objects)["prismCentral"]["additionalTrustBundle"] = bundle
@@ -296,6 +296,6 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundl
 @virtual
 async def test_an_untrusted_certificate_is_told_with_what_to_do() -> None:
     async with nutanix_site() as site:
-        object.__setattr__(site.reach, "ca_pem", b"")
+        object.__setattr__(site.dial, "ca_pem", b"")
         await site.have(*manifest.whole(NAME, 1, 0))
         await site.condition(NutanixCluster, NAME, "PrismClientInit", "False", "certificate", "additionalTrustBundle")

@@ -148,9 +148,9 @@ async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
         assert {each.role.node for each in listed if each.role} == {each.owned.name for each in listed}
         with pytest.raises(adoption.Refused, match="use --force"):
             await adoption.removable(site.client, key, [listed[0].owned.name], force=False)
-        planned = await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=True)
+        planned = await adoption.adopt(site.client, key, adoption.AdoptionRequest(), dry_run=True)
         assert len(await site.list(Machine)) == 2
-        assert await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False) == planned
+        assert await adoption.adopt(site.client, key, adoption.AdoptionRequest(), dry_run=False) == planned
         assert sum(line.startswith("create Machine ") for line in planned) == 3
         await site.running(NAME, 3, 2)
         await asyncio.sleep(WHILE / 2)
@@ -199,12 +199,12 @@ def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeate
             await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
             client: Any = Dying(site.client, writes, error, killed=killed)
             with contextlib.suppress(error):
-                await adoption.adopt(client, key, adoption.Wanted(), dry_run=False)
+                await adoption.adopt(client, key, adoption.AdoptionRequest(), dry_run=False)
             if killed:
                 await site.patch(Cluster, NAME, {"spec": {"paused": None}})
             await asyncio.sleep(WHILE / 2)
             assert before <= vms(site)
-            await adoption.adopt(site.client, key, adoption.Wanted(), dry_run=False)
+            await adoption.adopt(site.client, key, adoption.AdoptionRequest(), dry_run=False)
             await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=10)
             await settled(site, KubeadmControlPlane, PLANE)
             await settled(site, MachineDeployment, DEPLOYMENT)
@@ -340,7 +340,7 @@ class User:
                         each.role and each.role.control_plane and each.role.version == self.version for each in found
                     ):
                         await self.apply_version()
-                    await adoption.adopt(client, KEY, adoption.Wanted(), dry_run=False)
+                    await adoption.adopt(client, KEY, adoption.AdoptionRequest(), dry_run=False)
                 elif found:
                     names = [each.owned.name for each in found]
                     chosen = await adoption.removable(client, KEY, names, force=False)

@@ -9,7 +9,7 @@ import orjson
 
 from homeport.api.meta import Resource
 from homeport.apiserver.request import Context, User
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.apiserver.verb.admission import Attributes
 from homeport.client.errors import Cause
 from homeport.store import Store
@@ -36,9 +36,9 @@ class Free:
         return {}
 
 
-def kind(name: str, plural: str, group: str = "", versions: str = "v1", *, namespaced: bool = True) -> Served:
+def kind(name: str, plural: str, group: str = "", versions: str = "v1", *, namespaced: bool = True) -> ServedKind:
     names = versions.split()
-    return Served(
+    return ServedKind(
         group=group,
         kind=name,
         plural=plural,
@@ -58,7 +58,7 @@ WIDGET = kind("Widget", "widgets", "example.org", "v1alpha1 v1")
 
 
 def attributes(
-    served: Served = CONFIG_MAP,
+    served: ServedKind = CONFIG_MAP,
     operation: str = "CREATE",
     *,
     version: str = "",

@@ -11,7 +11,7 @@ from homeport.api.meta import Resource
 from homeport.apiserver.discovery import Discovery, group_order, version_order
 from homeport.apiserver.kinds.load import builtin_kinds
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.resource import Catalog, Scale, Served, Version
+from homeport.apiserver.resource import Catalog, Scale, ServedKind, Version
 from homeport.machinery.schema import Schema, compile_checker
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -36,7 +36,7 @@ def catalog() -> Catalog:
     for served in builtin_kinds():
         catalog.add(served)
     catalog.add(
-        Served(
+        ServedKind(
             group="example.com",
             kind="Widget",
             plural="widgets",

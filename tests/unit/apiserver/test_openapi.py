@@ -17,7 +17,7 @@ from homeport.apiserver.openapi.document import OpenApi
 from homeport.apiserver.openapi.path import friendly_group
 from homeport.apiserver.openapi.proto import encode_document, encode_schema
 from homeport.apiserver.openapi.schema import descriptions
-from homeport.apiserver.resource import Catalog, Scale, Served, Version
+from homeport.apiserver.resource import Catalog, Scale, ServedKind, Version
 from homeport.machinery.schema import Schema, compile_checker
 
 PROTO = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -43,7 +43,7 @@ RAW: dict[str, Any] = {
 }
 
 
-def widget(raw: dict[str, Any] | None = None) -> Served:
+def widget(raw: dict[str, Any] | None = None) -> ServedKind:
     schema = RAW if raw is None else raw
     at = Version(
         Resource("example.com", "v1", "Widget", "widgets"),
@@ -54,7 +54,7 @@ def widget(raw: dict[str, Any] | None = None) -> Served:
         selectable=(".spec.color",),
         raw_schema=schema,
     )
-    return Served(
+    return ServedKind(
         group="example.com",
         kind="Widget",
         plural="widgets",

@@ -15,7 +15,7 @@ from admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, WIDGET, attribut
 from aiohttp import web
 
 from homeport.apiserver.http.webhook import WebhookCaller
-from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.resource import Json, ServedKind
 from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
 from homeport.apiserver.webhook.endpoint import ServiceEndpoints
@@ -77,7 +77,7 @@ async def store() -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def rename(objects: list[Json], served: Served, version: str) -> list[Json]:
+async def rename(objects: list[Json], served: ServedKind, version: str) -> list[Json]:
     for obj in objects:
         obj["apiVersion"] = f"{served.group}/{version}"
         obj["convertedTo"] = version
@@ -316,7 +316,7 @@ async def test_rules_say_which_requests_concern_a_webhook(
     server: Server,
     admission: Admission,
     rule: Json,
-    served: Served,
+    served: ServedKind,
     operation: str,
     subresource: str,
     concerned: bool,

@@ -16,8 +16,8 @@ from homeport.app.definition import DIGEST, DefinitionError, install_definitions
 from homeport.app.platform import Platform, PluginError, chosen, load
 from homeport.capi.component import Component, Place, Setup
 from homeport.capi.environment import Environment
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
-from homeport.client.reach import DIRECT, Reach
 from homeport.runtime.definition import CRD, definition, established
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import shared_pki
@@ -102,11 +102,11 @@ async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> 
 
 
 async def test_controllers_are_told_how_addresses_are_reached(server: EmbeddedServer) -> None:
-    seen: list[Reach] = []
-    platform = Platform((Component(name="acme", install=lambda setup: seen.append(setup.environment.reach)),))
+    seen: list[DialOptions] = []
+    platform = Platform((Component(name="acme", install=lambda setup: seen.append(setup.environment.dial)),))
     manager = Manager(server.client(), name="test")
-    platform.manage(manager, Environment(server.client(), Reach("http://127.0.0.1:1")))
-    assert seen == [Reach("http://127.0.0.1:1")]
+    platform.manage(manager, Environment(server.client(), DialOptions("http://127.0.0.1:1")))
+    assert seen == [DialOptions("http://127.0.0.1:1")]
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -18,7 +18,7 @@ from homeport.apiserver.crds.strategy import FINALIZER
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, Context
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.apiserver.verb.admission import Attributes
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.machinery.crd import warnings
@@ -30,7 +30,7 @@ DEFINITIONS: Final = f"{PLURAL}.{GROUP}"
 _RETRY_SECONDS: Final = 1.0
 
 ConversionHook = Callable[[Json, str], Json]
-ConversionCaller = Callable[[Served, list[Json], str], Awaitable[list[Json]]]
+ConversionCaller = Callable[[ServedKind, list[Json], str], Awaitable[list[Json]]]
 
 
 class _Definition:
@@ -43,7 +43,7 @@ class _Definition:
         self.names: Json = (crd.get("status") or {}).get("acceptedNames") or {}
         self.reason = ""
         self.text = ""
-        self.served: Served | None = None
+        self.served: ServedKind | None = None
 
     @property
     def group(self) -> str:
@@ -149,7 +149,7 @@ class CustomResources:
         definition.served = served
         self._catalog.add(served)
 
-    def _by_webhook(self, served: Served) -> Callable[[list[Json], str], Awaitable[list[Json]]]:
+    def _by_webhook(self, served: ServedKind) -> Callable[[list[Json], str], Awaitable[list[Json]]]:
         async def convert(objects: list[Json], version: str) -> list[Json]:
             if self.caller is None:
                 raise ApiError(f"conversion webhook for {served.kind}.{served.group} can't be called: none is set up")
@@ -243,7 +243,7 @@ class CustomResources:
             await self._report(name, "False", "InstanceDeletionCompleted", "removed all instances")
         await self._write(name, _drop_finalizer)
 
-    def _watch_instances(self, name: str, served: Served) -> None:
+    def _watch_instances(self, name: str, served: ServedKind) -> None:
         if name not in self._watched:
 
             def fewer(changes: list[Change]) -> None:
@@ -252,7 +252,7 @@ class CustomResources:
 
             self._watched[name] = self._store.subscribe(served.bucket, fewer)
 
-    async def _delete_instances(self, served: Served) -> None:
+    async def _delete_instances(self, served: ServedKind) -> None:
         at = served.versions[served.storage]
         ctx = Context(SYSTEM, user_agent="kube-apiserver")
         await self._registry.delete_collection(ctx, served, at, "", ListOptions(), DeleteOptions())
@@ -279,7 +279,7 @@ class CustomResources:
                 continue
             return
 
-    def _kind(self) -> tuple[Served, Version]:
+    def _kind(self) -> tuple[ServedKind, Version]:
         return self._registry.find(GROUP, "v1", PLURAL)
 
 

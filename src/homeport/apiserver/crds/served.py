@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from homeport.api.meta import Resource
 from homeport.apiserver.crds.strategy import CustomStrategy
-from homeport.apiserver.resource import Column, Json, Scale, Served, Version
+from homeport.apiserver.resource import Column, Json, Scale, ServedKind, Version
 from homeport.machinery.jsonpath import compile_path, render
 from homeport.machinery.schema import Schema, Violation, compile_checker
 from homeport.machinery.schema import violation as v
@@ -19,7 +19,7 @@ _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create",
 Convert = Callable[[Json, str], Json]
 
 
-def build_served(crd: Json, convert: Convert | None = None, *, names: Mapping[str, Any] | None = None) -> Served:
+def build_served(crd: Json, convert: Convert | None = None, *, names: Mapping[str, Any] | None = None) -> ServedKind:
     """The kind of a definition. `names` are the accepted ones, if they are not those that the definition asks for."""
     spec = crd["spec"]
     names = names or spec["names"]
@@ -27,7 +27,7 @@ def build_served(crd: Json, convert: Convert | None = None, *, names: Mapping[st
     versions = {each["name"]: _version(each, spec, names) for each in spec["versions"]}
     with_status = frozenset(at.resource.api_version for at in versions.values() if at.status)
     terminating = bool(meta.get("deletionTimestamp"))
-    return Served(
+    return ServedKind(
         group=group,
         kind=names["kind"],
         plural=names["plural"],

@@ -21,7 +21,7 @@ from homeport.apiserver.http.watch import begin_stream
 from homeport.apiserver.metrics import Metrics
 from homeport.apiserver.registry import Call, Connector, Forward, Raw
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 
@@ -41,7 +41,7 @@ class Connectors:
                 connection.on_lost()
 
     async def serve(
-        self, exchange: Exchange, ctx: Context, served: Served, at: Version, connector: Connector
+        self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version, connector: Connector
     ) -> StreamResponse:
         info, method = exchange.info, exchange.request.method
         options = write_options(exchange.query, "CreateOptions")

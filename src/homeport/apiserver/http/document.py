@@ -19,7 +19,7 @@ from homeport.apiserver.http.body import (
 )
 from homeport.apiserver.http.negotiate import APPLY_PATCH, JSON, JSON_PATCH, STRATEGIC_PATCH, YAML, body_form
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.client.errors import BadRequest, TooLarge
 
 MAX_OPERATIONS = 10_000
@@ -28,7 +28,7 @@ _MAP = "map[string]interface {}"
 _OPERATIONS = "[]handlers.jsonPatchOp"
 
 
-async def parse_object(ctx: Context, served: Served, at: Version, body: bytes, content_type: str) -> Json:
+async def parse_object(ctx: Context, served: ServedKind, at: Version, body: bytes, content_type: str) -> Json:
     """The object of a POST or PUT."""
     kind = served.kind
     try:
@@ -60,7 +60,7 @@ def _unrecognized(kind: str, why: str, body: bytes) -> BadRequest:
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown_bytes(body)})")
 
 
-def _handled(served: Served, at: Version) -> str:
+def _handled(served: ServedKind, at: Version) -> str:
     return f'{served.kind} in version "{at.resource.version}" cannot be handled as a {served.kind}'
 
 

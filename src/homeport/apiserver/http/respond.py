@@ -13,7 +13,7 @@ from homeport.apiserver.http.exchange import ACCEPT_ENCODING, Exchange
 from homeport.apiserver.http.negotiate import JSON, YAML, UnknownPatch
 from homeport.apiserver.http.reply import Reply
 from homeport.apiserver.option import Listing
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.client.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 from homeport.machinery.yaml import dump
 
@@ -56,7 +56,7 @@ def list_meta(listing: Listing) -> dict[str, Any]:
     return meta
 
 
-def list_bytes(served: Served, at: Version, listing: Listing) -> bytes:
+def list_bytes(served: ServedKind, at: Version, listing: Listing) -> bytes:
     """The list object around its items' bytes."""
     kind = served.list_kind or f"{served.kind}List"
     head = {"kind": kind, "apiVersion": at.resource.api_version, "metadata": list_meta(listing)}

@@ -21,7 +21,7 @@ from homeport.apiserver.http.watch import Watches
 from homeport.apiserver.metrics import Labels
 from homeport.apiserver.registry import Connector, Registry
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.table import TableForm, partial_metadata, partial_metadata_list
 from homeport.client.errors import BadRequest, MethodNotAllowed, NotAcceptable, NotFound
 
@@ -30,7 +30,7 @@ _METRIC_VERBS = {"create": "POST", "update": "PUT"}
 _NAMED = frozenset(("get", "update", "patch", "delete"))
 _WINDOW_METHODS = frozenset(("GET", "PUT", "PATCH"))
 
-Verb = Callable[[Exchange, Context, Served, Version], Awaitable[StreamResponse]]
+Verb = Callable[[Exchange, Context, ServedKind, Version], Awaitable[StreamResponse]]
 
 
 def no_method() -> MethodNotAllowed:
@@ -87,7 +87,7 @@ class Verbs:
             raise no_resource()
         return page_not_found(exchange)
 
-    def _label(self, exchange: Exchange, served: Served, at: Version) -> Labels:
+    def _label(self, exchange: Exchange, served: ServedKind, at: Version) -> Labels:
         info = exchange.info
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         known = info.subresource in ("", "status", "scale") or info.subresource in served.subresources
@@ -100,7 +100,7 @@ class Verbs:
             _LABELS[key] = labels
         return labels
 
-    def _check(self, exchange: Exchange, served: Served, at: Version, connector: Connector | None) -> None:
+    def _check(self, exchange: Exchange, served: ServedKind, at: Version, connector: Connector | None) -> None:
         """Whether there is a route for the path and the method: nothing else may be done than what was authorised."""
         info, method = exchange.info, exchange.request.method
         if info.extra or not (info.plain or info.subresource):
@@ -122,7 +122,9 @@ class Verbs:
         else:
             _check_object(exchange, served)
 
-    def _check_subresource(self, exchange: Exchange, served: Served, at: Version, connector: Connector | None) -> None:
+    def _check_subresource(
+        self, exchange: Exchange, served: ServedKind, at: Version, connector: Connector | None
+    ) -> None:
         info, method = exchange.info, exchange.request.method
         if connector is None and not self._registry.has_window(served, at, info.subresource):
             raise no_resource()
@@ -139,7 +141,7 @@ class Verbs:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _get(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _get(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         info = exchange.info
         body = await self._registry.get(
             served,
@@ -151,7 +153,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, body)
 
-    async def _list(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _list(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         form = exchange.form
         if form.kind == "PartialObjectMetadata":
             kind = served.list_kind or f"{served.kind}List"
@@ -167,7 +169,7 @@ class Verbs:
             body = list_bytes(served, at, listing)
         return reply_object(exchange, body)
 
-    async def _watch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> StreamResponse:
+    async def _watch(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> StreamResponse:
         info = exchange.info
         namespace = info.namespace if served.namespaced else ""
         return await self._watches.serve(exchange, served, at, namespace, info.name)
@@ -183,7 +185,7 @@ class Verbs:
         ctx.may_create = lambda: self._may_create(exchange)
         return options.force
 
-    async def _create(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _create(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
         obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
@@ -191,7 +193,7 @@ class Verbs:
         written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
         return self._reply(exchange, served, at, written, 201)
 
-    async def _update(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _update(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         info = exchange.info
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
@@ -204,7 +206,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, written, 201 if created else 200)
 
-    async def _patch(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _patch(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         info = exchange.info
         patch_type = patch_form(exchange.header(CONTENT_TYPE), strategic=not served.custom)
         options = write_options(exchange.query, _OPTIONS["patch"])
@@ -224,7 +226,7 @@ class Verbs:
         )
         return self._reply(exchange, served, at, written, 201 if created else 200)
 
-    async def _delete(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _delete(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         info = exchange.info
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
@@ -232,14 +234,14 @@ class Verbs:
         waits = not gone and options.orphan_dependents is False
         return self._reply(exchange, served, at, body, 202 if waits else 200)
 
-    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: Served, at: Version) -> Reply:
+    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
         listing = await self._registry.delete_collection(ctx, served, at, exchange.info.namespace, chosen, options)
         return reply_object(exchange, list_bytes(served, at, listing))
 
-    def _reply(self, exchange: Exchange, served: Served, at: Version, body: bytes, status: int = 200) -> Reply:
+    def _reply(self, exchange: Exchange, served: ServedKind, at: Version, body: bytes, status: int = 200) -> Reply:
         """One object in the form that was asked for. A Status has no other form."""
         form = exchange.form
         if form.kind and not is_status(body):
@@ -260,7 +262,7 @@ def _names_namespace(info: RequestInfo) -> bool:
     return info.resource == "namespaces" and info.namespace == info.name
 
 
-def _check_object(exchange: Exchange, served: Served) -> None:
+def _check_object(exchange: Exchange, served: ServedKind) -> None:
     """Whether the verb is one of the kind, with a name where it needs one and none where it takes none."""
     info = exchange.info
     if info.verb not in served.verbs:

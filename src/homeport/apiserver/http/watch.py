@@ -18,7 +18,7 @@ from homeport.apiserver.http.query import watch_options
 from homeport.apiserver.http.respond import add_warnings, status_of
 from homeport.apiserver.metrics import Labels, Metrics
 from homeport.apiserver.registry import Registry
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.table import TableForm, partial_metadata
 from homeport.apiserver.verb.watch import WatchEvent, WatchStream
 from homeport.client.errors import ApiError, BadRequest, Expired, NotAcceptable, Timeout
@@ -50,7 +50,7 @@ class _TableEncoder:
         return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)
 
 
-def _encoder(served: Served, at: Version, form: Form, include: str) -> Encode:
+def _encoder(served: ServedKind, at: Version, form: Form, include: str) -> Encode:
     if not form.kind:
         return _line
     if form.kind == "Table":
@@ -188,7 +188,9 @@ class Watches:
         for watcher in list(self._open):
             watcher.close()
 
-    async def serve(self, exchange: Exchange, served: Served, at: Version, namespace: str, name: str) -> StreamResponse:
+    async def serve(
+        self, exchange: Exchange, served: ServedKind, at: Version, namespace: str, name: str
+    ) -> StreamResponse:
         """Opens a watch. Its answer is an OpenStream, to be run when everything else is off the stack."""
         seconds = timeout_of(exchange)
         if exchange.header("Upgrade").lower() == "websocket":

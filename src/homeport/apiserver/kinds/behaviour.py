@@ -43,9 +43,9 @@ from homeport.apiserver.kinds.workload.workload import (
     StatefulSet,
 )
 from homeport.apiserver.name import path_segment
-from homeport.apiserver.resource import Served, Strategy, Window
+from homeport.apiserver.resource import ServedKind, Strategy, SubresourceStrategy
 
-Shape = Callable[[Served], None]
+Shape = Callable[[ServedKind], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
                 naming=dotless_label,
                 fields=("status.phase",),
                 returns_deleted=True,
-                windows={"finalize": namespace.Finalize(), "status": namespace.Status()},
+                subresource_strategies={"finalize": namespace.Finalize(), "status": namespace.Status()},
             ),
         ),
         ("", "Secret"): Behaviour(Secret(), _shape(fields=("type",))),
@@ -78,29 +78,35 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "Endpoints"): Behaviour(Endpoints(), _endpoints),
         ("", "ServiceAccount"): Behaviour(Plain(), _shape(returns_deleted=True)),
         ("", "Event"): Behaviour(event.Event(), _shape(fields=event.FIELDS, upsert=True)),
-        ("", "Node"): Behaviour(node.Node(), _shape(fields=("spec.unschedulable",), windows={"status": node.Status()})),
+        ("", "Node"): Behaviour(
+            node.Node(), _shape(fields=("spec.unschedulable",), subresource_strategies={"status": node.Status()})
+        ),
         ("", "Pod"): Behaviour(pod.Pod(), _pods),
         ("", "PersistentVolumeClaim"): Behaviour(PersistentVolumeClaim(), _shape(returns_deleted=True)),
         ("", "PersistentVolume"): Behaviour(PersistentVolume(), _shape(returns_deleted=True)),
         ("", "LimitRange"): Behaviour(LimitRange(), _shape(upsert=True)),
         ("", "PodTemplate"): Behaviour(PodTemplate(), _shape(generation=True, returns_deleted=True)),
         ("", "ResourceQuota"): Behaviour(
-            quota.ResourceQuota(), _shape(returns_deleted=True, windows={"status": quota.Status()})
+            quota.ResourceQuota(), _shape(returns_deleted=True, subresource_strategies={"status": quota.Status()})
         ),
         ("", "ReplicationController"): Behaviour(
-            ReplicationController(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
+            ReplicationController(), _shape(generation=True, subresource_strategies={"status": replicas.REPLICA_SET})
         ),
         ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
         ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
         ("apps", "Deployment"): Behaviour(
-            Deployment(), _shape(generation=True, annotations=True, windows={"status": replicas.DEPLOYMENT})
+            Deployment(),
+            _shape(generation=True, annotations=True, subresource_strategies={"status": replicas.DEPLOYMENT}),
         ),
         ("apps", "StatefulSet"): Behaviour(
-            StatefulSet(), _shape(naming=dotless_label, generation=True, windows={"status": replicas.STATEFUL_SET})
+            StatefulSet(),
+            _shape(naming=dotless_label, generation=True, subresource_strategies={"status": replicas.STATEFUL_SET}),
         ),
-        ("apps", "DaemonSet"): Behaviour(DaemonSet(), _shape(generation=True, windows={"status": replicas.DAEMON_SET})),
+        ("apps", "DaemonSet"): Behaviour(
+            DaemonSet(), _shape(generation=True, subresource_strategies={"status": replicas.DAEMON_SET})
+        ),
         ("apps", "ReplicaSet"): Behaviour(
-            ReplicaSet(), _shape(generation=True, windows={"status": replicas.REPLICA_SET})
+            ReplicaSet(), _shape(generation=True, subresource_strategies={"status": replicas.REPLICA_SET})
         ),
         ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
         ("autoscaling", "HorizontalPodAutoscaler"): Behaviour(autoscaling.HorizontalPodAutoscaler(), _autoscalers),
@@ -120,7 +126,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
             certificate.CertificateSigningRequest(),
             _shape(
                 fields=("spec.signerName",),
-                windows={"approval": certificate.Approval(), "status": certificate.Status()},
+                subresource_strategies={"approval": certificate.Approval(), "status": certificate.Status()},
             ),
         ),
         (storage, "StorageClass"): Behaviour(StorageClass(), _shape(returns_deleted=True)),
@@ -149,13 +155,13 @@ def _shape(
     upsert: bool = False,
     returns_deleted: bool = False,
     needs_version: bool = False,
-    windows: Mapping[str, Window] | None = None,
+    subresource_strategies: Mapping[str, SubresourceStrategy] | None = None,
 ) -> Shape:
     """How a kind is served. `generation`: it counts changes of its spec (and of its `annotations`); `upsert`: a PUT may
     create it.
     """
 
-    def shape(served: Served) -> None:
+    def shape(served: ServedKind) -> None:
         if naming is not None:
             served.naming = naming
         served.field_names = fields
@@ -164,29 +170,34 @@ def _shape(
         served.create_on_update = upsert
         served.returns_deleted = returns_deleted
         served.needs_version = needs_version
-        served.windows = windows or {}
+        served.subresource_strategies = subresource_strategies or {}
 
     return shape
 
 
-def _pods(served: Served) -> None:
-    windows: dict[str, Window] = {"ephemeralcontainers": pod.EphemeralContainers(), "resize": pod.Resize()}
-    _shape(fields=pod.FIELDS, generation=True, returns_deleted=True, windows=windows)(served)
+def _pods(served: ServedKind) -> None:
+    subresource_strategies: dict[str, SubresourceStrategy] = {
+        "ephemeralcontainers": pod.EphemeralContainers(),
+        "resize": pod.Resize(),
+    }
+    _shape(fields=pod.FIELDS, generation=True, returns_deleted=True, subresource_strategies=subresource_strategies)(
+        served
+    )
     served.graceful = True
 
 
-def _autoscalers(served: Served) -> None:
-    _shape(generation=True, windows={"status": autoscaling.Status()})(served)
+def _autoscalers(served: ServedKind) -> None:
+    _shape(generation=True, subresource_strategies={"status": autoscaling.Status()})(served)
     served.convert = autoscaling.convert
 
 
-def _endpoints(served: Served) -> None:
+def _endpoints(served: ServedKind) -> None:
     _shape(upsert=True)(served)
     for version in served.versions.values():
         version.deprecation = DEPRECATED
 
 
-def _events(served: Served) -> None:
+def _events(served: ServedKind) -> None:
     """Kept with the core group's Events, in their form."""
     _shape(fields=event.NEW_FIELDS, upsert=True)(served)
     served.stored_as = "events"

@@ -11,7 +11,7 @@ from homeport.api.meta import Resource
 from homeport.apiserver.kinds import decode
 from homeport.apiserver.kinds.behaviour import Behaviour, behaviours
 from homeport.apiserver.kinds.strategy import Plain, WithStatus
-from homeport.apiserver.resource import Json, Scale, Served, Strategy, Version
+from homeport.apiserver.resource import Json, Scale, ServedKind, Strategy, Version
 from homeport.client.errors import BadRequest
 from homeport.machinery.schema import Schema
 
@@ -71,7 +71,7 @@ class _WireChecker:
         return ()
 
 
-def builtin_kinds() -> list[Served]:
+def builtin_kinds() -> list[ServedKind]:
     """Every built-in kind, ready to serve. Strategies may keep state of one server, so each call makes new ones."""
     known = behaviours()
     kinds: dict[tuple[str, str], list[Json]] = {}
@@ -80,13 +80,13 @@ def builtin_kinds() -> list[Served]:
     return [_served(versions, known.get(name)) for name, versions in kinds.items()]
 
 
-def _served(versions: list[Json], behaviour: Behaviour | None) -> Served:
+def _served(versions: list[Json], behaviour: Behaviour | None) -> ServedKind:
     """One kind in all its versions; the first is the stored one."""
     facts = versions[0]
     strategy: Strategy = behaviour.strategy if behaviour else _default_strategy(facts)
     if isinstance(strategy, Plain):
         strategy.definitions = {_resource(each).api_version: each["definition"] for each in versions}
-    served = Served(
+    served = ServedKind(
         group=facts["group"],
         kind=facts["kind"],
         plural=facts["plural"],

@@ -27,14 +27,14 @@ from homeport.apiserver.openapi.schema import (
     references,
 )
 from homeport.apiserver.openapi.v2 import TOKEN, SwaggerDocument
-from homeport.apiserver.resource import Catalog, Json, Served, Version
+from homeport.apiserver.resource import Catalog, Json, ServedKind, Version
 
 _PROTO_ACCEPTED: Final = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 )
 _PROTO_SENT: Final = _PROTO_ACCEPTED[1]
-_Pairs = list[tuple[Served, Version]]
+_Pairs = list[tuple[ServedKind, Version]]
 
 
 @cache
@@ -141,7 +141,7 @@ class OpenApi:
         return kept
 
 
-def _all_routes(pairs: Iterable[tuple[Served, Version]]) -> list[Route]:
+def _all_routes(pairs: Iterable[tuple[ServedKind, Version]]) -> list[Route]:
     return sorted((route for served, at in pairs for route in routes(served, at)), key=lambda route: route.path)
 
 

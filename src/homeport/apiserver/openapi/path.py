@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from homeport.apiserver.discovery import subresources
 from homeport.apiserver.openapi.schema import META, V2, V3, list_name, model_name
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 
 _STATUS: Final = META + "Status"
 _PATCH: Final = META + "Patch"
@@ -74,7 +74,7 @@ class Route:
 
     path: str
     operations: tuple[Operation, ...]
-    served: Served
+    served: ServedKind
     version: str
     middle: str = ""  # Namespaced
     suffix: str = ""
@@ -86,7 +86,7 @@ class Route:
         return [name for name in ("name", "namespace") if f"{{{name}}}" in self.path]
 
 
-def routes(served: Served, at: Version) -> Iterator[Route]:
+def routes(served: ServedKind, at: Version) -> Iterator[Route]:
     resource = at.resource
     root = f"/apis/{served.group}/{resource.version}" if served.group else f"/api/{resource.version}"
     gvk = (served.group, resource.version, served.kind)
@@ -114,7 +114,7 @@ def _list_operation(model: str) -> Operation:
     return Operation("get", "list", "list", model, query=_LIST_QUERY, produces=_WATCHED)
 
 
-def _collection(models: tuple[str, str], served: Served, listing: Operation) -> Iterator[tuple[str, Operation]]:
+def _collection(models: tuple[str, str], served: ServedKind, listing: Operation) -> Iterator[tuple[str, Operation]]:
     yield "list", listing
     yield "create", Operation("post", "post", "create", models[0], models[0], _WRITE_QUERY, (200, 201, 202))
     query = tuple(sorted({*_DELETE_QUERY, *_LIST_QUERY} - {"allowWatchBookmarks", "watch"}))
@@ -126,7 +126,7 @@ def _collection(models: tuple[str, str], served: Served, listing: Operation) -> 
     )
 
 
-def _item(model: str, served: Served) -> Iterator[tuple[str, Operation]]:
+def _item(model: str, served: ServedKind) -> Iterator[tuple[str, Operation]]:
     yield "get", Operation("get", "get", "read", model, query=("resourceVersion",) if served.custom else ())
     yield "update", Operation("put", "put", "replace", model, model, _WRITE_QUERY, (200, 201))
     deleted = Operation(
@@ -136,14 +136,14 @@ def _item(model: str, served: Served) -> Iterator[tuple[str, Operation]]:
     yield "patch", _patch(model, served)
 
 
-def _patch(model: str, served: Served) -> Operation:
+def _patch(model: str, served: ServedKind) -> Operation:
     kinds = _PATCH_TYPES if served.custom else (*_PATCH_TYPES, _STRATEGIC)
     codes = (200,) if served.custom else (200, 201)
     return Operation("patch", "patch", "patch", model, _PATCH, (*_WRITE_QUERY, "force"), codes, kinds)
 
 
 def _subresource(
-    served: Served, at: Version, target: tuple[str, str, str], verbs: tuple[str, ...]
+    served: ServedKind, at: Version, target: tuple[str, str, str], verbs: tuple[str, ...]
 ) -> tuple[Operation, ...]:
     own = target == (served.group, at.resource.version, served.kind)
     model = model_name(served, at) if own else _builtin_model(target)

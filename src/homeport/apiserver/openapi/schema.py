@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from homeport.apiserver.kinds.load import definitions
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 
 V3: Final = "#/components/schemas/"
 V2: Final = "#/definitions/"
@@ -38,7 +38,7 @@ def descriptions() -> dict[str, dict[str, str]]:
     return found
 
 
-def model_name(served: Served, at: Version) -> str:
+def model_name(served: ServedKind, at: Version) -> str:
     """`io.k8s.api.apps.v1.Deployment` for built-in kinds, `com.example.v1.Widget` for custom ones."""
     if not served.custom and at.raw_schema is not None and "$ref" in at.raw_schema:
         return str(at.raw_schema["$ref"]).removeprefix(V3)
@@ -49,7 +49,7 @@ def custom_name(group: str, version: str, kind: str) -> str:
     return ".".join([*reversed(group.split(".")), version, kind])
 
 
-def list_name(served: Served, at: Version) -> str:
+def list_name(served: ServedKind, at: Version) -> str:
     model = model_name(served, at)
     return model.removesuffix(served.kind) + (served.list_kind or f"{served.kind}List")
 
@@ -131,7 +131,7 @@ def _in_v2(schema: Any) -> Any:
     return found
 
 
-def custom_v3(served: Served, at: Version) -> Json:
+def custom_v3(served: ServedKind, at: Version) -> Json:
     schema = at.raw_schema
     if schema is None:
         return {"type": "object", GVK: _gvk(served, at, served.kind)}
@@ -140,7 +140,7 @@ def custom_v3(served: Served, at: Version) -> Json:
     return _marked(found, served, at)
 
 
-def custom_v2(served: Served, at: Version) -> Json:
+def custom_v2(served: ServedKind, at: Version) -> Json:
     schema = at.raw_schema
     if schema is None or schema.get("x-kubernetes-preserve-unknown-fields"):
         # With any property named, kubectl would take every other field for unknown.
@@ -150,14 +150,14 @@ def custom_v2(served: Served, at: Version) -> Json:
     return _marked(found, served, at)
 
 
-def _marked(schema: Json, served: Served, at: Version) -> Json:
+def _marked(schema: Json, served: ServedKind, at: Version) -> Json:
     schema[GVK] = _gvk(served, at, served.kind)
     if at.selectable:
         schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path.lstrip(".")} for path in at.selectable]
     return schema
 
 
-def _gvk(served: Served, at: Version, kind: str) -> list[Json]:
+def _gvk(served: ServedKind, at: Version, kind: str) -> list[Json]:
     return [{"group": served.group, "kind": kind, "version": at.resource.version}]
 
 
@@ -224,7 +224,7 @@ def _require(schema: Json, names: list[str]) -> None:
         schema["required"] = names
 
 
-def list_schema(served: Served, at: Version, prefix: str) -> Json:
+def list_schema(served: ServedKind, at: Version, prefix: str) -> Json:
     kind = served.list_kind or f"{served.kind}List"
     shared = descriptions().get(_EVERY_KIND, {})
     metadata: Json = {"$ref": prefix + LIST_META} if prefix == V2 else {"allOf": [{"$ref": prefix + LIST_META}]}

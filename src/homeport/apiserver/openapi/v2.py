@@ -16,7 +16,7 @@ from homeport.apiserver.kinds.load import definitions, kubernetes_version
 from homeport.apiserver.openapi.path import item_v2, models_of, routes
 from homeport.apiserver.openapi.proto import encode_document, encode_path_item, encode_schema
 from homeport.apiserver.openapi.schema import V2, builtin_v2, custom_v2, list_name, list_schema, model_name, references
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 
 TOKEN: Final = {"type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header"}
 _Encoded = dict[str, bytes]
@@ -39,7 +39,7 @@ class SwaggerDocument:
         self._proto = proto
         self._parts: dict[int, _Part] = {}  # by the identity of the Version, which the part keeps alive
 
-    def render(self, pairs: Iterable[tuple[Served, Version]]) -> bytes:
+    def render(self, pairs: Iterable[tuple[ServedKind, Version]]) -> bytes:
         parts = {id(at): self._parts.get(id(at)) or self._encode(served, at) for served, at in pairs}
         self._parts = parts
         models = {name: found for part in parts.values() for name, found in part.models.items()}
@@ -54,7 +54,7 @@ class SwaggerDocument:
         body = {"paths": _fragments(paths), "definitions": _fragments(models)}
         return orjson.dumps({**head, **body, **foot})
 
-    def _encode(self, served: Served, at: Version) -> _Part:
+    def _encode(self, served: ServedKind, at: Version) -> _Part:
         found = list(routes(served, at))
         items = {route.path: item_v2(route) for route in found}
         models: dict[str, Json] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 WRITES = (CREATE, UPDATE)
@@ -27,7 +27,7 @@ class Attributes:
     """One request on its way. `object` and `old` are in version `at`; mutators may change or replace `object`."""
 
     ctx: Context
-    served: Served
+    served: ServedKind
     at: Version
     namespace: str
     name: str
@@ -52,9 +52,9 @@ Step = Callable[[Attributes], Awaitable[Json | None]]
 class Plugin(Protocol):
     """Something that looks at many kinds. It says beforehand which, and calls `Admission.forget` when that changes."""
 
-    def mutates(self, served: Served, operation: str, subresource: str) -> bool: ...
+    def mutates(self, served: ServedKind, operation: str, subresource: str) -> bool: ...
 
-    def validates(self, served: Served, operation: str, subresource: str) -> bool: ...
+    def validates(self, served: ServedKind, operation: str, subresource: str) -> bool: ...
 
     async def mutate(self, attributes: Attributes) -> Json | None: ...
 
@@ -70,7 +70,7 @@ class _Registered:
     mutating: bool
     step: Step
 
-    def concerns(self, served: Served, operation: str, subresource: str) -> bool:
+    def concerns(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return (
             self.group in (ALL, served.group)
             and self.plural in (ALL, served.plural)
@@ -87,8 +87,8 @@ class Admission:
         self._hooks: list[_Registered] = []
         self._first: list[Plugin] = []
         self._last: list[Plugin] = []
-        self._mutating: dict[tuple[str, str, str, str], tuple[Served, Steps]] = {}
-        self._validating: dict[tuple[str, str, str, str], tuple[Served, Steps]] = {}
+        self._mutating: dict[tuple[str, str, str, str], tuple[ServedKind, Steps]] = {}
+        self._validating: dict[tuple[str, str, str, str], tuple[ServedKind, Steps]] = {}
 
     def on(
         self,
@@ -115,10 +115,10 @@ class Admission:
         self._mutating = {}
         self._validating = {}
 
-    def mutates(self, served: Served, operation: str, subresource: str) -> bool:
+    def mutates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return bool(self._mutators(served, operation, subresource))
 
-    def validates(self, served: Served, operation: str, subresource: str) -> bool:
+    def validates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return bool(self._validators(served, operation, subresource))
 
     async def mutate(self, attributes: Attributes) -> Json:
@@ -135,7 +135,7 @@ class Admission:
         for step in self._validators(a.served, a.operation, a.subresource):
             await step(a)
 
-    def _mutators(self, served: Served, operation: str, subresource: str) -> Steps:
+    def _mutators(self, served: ServedKind, operation: str, subresource: str) -> Steps:
         key = (served.group, served.plural, operation, subresource)
         known = self._mutating.get(key)
         if known is not None and known[0] is served:
@@ -144,7 +144,7 @@ class Admission:
         self._mutating[key] = (served, steps)
         return steps
 
-    def _validators(self, served: Served, operation: str, subresource: str) -> Steps:
+    def _validators(self, served: ServedKind, operation: str, subresource: str) -> Steps:
         key = (served.group, served.plural, operation, subresource)
         known = self._validating.get(key)
         if known is not None and known[0] is served:
@@ -156,12 +156,12 @@ class Admission:
         self._validating[key] = (served, steps)
         return steps
 
-    def _plan_mutation(self, served: Served, operation: str, subresource: str) -> Iterable[Step]:
+    def _plan_mutation(self, served: ServedKind, operation: str, subresource: str) -> Iterable[Step]:
         yield from (p.mutate for p in self._first if p.mutates(served, operation, subresource))
         yield from (h.step for h in self._hooks if h.mutating and h.concerns(served, operation, subresource))
         yield from (p.mutate for p in self._last if p.mutates(served, operation, subresource))
 
-    def _plan_validation(self, served: Served, operation: str, subresource: str) -> Iterable[Step]:
+    def _plan_validation(self, served: ServedKind, operation: str, subresource: str) -> Iterable[Step]:
         yield from (_quiet(p) for p in self._first if p.validates(served, operation, subresource))
         yield from (h.step for h in self._hooks if not h.mutating and h.concerns(served, operation, subresource))
         yield from (_quiet(p) for p in self._last if p.validates(served, operation, subresource))

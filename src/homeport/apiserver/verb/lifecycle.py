@@ -12,7 +12,7 @@ from homeport.apiserver.auth.rbac import GROUP as RBAC_GROUP
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.auth.signer import GROUP as CERTIFICATES
 from homeport.apiserver.auth.signer import REQUESTS, check_approval, check_signing, check_subject
-from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.resource import Json, ServedKind
 from homeport.apiserver.verb.admission import CREATE, DELETE, UPDATE, Admission, Attributes
 from homeport.client.errors import Cause, Forbidden, not_found
 from homeport.store import Store
@@ -26,12 +26,12 @@ class NamespaceLifecycle:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def mutates(self, served: Served, operation: str, subresource: str) -> bool:
+    def mutates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         if (served.group, served.plural) == ("", "namespaces"):
             return operation == DELETE and not subresource
         return operation == CREATE and served.namespaced and (served.group, served.plural) != _QUESTIONS
 
-    def validates(self, served: Served, operation: str, subresource: str) -> bool:
+    def validates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return False
 
     async def mutate(self, attributes: Attributes) -> Json | None:

@@ -8,7 +8,7 @@ import binascii
 import orjson
 
 from homeport.apiserver.option import Listing, ListOptions
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.view import Selection, views
 from homeport.client.errors import BadRequest, Cause, Expired, Invalid, Timeout, invalid
 from homeport.store import Compacted, FutureRevision, Record, Store
@@ -135,7 +135,7 @@ def _read(store: Store, bucket: str, prefix: str, after: str, limit: int, revisi
 
 
 def _select(
-    store: Store, served: Served, prefix: str, after: str, limit: int, revision: int | None, selection: Selection
+    store: Store, served: ServedKind, prefix: str, after: str, limit: int, revision: int | None, selection: Selection
 ) -> tuple[list[Record], bool]:
     """Up to `limit` matching records (0: all), and whether more may follow."""
     if selection.all:
@@ -147,7 +147,7 @@ def _select(
     return (found[:limit] if more else found), more
 
 
-async def list_objects(store: Store, served: Served, at: Version, namespace: str, options: ListOptions) -> Listing:
+async def list_objects(store: Store, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
     _check(options)
     selection = Selection(served, at, options.labels, options.fields)
     revision, after = _snapshot(store, options)

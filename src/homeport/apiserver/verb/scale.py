@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.apiserver.resource import Json, Scale, Served
+from homeport.apiserver.resource import Json, Scale, ServedKind
 from homeport.client.errors import BadRequest, Cause, invalid
 from homeport.machinery.selector import from_label_selector
 
@@ -28,7 +28,7 @@ def write_path(obj: Json, path: str, value: Any) -> None:
     obj[last] = value
 
 
-def scale_of(obj: Json, scale: Scale, served: Served) -> Json:
+def scale_of(obj: Json, scale: Scale, served: ServedKind) -> Json:
     meta = obj["metadata"]
     shown = {k: meta[k] for k in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if k in meta}
     status: Json = {"replicas": _count(read_path(obj, scale.status_replicas), served, meta, scale.status_replicas)}
@@ -58,7 +58,7 @@ def write_replicas(obj: Json, path: str, replicas: int, *, checked: bool = False
     write_path(obj, path, replicas)
 
 
-def _count(value: Any, served: Served, meta: Json, path: str) -> int:
+def _count(value: Any, served: ServedKind, meta: Json, path: str) -> int:
     if value is None:
         return 0
     if not isinstance(value, int):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from homeport.apiserver.option import WatchOptions
-from homeport.apiserver.resource import Served, Version
+from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.verb.listing import parse_revision, too_large, too_old
 from homeport.apiserver.view import Selection, view, views
 from homeport.client.errors import Cause, Expired, invalid
@@ -37,7 +37,7 @@ class WatchStream:
     def __init__(
         self,
         store: Store,
-        served: Served,
+        served: ServedKind,
         at: Version,
         namespace: str,
         options: WatchOptions,
@@ -140,7 +140,7 @@ class WatchStream:
         return WatchEvent(kind, await view(change.record, self._served, self._at), change.revision)
 
 
-def open_watch(store: Store, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+def open_watch(store: Store, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
     _check(options)
     after = parse_revision(options.resource_version)
     now, prefix = store.revision, f"{namespace}/" if namespace else ""

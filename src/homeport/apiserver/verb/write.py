@@ -206,7 +206,7 @@ class Writer:
         if changed is not obj:
             obj = changed
             self._hold(target, obj, old)
-        if target.subresource != "status" and target.subresource not in served.windows:
+        if target.subresource != "status" and target.subresource not in served.subresource_strategies:
             served.strategy.prepare_update(obj, old)
         if _counts(target, obj, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -252,12 +252,12 @@ class Writer:
                     obj["metadata"].pop(field, None)
             if kept is not None:
                 obj["metadata"]["managedFields"] = kept
-        elif target.at.status and target.subresource not in target.served.windows:
+        elif target.at.status and target.subresource not in target.served.subresource_strategies:
             if "status" in old:
                 obj["status"] = old["status"]
             else:
                 obj.pop("status", None)
-        window = target.served.windows.get(target.subresource)
+        window = target.served.subresource_strategies.get(target.subresource)
         if window is not None:
             window.prepare(obj, old)
 
@@ -320,7 +320,7 @@ class Writer:
             violations = checker.validate(obj, old, flawed=flawed)
         causes += [Cause(*violation) for violation in violations]
         if not causes or not served.custom:  # rules of custom kinds may rely on a well-formed object
-            window = served.windows.get(target.subresource)
+            window = served.subresource_strategies.get(target.subresource)
             if window is not None and old is not None:
                 causes += window.validate(obj, old)
             else:

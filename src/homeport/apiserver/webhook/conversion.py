@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.resource import Json, ServedKind
 from homeport.apiserver.webhook.call import Caller, CallFailed
 from homeport.client.errors import ApiError, Internal
 from homeport.store import Store
@@ -27,7 +27,7 @@ class ConversionCaller:
         self._caller = caller
         self._known: dict[str, tuple[int, Mapping[str, Any]]] = {}
 
-    async def __call__(self, served: Served, objects: list[Json], to_version: str) -> list[Json]:
+    async def __call__(self, served: ServedKind, objects: list[Json], to_version: str) -> list[Json]:
         target = f"{served.group}/{to_version}"
         due = [i for i, obj in enumerate(objects) if obj.get("apiVersion") != target]
         if not due:
@@ -41,7 +41,7 @@ class ConversionCaller:
             result[i] = obj
         return result
 
-    async def _convert(self, served: Served, objects: list[Json], target: str) -> list[Json]:
+    async def _convert(self, served: ServedKind, objects: list[Json], target: str) -> list[Json]:
         webhook = self._webhook(served)
         versions = [v for v in webhook.get("conversionReviewVersions") or ("v1",) if v in ("v1", "v1beta1")]
         if not versions:
@@ -53,7 +53,7 @@ class ConversionCaller:
         converted = parse_answer(body, str(request["uid"]), versions[0], len(objects))
         return [checked(new, old, target) for new, old in zip(converted, objects, strict=True)]
 
-    def _webhook(self, served: Served) -> Mapping[str, Any]:
+    def _webhook(self, served: ServedKind) -> Mapping[str, Any]:
         record = self._store.head(DEFINITIONS, f"{served.plural}.{served.group}")
         if record is None:
             raise CallFailed(f"there is no definition of {served.plural}.{served.group}")
@@ -115,6 +115,6 @@ def checked(new: Any, old: Json, target: str) -> Json:
     return {**new, "metadata": kept}
 
 
-def _failure(served: Served, obj: Json, why: str) -> ApiError:
+def _failure(served: ServedKind, obj: Json, why: str) -> ApiError:
     source = f"{obj.get('apiVersion')}, Kind={served.kind}"
     return Internal(f"conversion webhook for {source} failed: {why}")

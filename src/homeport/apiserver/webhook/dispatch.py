@@ -16,7 +16,7 @@ import structlog
 
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.source import follow
-from homeport.apiserver.resource import Json, Served
+from homeport.apiserver.resource import Json, ServedKind
 from homeport.apiserver.verb.admission import DELETE, Admission, Attributes
 from homeport.apiserver.webhook.call import AnswerInvalid, Caller, CallFailed
 from homeport.apiserver.webhook.hook import (
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 ANSWER_LIMIT = 16 * 1024 * 1024
 
 # (objects, kind, version) > the objects in that version
-Convert = Callable[[list[Json], Served, str], Awaitable[list[Json]]]
+Convert = Callable[[list[Json], ServedKind, str], Awaitable[list[Json]]]
 
 
 class WebhookAdmission:
@@ -75,10 +75,10 @@ class WebhookAdmission:
 
         return follow(self._store, bucket, put, drop)
 
-    def mutates(self, served: Served, operation: str, subresource: str) -> bool:
+    def mutates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return any(h.concerns(served, operation, subresource) for h in self._webhooks(mutating=True))
 
-    def validates(self, served: Served, operation: str, subresource: str) -> bool:
+    def validates(self, served: ServedKind, operation: str, subresource: str) -> bool:
         return any(h.concerns(served, operation, subresource) for h in self._webhooks(mutating=False))
 
     def _webhooks(self, *, mutating: bool) -> list[Webhook]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.apiserver.resource import Served
+from homeport.apiserver.resource import ServedKind
 from homeport.machinery.selector import NOTHING, LabelSelector, SelectorError, from_label_selector
 
 ALL = "*"
@@ -53,7 +53,7 @@ class Rule:
             raw.get("scope") or ALL,
         )
 
-    def matches(self, served: Served, version: str, operation: str, subresource: str) -> bool:
+    def matches(self, served: ServedKind, version: str, operation: str, subresource: str) -> bool:
         return (
             (operation in self.operations or ALL in self.operations)
             and (served.group in self.groups or ALL in self.groups)
@@ -80,7 +80,7 @@ class Webhook:
     conditions: tuple[tuple[str, Condition], ...]
     reinvoke: bool
 
-    def version_for(self, served: Served, version: str, operation: str, subresource: str) -> str | None:
+    def version_for(self, served: ServedKind, version: str, operation: str, subresource: str) -> str | None:
         """The version in which the webhook wants to see a request made in `version`; None: it does not want it."""
         candidates = [version]
         if self.equivalent:
@@ -90,7 +90,7 @@ class Webhook:
                 return candidate
         return None
 
-    def concerns(self, served: Served, operation: str, subresource: str) -> bool:
+    def concerns(self, served: ServedKind, operation: str, subresource: str) -> bool:
         """Whether it may want requests on the kind, in whatever version they are made."""
         if (served.group, served.plural) in EXEMPT:
             return False

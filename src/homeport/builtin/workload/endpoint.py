@@ -12,7 +12,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.option import DeleteOptions
 from homeport.apiserver.request import SYSTEM, Context
-from homeport.apiserver.resource import Json, Served, Strategy, Version
+from homeport.apiserver.resource import Json, ServedKind, Strategy, Version
 from homeport.apiserver.webhook.endpoint import target_port
 from homeport.builtin.workload.runner import NODE
 from homeport.client.errors import Cause, NotFound
@@ -101,7 +101,7 @@ class EndpointReconciler:
             options = DeleteOptions(resource_version=str(record.revision))
             await self._registry.delete(Context(SYSTEM), served, at, key.namespace, key.name, options)
 
-    def _lenient(self, kind: Resource) -> tuple[Served, Version]:
+    def _lenient(self, kind: Resource) -> tuple[ServedKind, Version]:
         served, at = self._registry.find(kind.group, kind.version, kind.plural)
         return dataclasses.replace(served, strategy=_OnLoopback(served.strategy)), at
 

@@ -22,7 +22,7 @@ NAMESPACE = "homeport-system"
 OWN_LABELS = {CLUSTERCTL_CORE_LABEL: "inventory"}
 
 
-class Listed(NamedTuple):
+class UpstreamProvider(NamedTuple):
     """A provider of upstream whose API we serve: its type, its name, and the release that ours is held against."""
 
     type: str
@@ -44,15 +44,15 @@ _PREFIXES = {
 }
 
 _CLUSTER_API = "v1.14.2"
-CORE = Listed("CoreProvider", "cluster-api", _CLUSTER_API)
-BOOTSTRAP = Listed("BootstrapProvider", "kubeadm", _CLUSTER_API)
-CONTROL_PLANE = Listed("ControlPlaneProvider", "kubeadm", _CLUSTER_API)
+CORE = UpstreamProvider("CoreProvider", "cluster-api", _CLUSTER_API)
+BOOTSTRAP = UpstreamProvider("BootstrapProvider", "kubeadm", _CLUSTER_API)
+CONTROL_PLANE = UpstreamProvider("ControlPlaneProvider", "kubeadm", _CLUSTER_API)
 
 # Groups of kinds that are not the core's.
 BY_GROUP = {BOOTSTRAP_GROUP: BOOTSTRAP, CONTROL_PLANE_GROUP: CONTROL_PLANE}
 
 
-def labels(provider: Listed) -> dict[str, str]:
+def labels(provider: UpstreamProvider) -> dict[str, str]:
     """Of the definitions of this provider's kinds."""
     return {PROVIDER_LABEL: provider.label, CLUSTERCTL_LABEL: ""}
 
@@ -62,7 +62,7 @@ def is_inventory(definition: Mapping[str, Any]) -> bool:
     return CLUSTERCTL_CORE_LABEL in (definition["metadata"].get("labels") or {})
 
 
-def render_provider(provider: Listed, namespace: str = NAMESPACE) -> dict[str, Any]:
+def render_provider(provider: UpstreamProvider, namespace: str = NAMESPACE) -> dict[str, Any]:
     kind = Provider.__resource__
     return {
         "apiVersion": kind.api_version,

@@ -89,7 +89,7 @@ def definitions() -> list[dict[str, Any]]:
     ]
 
 
-def definitions_of(provider: inventory.Listed) -> list[dict[str, Any]]:
+def definitions_of(provider: inventory.UpstreamProvider) -> list[dict[str, Any]]:
     """Of the kinds of one provider. The labels tell clusterctl which objects belong to a cluster."""
     labels = {**CONTRACTS, **inventory.labels(provider)}
     found = [render_definition(kind, labels=labels) for kind in KINDS if _provider(kind) is provider]
@@ -98,7 +98,7 @@ def definitions_of(provider: inventory.Listed) -> list[dict[str, Any]]:
     return found
 
 
-def _provider(kind: Kind) -> inventory.Listed:
+def _provider(kind: Kind) -> inventory.UpstreamProvider:
     return inventory.BY_GROUP.get(kind.versions[-1].__resource__.group, inventory.CORE)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.contract import Contracts, NotInstalled, Reference, Served, plural
+from homeport.capi.contract import Contracts, NotInstalled, Reference, ResolvedResource, plural
 from homeport.capi.object.ownership import group_kind, owners
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
@@ -31,7 +31,7 @@ Waker = tuple[Controller, Key]
 class _Kind:
     """What is known of one foreign kind."""
 
-    served: Served
+    served: ResolvedResource
     informer: Informer[Unstructured]
     watchers: set[tuple[Controller, Resource]] = field(default_factory=set)
 
@@ -62,7 +62,7 @@ class Externals:
 
     async def find(
         self, ref: Reference, namespace: str, *, watcher: Controller, owner_kind: Resource, owner: Key | None = None
-    ) -> tuple[Unstructured, Served] | None:
+    ) -> tuple[Unstructured, ResolvedResource] | None:
         """As `get`, with where it is served and the contract it follows."""
         asker = owner or key_in_work()
         kind = self._watched(ref, watcher, owner_kind, asker)
@@ -94,7 +94,7 @@ class Externals:
         for others in self._uninstalled.values():
             others.discard((watcher, asker))
 
-    def served(self, ref: Reference) -> Served:
+    def served(self, ref: Reference) -> ResolvedResource:
         """Where a kind is written to. Raises NotInstalled."""
         return self._contracts.resolve(ref)
 
@@ -131,7 +131,7 @@ class Externals:
             watcher.watch(served.resource, lambda obj: owner_keys(obj, owner_kind))
         return kind
 
-    def _begin(self, which: GroupKind, served: Served) -> _Kind:
+    def _begin(self, which: GroupKind, served: ResolvedResource) -> _Kind:
         old = self._kinds.get(which)
         if old is not None:
             log.info("switching to another version", kind=which[1], version=served.resource.version)

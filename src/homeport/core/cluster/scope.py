@@ -8,7 +8,7 @@ from homeport.api.cluster.v1beta2 import Cluster, ClusterStatus
 from homeport.capi.name import Condition
 from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
-from homeport.core.pace import PacedScope, turned
+from homeport.core.pace import PacedScope, status_changed
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
@@ -35,7 +35,7 @@ class ClusterScope(PacedScope[Cluster]):
             before.initialization != after.initialization
             or before.failure_domains != after.failure_domains
             or (before.phase != after.phase and after.phase not in ("Pending", "Provisioning"))
-            or turned(before.conditions, after.conditions, _AWAITED)
+            or status_changed(before.conditions, after.conditions, _AWAITED)
             or (_complete(after) and not _complete(before))
         )
 

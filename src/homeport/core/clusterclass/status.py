@@ -70,10 +70,10 @@ def variables(held: ClusterClass) -> list[ClusterClassStatusVariable]:
     ]
 
 
-Said = tuple[str, condition.Status, str, str]
+ConditionFields = tuple[str, condition.Status, str, str]
 
 
-def _versions(seen: Seen) -> Said:
+def _versions(seen: Seen) -> ConditionFields:
     kind, reasons = name.Condition.REF_VERSIONS_UP_TO_DATE, name.Reason
     if seen.troubles:
         return kind, "False", reasons.TEMPLATES_NOT_USABLE, _listed(seen.troubles)
@@ -83,7 +83,7 @@ def _versions(seen: Seen) -> Said:
     return kind, "True", reasons.REF_VERSIONS_UP_TO_DATE, ""
 
 
-def _variables(failed: str) -> Said:
+def _variables(failed: str) -> ConditionFields:
     kind: Any = name.Condition.VARIABLES_READY
     if failed:
         return kind, "False", name.Reason.VARIABLE_DISCOVERY_FAILED, failed

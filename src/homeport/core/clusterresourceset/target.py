@@ -30,7 +30,7 @@ class Failure(NamedTuple):
         return f"{self.what}: {self.why}"
 
 
-class Served:
+class RestMapper:
     """Which kinds a cluster serves, asked as needed. Made for one loop: definitions come and go."""
 
     def __init__(self, client: Client) -> None:
@@ -78,7 +78,7 @@ class Served:
 
 async def apply_objects(client: Client, objects: Iterable[Json], strategy: str) -> list[Failure]:
     """One after the other, all of them though some fail, as long as the cluster answers."""
-    served, failures = Served(client), []
+    served, failures = RestMapper(client), []
     for each in objects:
         try:
             await _apply(client, served, each, strategy)
@@ -90,7 +90,7 @@ async def apply_objects(client: Client, objects: Iterable[Json], strategy: str) 
     return failures
 
 
-async def _apply(client: Client, served: Served, obj: Mapping[str, Any], strategy: str) -> None:
+async def _apply(client: Client, served: RestMapper, obj: Mapping[str, Any], strategy: str) -> None:
     kind = await served.find(obj["apiVersion"], obj["kind"])
     meta = dict(obj["metadata"])
     if kind.namespaced:

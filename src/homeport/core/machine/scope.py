@@ -9,7 +9,7 @@ from homeport.capi.name import Condition
 from homeport.client.protocol import Key
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.status import report
-from homeport.core.pace import PacedScope, turned
+from homeport.core.pace import PacedScope, status_changed
 from homeport.core.related import Related
 from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
@@ -47,7 +47,7 @@ class MachineScope(PacedScope[Machine]):
         return (
             before.node_ref != after.node_ref
             or before.deletion != after.deletion
-            or turned(before.conditions, after.conditions, _AWAITED)
+            or status_changed(before.conditions, after.conditions, _AWAITED)
         )
 
     def status_patch(self) -> dict[str, Any]:

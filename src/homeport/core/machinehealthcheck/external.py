@@ -15,7 +15,7 @@ from homeport.client.protocol import Client, Key, Write
 from homeport.machinery import condition
 from homeport.machinery.gvk import parse_api_version
 
-Said = tuple[str, str]  # reason and message of the condition ExternallyRemediated
+ReasonAndMessage = tuple[str, str]  # reason and message of the condition ExternallyRemediated
 
 
 class External:
@@ -26,7 +26,7 @@ class External:
         self._client = client
         self._write = write
 
-    async def request(self, ref: MachineHealthCheckRemediationTemplateReference, machine: Machine) -> Said:
+    async def request(self, ref: MachineHealthCheckRemediationTemplateReference, machine: Machine) -> ReasonAndMessage:
         """Makes sure that there is a request; says how that went."""
         namespace = machine.metadata.namespace
         kind = _kind(ref, ref.kind)
@@ -73,5 +73,5 @@ def _kind(ref: MachineHealthCheckRemediationTemplateReference, kind: str) -> Res
     return Resource(found.group, found.version, kind, plural(kind))
 
 
-def _asked(request: Resource, machine: Machine) -> Said:
+def _asked(request: Resource, machine: Machine) -> ReasonAndMessage:
     return Reason.WAITING_FOR_REMEDIATION, f"{request.kind} {machine.metadata.name} requests it"

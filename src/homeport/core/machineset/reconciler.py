@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine, MachineD
 from homeport.api.meta import Unstructured
 from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled, Served
+from homeport.capi.contract import NotInstalled, ResolvedResource
 from homeport.capi.object.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
 from homeport.capi.object.paused import is_paused, paused_condition
 from homeport.capi.unreadable import MACHINE, await_readable, made_from
@@ -50,7 +50,7 @@ class SetReconciler(Reporting):
         self.of_cluster = by_cluster(self.sets)
         self._creation = Creation(capi, self._write)
         self._carry = Carry(capi, self._write)
-        self._planes: set[Served] = set()  # kinds of control planes that wake us
+        self._planes: set[ResolvedResource] = set()  # kinds of control planes that wake us
 
     async def reconcile(self, key: Key) -> Wait | None:
         machine_set = self.sets.get(key)

@@ -15,7 +15,7 @@ from homeport.capi import version as versions
 _SKEW = 3  # so many minor versions workers may lag behind
 
 
-class NoWay(ValueError):
+class NoUpgradePath(ValueError):
     """There is no allowed way from one version to the other."""
 
 
@@ -78,7 +78,7 @@ class Plan:
 
 
 def plan(seen: Observed) -> Plan:
-    """Raises NoWay, and ValueError for what is no version."""
+    """Raises NoUpgradePath, and ValueError for what is no version."""
     if seen.plane is None:
         return Plan(seen.goal, {each.name: each.version for each in seen.groups} | dict.fromkeys(seen.new, seen.goal))
     return _Decision(seen, seen.plane).plan()
@@ -203,7 +203,7 @@ def is_newer(one: str, other: str) -> bool:
 def find_steps(current: str, goal: str, known: Sequence[str] = ()) -> list[str]:
     """The versions that a control plane goes through, `goal` the last of them; empty when it is there.
 
-    With `known`: the newest of each minor version in between. Raises NoWay where a minor version would be skipped.
+    With `known`: the newest of each minor version in between. Raises NoUpgradePath if it would skip a minor version.
     """
     if versions.same(current, goal):
         return []
@@ -221,7 +221,7 @@ def find_steps(current: str, goal: str, known: Sequence[str] = ()) -> list[str]:
 
 def _next(before: str, after: str) -> str:
     if versions.minor_distance(before, after) > 1:
-        raise NoWay(
+        raise NoUpgradePath(
             f"no upgrade path from {before} to {after}: a control plane can't skip minor versions; upgrade one minor "
             "version at a time, or list the versions between in spec.kubernetesVersions of the ClusterClass"
         )
@@ -241,7 +241,7 @@ def find_worker_steps(workers: Sequence[str], current: str, goal: str, steps: Se
     last = versions.parse(goal).minor
     stops = [minors.get(minor, "") for minor in range(oldest.minor + _SKEW, last, _SKEW)]
     if "" in stops:
-        raise NoWay(
+        raise NoUpgradePath(
             f"workers of {oldest} can't be upgraded to {goal}: the control plane at {current} is more than {_SKEW} "
             "minor versions newer"
         )

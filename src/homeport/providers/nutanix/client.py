@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import (
     Denied,
@@ -86,7 +86,7 @@ class Client:
         credentials: Credentials,
         endpoint: Endpoint,
         *,
-        reach: Reach,
+        dial: DialOptions,
         bundle: bytes | None = None,
         insecure: bool = False,
     ) -> None:
@@ -95,8 +95,8 @@ class Client:
         self._root = f"https://{self.address}"
         self._credentials = credentials
         self._endpoint = endpoint
-        self._proxy = reach.proxy or None
-        self._tls = _insecure_tls() if insecure else _tls(reach, bundle)
+        self._proxy = dial.proxy or None
+        self._tls = _insecure_tls() if insecure else _tls(dial, bundle)
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
         self._refused: tuple[float, Denied] | None = None  # until when nobody asks again, and why
@@ -324,9 +324,9 @@ def _certificate_error(error: BaseException | None) -> str:
     return ""
 
 
-def _tls(reach: Reach, bundle: bytes | None) -> ssl.SSLContext:
+def _tls(dial: DialOptions, bundle: bytes | None) -> ssl.SSLContext:
     try:
-        return reach.tls(bundle)
+        return dial.tls(bundle)
     except ValueError as error:
         raise Misconfigured(f"spec.prismCentral.additionalTrustBundle: {error}") from None
 

@@ -20,7 +20,7 @@ from homeport.providers.nutanix.cloudconfig import CloudConfig
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.machine import PREFIX
 from homeport.providers.nutanix.prism.record import Category, Element, Prism, Vm
-from homeport.providers.nutanix.roster import Roster
+from homeport.providers.nutanix.vmcache import VmCache
 from homeport.runtime.clock import Clock
 
 INSTANCE_TYPE = "ahv-vm"
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Kept(Generic[T]):
+class _TimedCache(Generic[T]):
     """Something that is read once in a while, by one for all."""
 
     clock: Clock
@@ -60,9 +60,9 @@ class NutanixCloud:
         self._infra = NutanixCluster()
         self._infra.metadata.namespace = config.namespace
         self._infra.spec.prism_central = config.central
-        self._roster = Roster(self._prism, clock)
-        self._categories: dict[str, _Kept[list[Category]]] = {}
-        self._hosts: dict[str, _Kept[str]] = {}
+        self._vms = VmCache(self._prism, clock)
+        self._categories: dict[str, _TimedCache[list[Category]]] = {}
+        self._hosts: dict[str, _TimedCache[str]] = {}
 
     async def close(self) -> None:
         await self._connector.close()
@@ -70,7 +70,7 @@ class NutanixCloud:
     async def instance(self, node: Unstructured) -> CloudInstance | None:
         candidates = vm_ids(node)
         age = _STEADY_SECONDS if settled(node) else _URGENT_SECONDS
-        vm = await self._roster.find(candidates, name=node.name, younger_than=age) if candidates else None
+        vm = await self._vms.find(candidates, name=node.name, younger_than=age) if candidates else None
         if vm is None and not provider_id(node):
             vm = await self._unknown(node)
         if vm is None and not candidates:
@@ -81,7 +81,7 @@ class NutanixCloud:
         """A new Node whose firmware says what Prism Central does not know: some swap the bytes of an id, and clones may
         have the id of another. Then it is the only running VM of its name, which has to have its addresses."""
         swapped = swap_bytes(system_id(node))
-        vm = await self._roster.find([swapped], younger_than=_URGENT_SECONDS) if swapped else None
+        vm = await self._vms.find([swapped], younger_than=_URGENT_SECONDS) if swapped else None
         if vm is not None:
             return vm
         named = await (await self._prism()).find_vms(names=[node.name])
@@ -132,7 +132,7 @@ class NutanixCloud:
         async def read() -> list[Category]:
             return await (await self._prism()).categories(key)
 
-        known = await self._categories.setdefault(key, _Kept(self._clock)).get(read)
+        known = await self._categories.setdefault(key, _TimedCache(self._clock)).get(read)
         values = [each.value for each in known if each.id in vm.category_ids]
         if not values and known:
             held = next((each.category_ids for each in await self._all_elements() if each.id == vm.cluster_id), ())
@@ -157,7 +157,7 @@ class NutanixCloud:
         async def read() -> str:
             return await (await self._prism()).host_name(vm.cluster_id, vm.host_id)
 
-        return await self._hosts.setdefault(vm.host_id, _Kept(self._clock)).get(read) if vm.host_id else ""
+        return await self._hosts.setdefault(vm.host_id, _TimedCache(self._clock)).get(read) if vm.host_id else ""
 
     async def _all_elements(self) -> Sequence[Element]:
         return await (await self._session()).lookup.all_elements(younger_than=_PLACE_SECONDS)

@@ -6,8 +6,8 @@ from ipaddress import ip_address
 
 from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.capi.cloud import CloudConfig, CloudFile, CloudRequest, CloudSupport, Sources
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Client
-from homeport.client.reach import DIRECT, Reach
 from homeport.providers.nutanix import cloudconfig
 from homeport.providers.nutanix.cloud import NutanixCloud
 from homeport.providers.nutanix.connection import Connector
@@ -40,8 +40,8 @@ class Configurator:
 def parse(text: str, namespace: str) -> CloudFile:
     config = cloudconfig.parse_config(text, namespace)
 
-    def open_cloud(client: Client, clock: Clock, reach: Reach) -> NutanixCloud:
-        return NutanixCloud(config, Connector(client, clock, reach), clock)
+    def open_cloud(client: Client, clock: Clock, dial: DialOptions) -> NutanixCloud:
+        return NutanixCloud(config, Connector(client, clock, dial), clock)
 
     return CloudFile(open_cloud, config.pools)
 

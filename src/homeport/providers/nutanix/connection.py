@@ -9,10 +9,10 @@ from typing import Any
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Sources
+from homeport.client.dial import DialOptions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client as ApiClient
 from homeport.client.protocol import Key
-from homeport.client.reach import Reach
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Misconfigured
 from homeport.infra.session import Sessions, fingerprint
@@ -60,10 +60,10 @@ class PrismSession:
 class Connector:
     """Reads what a NutanixCluster names and gives the session for it. A changed password is another session."""
 
-    def __init__(self, api: ApiClient, clock: Clock, reach: Reach) -> None:
+    def __init__(self, api: ApiClient, clock: Clock, dial: DialOptions) -> None:
         self._api = api
         self._clock = clock
-        self._reach = reach
+        self._dial = dial
         self._sessions: Sessions[PrismSession] = Sessions(clock)
         self._endpoints: dict[str, Endpoint] = {}
 
@@ -119,7 +119,7 @@ class Connector:
             target.port,
             credentials,
             endpoint,
-            reach=self._reach,
+            dial=self._dial,
             bundle=bundle,
             insecure=target.insecure,
         )

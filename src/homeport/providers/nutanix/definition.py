@@ -11,7 +11,7 @@ from homeport.capi.definition.column import AGE, CLUSTER_LABEL, Column
 from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import MOVE_LABEL
 
-LISTED = inventory.Listed("InfrastructureProvider", "nutanix", "v1.10.3")
+LISTED = inventory.UpstreamProvider("InfrastructureProvider", "nutanix", "v1.10.3")
 # Their status keeps the forms of the older contract (failure domains by name); what the newer one adds stands beside.
 LABELS = {"cluster.x-k8s.io/v1beta1": "v1beta1", **inventory.labels(LISTED)}
 _MOVED = {**LABELS, MOVE_LABEL: ""}

@@ -14,8 +14,8 @@ from homeport.api.nutanix.v1beta1 import (
 )
 from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
 from homeport.capi.capi import Capi
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
-from homeport.client.reach import DIRECT, Reach
 from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
@@ -44,7 +44,7 @@ CONDITIONS = Conditions(connection="PrismClientInit", instance="VMProvisioned", 
 
 
 def install(
-    manager: Manager, reach: Reach = DIRECT, capi: Capi | None = None
+    manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
 ) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
     objects = _Objects(manager)
     preflight = Preflight(objects.domain, objects.clusters, objects.pool)
@@ -54,7 +54,7 @@ def install(
         machine_kind=NutanixMachine,
         cluster_driver=ClusterDriver(preflight),
         machine_driver=MachineDriver(objects.domain, manager.clock),
-        connector=Connector(manager.client, manager.clock, reach),
+        connector=Connector(manager.client, manager.clock, dial),
         preflight=preflight,
         discovery=Discovery(),
         cluster_finalizer=CLUSTER_FINALIZER,

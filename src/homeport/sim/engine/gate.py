@@ -13,7 +13,7 @@ from homeport.sim.engine.injector import Injector, Subject
 from homeport.sim.engine.journal import Entry, Journal
 
 
-class Behind(Protocol):
+class Backend(Protocol):
     """What stands behind the gate: a simulator that answers, and spells errors as its vendor does."""
 
     def subject(self, call: Call) -> Subject:
@@ -30,8 +30,8 @@ class Behind(Protocol):
 
 
 class Gate:
-    def __init__(self, behind: Behind, faults: Injector, journal: Journal, clock: Clock, *, seed: int = 0) -> None:
-        self._behind = behind
+    def __init__(self, backend: Backend, faults: Injector, journal: Journal, clock: Clock, *, seed: int = 0) -> None:
+        self._backend = backend
         self._faults = faults
         self._journal = journal
         self._clock = clock
@@ -40,7 +40,7 @@ class Gate:
     async def respond(self, call: Call) -> Answer:
         """Raises Dropped where the connection must end."""
         begun = self._clock.monotonic()
-        subject = self._behind.subject(call)
+        subject = self._backend.subject(call)
         struck = self._faults.on_request(subject)
         names = tuple(name for name, _ in struck)
         status = 0
@@ -79,14 +79,14 @@ class Gate:
                 case Stale(seconds=seconds):
                     age = max(age, seconds)
                 case SessionExpiry():
-                    self._behind.expire_session(call)
+                    self._backend.expire_session(call)
                 case Throttle(retry_after=after):
-                    answer = self._behind.refuse(call, 429)
+                    answer = self._backend.refuse(call, 429)
                     answer.headers["Retry-After"] = f"{after:g}"
                     return answer
                 case Status(status=status, code=code, message=message, group=group):
-                    return self._behind.refuse(call, status, code=code, message=message, group=group)
-        answer = self._behind.answer(call, age=age)
+                    return self._backend.refuse(call, status, code=code, message=message, group=group)
+        answer = self._backend.answer(call, age=age)
         if drop_after:
             raise Dropped
         return answer

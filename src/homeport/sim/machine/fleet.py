@@ -17,7 +17,7 @@ from homeport.sim.machine.pace import QUICK, Pace
 from homeport.sim.machine.vm import GIB, Machine
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.container import Programs
-from homeport.sim.machine.workload.kubelet import Heart
+from homeport.sim.machine.workload.kubelet import Heartbeats
 from homeport.sim.network import Network
 
 log = structlog.get_logger(__name__)
@@ -59,7 +59,7 @@ class Fleet:
         self.pace = pace
         self.machines: dict[str, Machine] = {}
         self._by_host: dict[str, Machine] = {}
-        self.heart = Heart(clock)
+        self.heart = Heartbeats(clock)
         self._images = images
         self._consoles = consoles
         self.programs = programs

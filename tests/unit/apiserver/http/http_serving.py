@@ -26,7 +26,7 @@ from homeport.apiserver.kinds.load import builtin_kinds
 from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, Context, User
-from homeport.apiserver.resource import Catalog, Column, Scale, Served, Version
+from homeport.apiserver.resource import Catalog, Column, Scale, ServedKind, Version
 from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.verb.lifecycle import NamespaceLifecycle
 from homeport.machinery.schema import Schema, compile_checker
@@ -57,7 +57,7 @@ _WIDGET = {
 }
 
 
-def widget_kind() -> Served:
+def widget_kind() -> ServedKind:
     at = Version(
         resource=Resource("example.com", "v1", "Widget", "widgets", True),
         schema=Schema(_WIDGET),
@@ -71,7 +71,7 @@ def widget_kind() -> Served:
         ),
         raw_schema=_WIDGET,
     )
-    return Served(
+    return ServedKind(
         group="example.com",
         kind="Widget",
         plural="widgets",

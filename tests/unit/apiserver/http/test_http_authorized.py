@@ -19,7 +19,7 @@ from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
 from homeport.apiserver.registry import Answer, Call, Registry
 from homeport.apiserver.request import Context
-from homeport.apiserver.resource import Json, Served, Version
+from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.apiserver.verb.watch import WatchStream
 from homeport.machinery.selector import parse_fields
 
@@ -56,7 +56,9 @@ class Diary(Registry):
         self._depth = 0
 
     @contextmanager
-    def _noted(self, verb: str, served: Served, namespace: str, *names: str, subresource: str = "") -> Iterator[None]:
+    def _noted(
+        self, verb: str, served: ServedKind, namespace: str, *names: str, subresource: str = ""
+    ) -> Iterator[None]:
         if not self._depth:
             self.done.append(Operation(verb, served.group, served.plural, namespace, names, subresource))
         self._depth += 1
@@ -65,42 +67,42 @@ class Diary(Registry):
         finally:
             self._depth -= 1
 
-    async def get(self, served: Served, at: Version, namespace: str, name: str, **options: Any) -> bytes:
+    async def get(self, served: ServedKind, at: Version, namespace: str, name: str, **options: Any) -> bytes:
         with self._noted("get", served, namespace, name, subresource=options.get("subresource", "")):
             return await super().get(served, at, namespace, name, **options)
 
-    async def list(self, served: Served, at: Version, namespace: str, options: ListOptions) -> Listing:
+    async def list(self, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
         with self._noted("list", served, namespace, *_selected(options.fields)):
             return await super().list(served, at, namespace, options)
 
-    def watch(self, served: Served, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+    def watch(self, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
         with self._noted("watch", served, namespace, *_selected(options.fields)):
             return super().watch(served, at, namespace, options)
 
-    async def create(self, ctx: Context, served: Served, at: Version, namespace: str, body: Json) -> bytes:
+    async def create(self, ctx: Context, served: ServedKind, at: Version, namespace: str, body: Json) -> bytes:
         with self._noted("create", served, namespace, (body.get("metadata") or {}).get("name", "")):
             return await super().create(ctx, served, at, namespace, body)
 
     async def update(
-        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, body: Json, **options: Any
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, body: Json, **options: Any
     ) -> tuple[bytes, bool]:
         with self._noted("update", served, namespace, name, subresource=options.get("subresource", "")):
             return await super().update(ctx, served, at, namespace, name, body, **options)
 
     async def patch(
-        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, *patch: Any, **options: Any
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, *patch: Any, **options: Any
     ) -> tuple[bytes, bool]:
         with self._noted("patch", served, namespace, name, subresource=options.get("subresource", "")):
             return await super().patch(ctx, served, at, namespace, name, *patch, **options)
 
     async def delete(
-        self, ctx: Context, served: Served, at: Version, namespace: str, name: str, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[bytes, bool]:
         with self._noted("delete", served, namespace, name):
             return await super().delete(ctx, served, at, namespace, name, options)
 
     async def delete_collection(
-        self, ctx: Context, served: Served, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
     ) -> Listing:
         with self._noted("deletecollection", served, namespace):
             return await super().delete_collection(ctx, served, at, namespace, chosen, options)

@@ -14,7 +14,7 @@ from homeport.apiserver.kinds.install import Installed, install
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Call, Raw, Registry
 from homeport.apiserver.request import Context, User
-from homeport.apiserver.resource import Catalog, Served, Version
+from homeport.apiserver.resource import Catalog, ServedKind, Version
 from homeport.apiserver.verb import lifecycle
 from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import ApiError
@@ -75,7 +75,7 @@ class Server:
         ctx: Context,
         method: str,
         at: Address,
-        served: Served,
+        served: ServedKind,
         version: Version,
         options: dict[str, str],
         body: Any,

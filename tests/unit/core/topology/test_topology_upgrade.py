@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.core.topology.upgrade import Group, NoWay, Observed, Plan, Plane, find_steps, find_worker_steps, plan
+from homeport.core.topology.upgrade import (
+    Group,
+    NoUpgradePath,
+    Observed,
+    Plan,
+    Plane,
+    find_steps,
+    find_worker_steps,
+    plan,
+)
 
 ALL = [f"v1.{minor}.{patch}" for minor in range(28, 35) for patch in (0, 4)]
 
@@ -30,7 +39,7 @@ def test_a_control_plane_goes_through_the_newest_of_each_minor_version(current, 
 
 @pytest.mark.parametrize("known", [[], ["v1.31.0"], ["v1.32.0"]])
 def test_there_is_no_way_that_skips_a_minor_version(known):
-    with pytest.raises(NoWay, match="can't skip minor versions"):
+    with pytest.raises(NoUpgradePath, match="can't skip minor versions"):
         find_steps("v1.30.0", "v1.33.0", known)
 
 
@@ -51,7 +60,7 @@ def test_workers_take_as_few_steps_as_the_skew_allows(workers, current, goal, st
 
 
 def test_workers_that_were_left_too_far_behind_are_told():
-    with pytest.raises(NoWay, match=r"workers of v1\.28\.0 can't be upgraded to v1\.34\.4"):
+    with pytest.raises(NoUpgradePath, match=r"workers of v1\.28\.0 can't be upgraded to v1\.34\.4"):
         find_worker_steps(["v1.28.0"], "v1.33.0", "v1.34.4", ["v1.34.4"])
 
 

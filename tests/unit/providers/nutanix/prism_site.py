@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.infra.endpoint import Endpoint
 from homeport.providers.nutanix.client import Client, Credentials
 from homeport.providers.nutanix.prism.record import Prism as Verbs
@@ -27,12 +27,12 @@ ADMIN = Credentials("admin", "password", origin="Secret default/nutanix-credenti
 class Site:
     prism: Prism
     port: int
-    reach: Reach
+    dial: DialOptions
     clients: list[Client]
 
-    def client(self, credentials: Credentials = ADMIN, reach: Reach | None = None) -> Client:
+    def client(self, credentials: Credentials = ADMIN, dial: DialOptions | None = None) -> Client:
         endpoint = Endpoint("Prism Central", SystemClock())
-        made = Client("127.0.0.1", self.port, credentials, endpoint, reach=reach or self.reach)
+        made = Client("127.0.0.1", self.port, credentials, endpoint, dial=dial or self.dial)
         self.clients.append(made)
         return made
 
@@ -52,7 +52,7 @@ async def prism_site(folder: Path, faults: Sequence[Fault] = ()) -> AsyncIterato
     authority = Authority.ensure(folder, clock)
     called = authority.called("server", ("localhost", "127.0.0.1"), clock)
     port = await wire.start(tls=called.context)
-    site = Site(prism, port, Reach(ca_pem=authority.path.read_bytes()), [])
+    site = Site(prism, port, DialOptions(ca_pem=authority.path.read_bytes()), [])
     try:
         yield site
     finally:

@@ -43,7 +43,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 async def provider(site: Site) -> AsyncIterator[Nutanix]:
     """As a manager has it that was never started: no object is read."""
     async with plane() as p:
-        made = install(Manager(p.client, clock=SystemClock()), site.reach)
+        made = install(Manager(p.client, clock=SystemClock()), site.dial)
         try:
             yield made
         finally:

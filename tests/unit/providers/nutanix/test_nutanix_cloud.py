@@ -114,7 +114,7 @@ def cloud_of(api: Plane, site: Site, version: str = "v4", clock: Clock | None = 
         site.prism.router = routes.router
     parsed = parse_config(config(site.port, **more), "default")
     clock = clock or SystemClock()
-    return NutanixCloud(parsed, Connector(api.client, clock, site.reach), clock)
+    return NutanixCloud(parsed, Connector(api.client, clock, site.dial), clock)
 
 
 def calls(site: Site) -> Counter[str]:

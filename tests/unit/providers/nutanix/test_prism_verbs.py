@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from prism_site import Site, prism_site
 
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Exhausted, Misconfigured, Missing, Rejected, Taken, Throttled, Unreachable
 from homeport.infra.task import Task
@@ -164,14 +164,14 @@ async def test_wrong_credentials_are_denied_and_not_shown(site: Site, version: s
 
 
 async def test_an_untrusted_certificate_says_which_field_to_fill(site: Site) -> None:
-    client = site.client(reach=Reach())
+    client = site.client(dial=DialOptions())
     with pytest.raises(Misconfigured, match="additionalTrustBundle"):
         await client.call("GET", "/api/nutanix/v3/users/me")
 
 
 async def test_nobody_at_home_is_unreachable_and_the_breaker_opens(site: Site) -> None:
     endpoint = Endpoint("Prism Central 127.0.0.1:1", SystemClock())
-    client = Client("127.0.0.1", 1, Credentials("a", "b"), endpoint, reach=Reach())
+    client = Client("127.0.0.1", 1, Credentials("a", "b"), endpoint, dial=DialOptions())
     for _ in range(5):
         with pytest.raises(Unreachable, match="can't be reached"):
             await client.call("GET", "/x")

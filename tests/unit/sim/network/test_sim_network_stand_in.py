@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from homeport.client.reach import Reach
+from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine.tls import Authority, Called
 from homeport.sim.network import Loopback, Network, Proxy
@@ -26,12 +26,12 @@ class Site:
     network: Network
     called: Called
     port: int
-    reach: Reach
+    dial: DialOptions
 
     async def ask(self, server: str) -> int:
         async with aiohttp.ClientSession() as session:
-            url, tls = server + PATH, self.reach.tls(self.reach.ca_pem)
-            async with session.get(url, headers=ADMIN, proxy=self.reach.proxy, ssl=tls) as answer:
+            url, tls = server + PATH, self.dial.tls(self.dial.ca_pem)
+            async with session.get(url, headers=ADMIN, proxy=self.dial.proxy, ssl=tls) as answer:
                 return answer.status
 
 
@@ -51,7 +51,7 @@ async def site(folder: Path) -> AsyncIterator[Site]:
     proxy = Proxy(network)
     url = await proxy.start()
     try:
-        yield Site(network, called, port, Reach(url, authority.path.read_bytes()))
+        yield Site(network, called, port, DialOptions(url, authority.path.read_bytes()))
     finally:
         await proxy.close()
         await wire.close()
@@ -103,7 +103,7 @@ async def test_a_partition_and_a_loss_of_power_reach_the_stand_in_too(tmp_path: 
 
 async def test_a_client_that_comes_without_the_proxy_is_answered_by_the_name_it_asks_for(tmp_path: Path) -> None:
     async with site(tmp_path) as found, aiohttp.ClientSession() as session:
-        tls = found.reach.tls(found.reach.ca_pem)
+        tls = found.dial.tls(found.dial.ca_pem)
         url = f"https://127.0.0.1:{found.port}{PATH}"
         async with session.get(url, headers=ADMIN, ssl=tls, server_hostname="prism.acme.test") as answer:
             assert answer.status == 200

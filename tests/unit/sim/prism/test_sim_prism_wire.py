@@ -24,7 +24,7 @@ from homeport.sim.prism.wire import Wire
 
 
 @dataclass
-class Served:
+class WireServer:
     prism: Prism
     port: int
     admin: int
@@ -65,7 +65,7 @@ def basic(user: str = "admin", password: str = "password") -> str:
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
+async def served(tmp_path: Path) -> AsyncIterator[WireServer]:
     prism = Prism()
     clock = SystemClock()
     authority = Authority.ensure(tmp_path / "pki", clock)
@@ -73,11 +73,11 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     port = await wire.start(tls=authority.context("server", ["localhost", "127.0.0.1"], clock))
     credential = AdminCredential.ensure(tmp_path)
     admin = await wire.start_admin(credential)
-    yield Served(prism, port, admin, authority.path, credential)
+    yield WireServer(prism, port, admin, authority.path, credential)
     await wire.close()
 
 
-async def test_a_session_cookie_stands_for_the_credentials(served: Served) -> None:
+async def test_a_session_cookie_stands_for_the_credentials(served: WireServer) -> None:
     path = "/api/nutanix/v3/users/me"
     status, headers, _ = await served.ask("GET", path, Authorization=basic())
     assert status == 200
@@ -93,14 +93,14 @@ async def test_a_session_cookie_stands_for_the_credentials(served: Served) -> No
     assert (await served.ask("GET", path, X_ntnx_api_key="no"))[0] == 401
 
 
-async def test_a_dropped_connection_ends_without_an_answer(served: Served) -> None:
+async def test_a_dropped_connection_ends_without_an_answer(served: WireServer) -> None:
     body = "faults:\n- {match: {nth: 1}, effect: {kind: drop}}\n"
     assert (await served.ask("POST", "/faults", body, admin=True, Host="127.0.0.1:1"))[0] == 200
     assert (await served.ask("GET", VMS, Authorization=basic()))[0] == 0
     assert (await served.ask("GET", VMS, Authorization=basic()))[0] == 200
 
 
-async def test_a_fault_that_is_set_later_meets_machines_that_run(served: Served) -> None:
+async def test_a_fault_that_is_set_later_meets_machines_that_run(served: WireServer) -> None:
     call = Caller(served.prism)
     ids = [await call.make(name, on=True) for name in ("web", "other")]
     body = "faults:\n- {match: {kind: vm, entity: web}, effect: {kind: crash}}\n"
@@ -109,7 +109,7 @@ async def test_a_fault_that_is_set_later_meets_machines_that_run(served: Served)
     assert states == ["OFF", "ON"]
 
 
-async def test_an_encoded_path_and_query_mean_the_same(served: Served) -> None:
+async def test_an_encoded_path_and_query_mean_the_same(served: WireServer) -> None:
     call = Caller(served.prism)
     answer = await call.create("web 1")
     task = answer.body["data"]["extId"].replace("=", "%3D").replace(":", "%3A")
@@ -118,13 +118,13 @@ async def test_an_encoded_path_and_query_mean_the_same(served: Served) -> None:
     assert json.loads(text)["metadata"]["totalAvailableResults"] == 1
 
 
-async def test_a_body_that_is_no_json_is_refused(served: Served) -> None:
+async def test_a_body_that_is_no_json_is_refused(served: WireServer) -> None:
     status, _, text = await served.ask("POST", "/api/nutanix/v3/vms/list", "{", Authorization=basic())
     assert status == 400
     assert "not valid JSON" in text
 
 
-async def test_a_failure_of_the_simulator_itself_is_an_error_of_the_vendor(served: Served) -> None:
+async def test_a_failure_of_the_simulator_itself_is_an_error_of_the_vendor(served: WireServer) -> None:
     served.prism.core.pace = None  # type: ignore[assignment]  # nothing that a client could do
     body = json.dumps(Caller(served.prism).vm_body("web"))
     status, _, text = await served.ask(
@@ -133,7 +133,7 @@ async def test_a_failure_of_the_simulator_itself_is_an_error_of_the_vendor(serve
     assert (status, json.loads(text)["data"]["$objectType"]) == (500, "vmm.v4.error.ErrorResponse")
 
 
-async def test_the_admin_endpoint_shows_and_changes_world_and_faults(served: Served) -> None:
+async def test_the_admin_endpoint_shows_and_changes_world_and_faults(served: WireServer) -> None:
     async def admin(method: str, path: str, body: str = "") -> tuple[int, str]:
         status, _, text = await served.ask(method, path, body, admin=True, Host="127.0.0.1:1")
         return status, text
@@ -155,7 +155,7 @@ async def test_the_admin_endpoint_shows_and_changes_world_and_faults(served: Ser
     assert (await admin("GET", "/elsewhere"))[0] == 404
 
 
-async def test_the_admin_endpoint_answers_no_page_in_a_browser(served: Served) -> None:
+async def test_the_admin_endpoint_answers_no_page_in_a_browser(served: WireServer) -> None:
     assert (await served.ask("GET", "/world", admin=True, Host="evil.example"))[0] == 403
     assert (await served.ask("GET", "/world", admin=True, Host="127.0.0.1:1", Origin="https://evil.example"))[0] == 403
 
@@ -185,7 +185,7 @@ async def test_things_come_due_though_nobody_asks() -> None:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("kind", ["clusters", "subnets", "images"])
-async def test_the_curl_commands_of_the_guides_work_as_written(served: Served, kind: str) -> None:
+async def test_the_curl_commands_of_the_guides_work_as_written(served: WireServer, kind: str) -> None:
     process = await asyncio.create_subprocess_exec(
         "curl", "-sk", "--noproxy", "*", "--resolve", f"prism-central.example.com:{served.port}:127.0.0.1", "-u", "admin:password",
         f"https://prism-central.example.com:{served.port}/api/nutanix/v3/{kind}/list",
@@ -196,7 +196,7 @@ async def test_the_curl_commands_of_the_guides_work_as_written(served: Served, k
     assert json.loads(out)["metadata"]["total_matches"] >= 6
 
 
-async def test_the_admin_endpoint_shows_nothing_without_its_credential(served: Served) -> None:
+async def test_the_admin_endpoint_shows_nothing_without_its_credential(served: WireServer) -> None:
     paths = ("/", "/world", "/journal", "/faults", "/console/x", "/nothing", "//world", "/healthz/../world")
     for wrong in ("", "Bearer", "Bearer x", basic(), f"Basic {served.credential.token}"):
         for path in paths:

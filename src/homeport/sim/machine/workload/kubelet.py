@@ -192,7 +192,7 @@ class Kubelet:
         await client.patch(NODE, Key("", self.node), MergePatch({"spec": {"taints": taints or None}}))
 
 
-class Heart:
+class Heartbeats:
     """Beats for all kubelets of a fleet, a few of them at a time, so that nobody else has to wait for long."""
 
     def __init__(self, clock: Clock, beat_seconds: float = BEAT_SECONDS, slices: int = 40) -> None:

@@ -6,7 +6,7 @@ import pytest
 from cryptography import x509
 
 from homeport.apiserver.auth import certificate as certs
-from homeport.client.reach import DIRECT, Reach
+from homeport.client.dial import DIRECT, DialOptions
 
 
 def _authority() -> bytes:
@@ -14,13 +14,13 @@ def _authority() -> bytes:
 
 
 def test_by_default_everything_is_dialled_directly() -> None:
-    assert Reach() == DIRECT
+    assert DialOptions() == DIRECT
     assert DIRECT.proxy == ""
 
 
 def test_what_the_manifest_trusts_is_trusted_beside_the_simulators_authority() -> None:
     bundle, own = _authority(), _authority()
-    trusted = Reach(ca_pem=own).tls(bundle).get_ca_certs(binary_form=True)
+    trusted = DialOptions(ca_pem=own).tls(bundle).get_ca_certs(binary_form=True)
     assert {x509.load_der_x509_certificate(each) for each in trusted} == {
         x509.load_pem_x509_certificate(bundle),
         x509.load_pem_x509_certificate(own),

@@ -18,7 +18,7 @@ class _Seen:
     at: float
 
 
-class Roster:
+class VmCache:
     """`prism` is asked for at each read: credentials may have changed since the last one."""
 
     def __init__(self, prism: Callable[[], Awaitable[Prism]], clock: Clock) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from homeport.apiserver.auth.file import make_private_dir, write_private
 
 
-class Keeping:
+class SimulatorFolder:
     """The folder DIR/sim. Its files hold user data of machines, and that holds keys: they are private."""
 
     def __init__(self, folder: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class DialOptions:
     """Handed to whatever dials addresses of manifests: clients of hypervisors and of workload clusters.
 
     `proxy` is the URL of an HTTP proxy for CONNECT; '' dials directly. `ca_pem` is trusted besides whatever the
@@ -34,4 +34,4 @@ class Reach:
         return made
 
 
-DIRECT = Reach()
+DIRECT = DialOptions()

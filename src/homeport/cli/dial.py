@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from homeport.app.settings import SettingsError
-from homeport.client.reach import DIRECT, Reach
+from homeport.client.dial import DIRECT, DialOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ def options(command: F) -> F:
     return command
 
 
-def read_reach(proxy: str, trust: Path | None) -> Reach:
+def read_dial(proxy: str, trust: Path | None) -> DialOptions:
     """Raises SettingsError."""
     if proxy:
         parts = urlsplit(proxy)
@@ -47,7 +47,7 @@ def read_reach(proxy: str, trust: Path | None) -> Reach:
             raise SettingsError(
                 f"--proxy {proxy!r}: expected the URL of an HTTP proxy, for example http://proxy.example:3128"
             )
-    return Reach(proxy, _read(trust) if trust is not None else b"")
+    return DialOptions(proxy, _read(trust) if trust is not None else b"")
 
 
 def _read(trust: Path) -> bytes:
@@ -61,7 +61,7 @@ def _read(trust: Path) -> bytes:
     return found
 
 
-def write_reach(proxy: str, trust: Path | None) -> list[str]:
+def write_dial(proxy: str, trust: Path | None) -> list[str]:
     """The same options for another process."""
     found = [f"--proxy={proxy}"] if proxy else []
     return [*found, *([f"--trust={trust.expanduser().absolute()}"] if trust else [])]
