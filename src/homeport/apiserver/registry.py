@@ -28,7 +28,7 @@ from homeport.apiserver.verb.watch import WatchStream, open_watch
 from homeport.apiserver.verb.write import Writer
 from homeport.apiserver.view import view
 from homeport.client.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound, Unavailable
-from homeport.store import Store, StoreUnavailable
+from homeport.store import Compacted, Record, Store, StoreUnavailable
 
 # Subresources that are windows on the stored object, as opposed to connectors.
 _WINDOWS = ("status", "scale", "finalize", "approval", "ephemeralcontainers", "resize")
@@ -145,19 +145,29 @@ class Registry:
         *,
         subresource: str = "",
         resource_version: str = "",
+        as_of: int | None = None,
     ) -> bytes:
+        """`as_of`: as it was at that revision."""
         if subresource:
             self._check_window(served, at, subresource)
         if resource_version and (wanted := parse_revision(resource_version)) > self.store.revision:
             raise too_large(wanted, self.store.revision)
         target = _addressed(served, at, namespace, name, subresource)
-        record = self.store.get(served.bucket, target.key)
+        record = self.store.get(served.bucket, target.key) if as_of is None else self._past(served, target.key, as_of)
         if record is None:
             raise target.not_found()
         value = await view(record, served, at)
         if subresource == "scale" and at.scale is not None:
             return orjson.dumps(scale_of(orjson.loads(value), at.scale, served))
         return value
+
+    def _past(self, served: ServedKind, key: str, revision: int) -> Record | None:
+        """An object as it was; as it is where that is forgotten."""
+        try:
+            found = self.store.range(served.bucket, prefix=key, limit=1, revision=revision)
+        except Compacted:
+            return self.store.get(served.bucket, key)
+        return found[0] if found and found[0].name == key else None
 
     async def list(self, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
         self._check_verb(served, "list")

@@ -40,8 +40,8 @@ _NOTHING = RequestInfo("", "")
 
 class Exchange:
     __slots__ = (
-        "_headers", "actor", "audit_id", "ctx", "decision", "error", "form", "info", "labels", "query", "request",
-        "user",
+        "_headers", "actor", "as_of", "audit_id", "body", "ctx", "decision", "error", "form", "info", "labels", "query",
+        "request", "user",
     )  # fmt: skip
 
     def __init__(self, request: BaseRequest) -> None:
@@ -53,6 +53,8 @@ class Exchange:
         self.info = _NOTHING
         self.user: User = ANONYMOUS
         self.actor: User | None = None  # who acts as `user`, where that is somebody else
+        self.as_of: int | None = None  # the revision to read, where that is not the newest
+        self.body: bytes | None = None  # where it was read ahead
         self.decision: Decision | None = None
         self.error: ApiError | None = None
         self.ctx: Context | None = None

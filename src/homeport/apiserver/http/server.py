@@ -10,6 +10,7 @@ import logging
 import socket
 import ssl
 import traceback
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from time import perf_counter, time
 from typing import Protocol
@@ -50,6 +51,12 @@ _HEADER_BYTES = 64 * 1024
 _LONG = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 
 
+Answer = StreamResponse
+Dispatch = Callable[[Exchange], Awaitable[Answer]]
+# Stands before every request whose user is known, and passes it on or not: simulators inject their faults there.
+Gate = Callable[[Exchange, Dispatch], Awaitable[Answer]]
+
+
 class Authenticate(Protocol):
     """What auth.authn.Authenticator is to us."""
 
@@ -75,6 +82,7 @@ class HttpServer:
     ) -> None:
         self.metrics = metrics or Metrics()
         self.health = health or Health()
+        self.gate: Gate | None = None
         self._authenticator = authenticator
         self._rbac = rbac
         self._audit = audit
@@ -240,8 +248,11 @@ class HttpServer:
     async def _answer(self, exchange: Exchange) -> StreamResponse:
         exchange.parse()
         await self._authenticate(exchange)
-        info = exchange.info
         check_timeout(exchange.query)
+        return await (self._dispatch(exchange) if self.gate is None else self.gate(exchange, self._dispatch))
+
+    async def _dispatch(self, exchange: Exchange) -> StreamResponse:
+        info = exchange.info
         if info.verb == "watch" or info.subresource in _LONG:
             self._authorize(exchange)
             return await self._verbs.serve(exchange)

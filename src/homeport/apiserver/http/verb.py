@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -150,6 +151,7 @@ class Verbs:
             info.name,
             subresource=info.subresource,
             resource_version=exchange.query.get("resourceVersion") if exchange.query else "",
+            as_of=exchange.as_of,
         )
         return self._reply(exchange, served, at, body)
 
@@ -159,7 +161,10 @@ class Verbs:
             kind = served.list_kind or f"{served.kind}List"
             raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
         exchange.query.number("timeoutSeconds")  # a list has no use for it, but a bad one is refused
-        listing = await self._registry.list(served, at, exchange.info.namespace, list_options(exchange.query))
+        options = list_options(exchange.query)
+        if exchange.as_of is not None:
+            options = replace(options, continue_="", resource_version=str(exchange.as_of), match="Exact")
+        listing = await self._registry.list(served, at, exchange.info.namespace, options)
         if form.kind == "Table":
             table = TableForm(served, at, exchange.query.get("includeObject"), form.version)
             body = table.render(listing.items, list_meta(listing))
@@ -187,7 +192,7 @@ class Verbs:
 
     async def _create(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
         self._take_options(exchange, ctx)
-        body = await read_body(exchange.request)
+        body = exchange.body if exchange.body is not None else await read_body(exchange.request)
         obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
         _check_created(exchange.info.name, obj)
         written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)

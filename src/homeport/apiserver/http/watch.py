@@ -242,6 +242,10 @@ class OpenStream(StreamResponse):
     def open(self, watches: Watches, watcher: Watcher, labels: Labels, seconds: float) -> None:
         self._watch = (watches, watcher, labels, seconds)
 
+    def end(self) -> None:
+        """Ends the watch as its timeout would, without a bookmark."""
+        self._watch[1].close()
+
     async def run(self, request: BaseRequest) -> None:
         watches, watcher, labels, seconds = self._watch
         connection = request.protocol

@@ -14,6 +14,7 @@ meet requests, effects on tasks meet tasks as they start, the others meet machin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +32,9 @@ class Match(_Data, frozen=True):
 
     method: str = ""
     route: str = ""  # the path, or the template of the route
+    verb: str = ""  # of a Kubernetes API: get, list, watch, create, update, patch, delete
+    resource: str = ""  # of a Kubernetes API: virtualmachines, virtualmachines.kubevirt.io, pods/log
+    namespace: str = ""  # of a Kubernetes API
     kind: str = ""  # of the entity: vm, image, subnet, cluster, ...
     entity: str = ""  # its name or id
     cluster: str = ""  # name or id of the Prism Element it is on
@@ -146,6 +150,25 @@ class AddressLoss(_Data, tag="address-loss", tag_field="kind", frozen=True):
     seconds: float = 0.0
 
 
+class WatchCut(_Data, tag="watch-cut", tag_field="kind", frozen=True):
+    """A watch ends this long after it began: with the end of its stream, or without (`abrupt`)."""
+
+    seconds: float = 0.0
+    abrupt: bool = False
+
+
+class ImportFailure(_Data, tag="import-failure", tag_field="kind", frozen=True):
+    """An attempt to import an image fails."""
+
+    message: str = "the server answered with status 404"
+
+
+class AgentSilence(_Data, tag="agent-silence", tag_field="kind", frozen=True):
+    """The guest runs, but its agent reports nothing until this long after the boot; never, without a number."""
+
+    seconds: float | None = None
+
+
 RequestEffect = Status | Throttle | Delay | Drop | Stale | SessionExpiry
 TaskEffect = TaskFailure | TaskHang
 Effect = (
@@ -164,6 +187,9 @@ Effect = (
     | AddressLate
     | AddressChange
     | AddressLoss
+    | WatchCut
+    | ImportFailure
+    | AgentSilence
 )
 
 REQUEST_EFFECTS = (Status, Throttle, Delay, Drop, Stale, SessionExpiry)
@@ -185,9 +211,46 @@ class FaultFile(_Data, frozen=True):
     faults: tuple[Fault, ...] = ()
 
 
-def parse_faults(text: str | bytes, source: str = "faults") -> tuple[Fault, ...]:
-    return Document(text, source).convert(FaultFile).faults
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a simulator understands: a fault that it would ignore is an error."""
+
+    simulator: str
+    effects: tuple[type, ...]
+    unknown: tuple[str, ...] = ()  # fields of `match` that it has no use for
+
+    def read(self, document: Document) -> tuple[Fault, ...]:
+        """Raises DocumentError."""
+        faults = document.convert(FaultFile).faults
+        for number, fault in enumerate(faults):
+            if not isinstance(fault.effect, self.effects):
+                known = ", ".join(_kind(effect) for effect in self.effects)
+                text = f"{_kind(type(fault.effect))!r} does not apply to {self.simulator}: expected one of {known}"
+                raise document.error(("faults", number, "effect", "kind"), text)
+            for name in self.unknown:
+                if getattr(fault.match, name):
+                    text = f"does not apply to {self.simulator}: remove it"
+                    raise document.error(("faults", number, "match", name), text)
+        return faults
 
 
-def load_faults(path: Path) -> tuple[Fault, ...]:
-    return read_document(path).convert(FaultFile).faults
+def _kind(effect: type) -> str:
+    return str(effect.__struct_config__.tag)  # type: ignore[attr-defined]
+
+
+# Of hypervisors whose API answers with tasks.
+TASK_VOCABULARY = Vocabulary(
+    "prism",
+    (*REQUEST_EFFECTS, *TASK_EFFECTS, Outage, FullDisk, Crash, NoBoot, AddressLate, AddressChange, AddressLoss),
+    ("verb", "resource", "namespace"),
+)
+
+
+def parse_faults(
+    text: str | bytes, source: str = "faults", vocabulary: Vocabulary = TASK_VOCABULARY
+) -> tuple[Fault, ...]:
+    return vocabulary.read(Document(text, source))
+
+
+def load_faults(path: Path, vocabulary: Vocabulary = TASK_VOCABULARY) -> tuple[Fault, ...]:
+    return vocabulary.read(read_document(path))

@@ -23,6 +23,9 @@ class Subject:
     method: str = ""
     path: str = ""
     route: str = ""
+    verb: str = ""
+    resources: tuple[str, ...] = ()  # the ways to spell it
+    namespace: str = ""
     kind: str = ""
     name: str = ""
     ext_id: str = ""
@@ -136,6 +139,9 @@ def _fits(match: Match, subject: Subject) -> bool:
     return (
         _like(match.method, subject.method)
         and _like(match.route, subject.path, subject.route)
+        and _like(match.verb, subject.verb)
+        and _like(match.resource, *subject.resources)
+        and _like(match.namespace, subject.namespace)
         and _like(match.kind, subject.kind)
         and _like(match.entity, subject.name, subject.ext_id)
         and _like(match.cluster, *subject.clusters)

@@ -6,27 +6,25 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
-import msgspec
 import orjson
 import structlog
-from aiohttp.web import BaseRequest, Response, Server, ServerRunner, StreamResponse, TCPSite
+from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from homeport.sim.engine.admin import NO_CONTENT, Admin, Page
 from homeport.sim.engine.call import Answer, Call, Dropped
 from homeport.sim.engine.credential import AdminCredential
-from homeport.sim.engine.document import DocumentError
-from homeport.sim.engine.fault import parse_faults
+from homeport.sim.engine.fault import TASK_VOCABULARY
+from homeport.sim.engine.wire import Listeners
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import parse_world
 
 log = structlog.get_logger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
-_LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
-
-Handler = Callable[[BaseRequest], Awaitable[StreamResponse]]
+_PAGES = "GET or PUT /world, GET /console/VM, POST /sessions/expire"
 
 
 class Wire:
@@ -34,7 +32,7 @@ class Wire:
 
     def __init__(self, prism: Prism) -> None:
         self.prism = prism
-        self._runners: list[ServerRunner] = []
+        self._listeners = Listeners()
         self._ticking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         prism.core.on_change = self._changed.set
@@ -44,21 +42,34 @@ class Wire:
         if self._ticking is None:
             self.prism.wake_guests()
             self._ticking = asyncio.create_task(self._tick(), name="prism-clock")
-        return await self._serve(self._respond, host, port, tls)
+        return await self._listeners.serve(self._respond, host, port, tls)
 
     async def start_admin(self, credential: AdminCredential, port: int = 0) -> int:
-        """On loopback alone, and for those who can read the credential's file: it shows keys of machines and changes
-        everything."""
-        return await self._serve(lambda request: self._admin(request, credential), "127.0.0.1", port, None)
+        """On loopback alone, and for those who can read the credential's file."""
+        prism = self.prism
+        admin = Admin(prism.faults, prism.journal, TASK_VOCABULARY, self._faults_changed, self._page, _PAGES)
+        return await self._listeners.serve_admin(admin, credential, port)
 
-    async def _serve(self, handler: Handler, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        runner = ServerRunner(Server(handler, access_log=None), shutdown_timeout=1.0)
-        await runner.setup()
-        self._runners.append(runner)
-        site = TCPSite(runner, host, port, ssl_context=tls, reuse_address=True)
-        await site.start()
-        address: tuple[str, int] = runner.addresses[0]
-        return address[1]
+    def _faults_changed(self, added: Sequence[str]) -> None:
+        self.prism.power.meet(added)
+        self.prism.core.on_change()
+
+    async def _page(self, method: str, path: list[str], body: bytes) -> Page | None:
+        """World, consoles and sessions, to be looked at and changed."""
+        prism = self.prism
+        match method, path:
+            case "GET", ["world"]:
+                prism.settle()
+                return Page(prism.world.save(), content_type="application/yaml")
+            case "PUT", ["world"]:
+                prism.restore(parse_world(body, "the request"))
+                return NO_CONTENT
+            case "GET", ["console", vm]:
+                return Page("".join(f"{line}\n" for line in prism.read_console(vm)))
+            case "POST", ["sessions", "expire"]:
+                prism.sessions.end_all()
+                return NO_CONTENT
+        return None
 
     async def close(self) -> None:
         if self._ticking is not None:
@@ -66,9 +77,7 @@ class Wire:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._ticking
             self._ticking = None
-        for runner in self._runners:
-            await runner.cleanup()
-        self._runners = []
+        await self._listeners.close()
 
     async def _tick(self) -> None:
         """Things come due though nobody asks: machines boot, tasks end, outages pass."""
@@ -102,67 +111,6 @@ class Wire:
             log.exception("the simulator failed to answer", method=call.method, path=call.path)
             answer = self.prism.refuse(call, 500)
         return _write(answer)
-
-    async def _admin(self, request: BaseRequest, credential: AdminCredential) -> StreamResponse:
-        if not _from_here(request):
-            return Response(status=403, text="the admin endpoint answers programs on this machine alone\n")
-        if request.path.strip("/") != "healthz" and not credential.admits(request.headers.get("Authorization", "")):
-            text = f"send the header of the file {credential.path}: curl -H @{credential.path} ...\n"
-            return Response(status=401, headers={"WWW-Authenticate": "Bearer"}, text=text)
-        try:
-            return await _Admin(self.prism).respond(request)
-        except (DocumentError, ValueError) as error:
-            return Response(status=400, text=f"{error}\n")
-
-
-class _Admin:
-    """World, faults, journal and consoles, to be looked at and changed."""
-
-    def __init__(self, prism: Prism) -> None:
-        self._prism = prism
-
-    async def respond(self, request: BaseRequest) -> Response:
-        prism = self._prism
-        match request.method, request.path.strip("/").split("/"):
-            case "GET", [""]:
-                return Response(text="GET or PUT /world, GET PUT or POST /faults, DELETE /faults/NAME, GET /journal, "
-                                "GET /console/VM, POST /sessions/expire\n")  # fmt: skip
-            case "GET", ["healthz"]:
-                return Response(text="ok\n")
-            case "GET", ["world"]:
-                prism.settle()
-                return Response(text=prism.world.save(), content_type="application/yaml")
-            case "PUT", ["world"]:
-                prism.restore(parse_world(await request.read(), "the request"))
-                return Response(status=204)
-            case "GET", ["journal"]:
-                limit = int(dict(parse_qsl(request.query_string)).get("limit", "100"))
-                return _json(prism.journal.newest(limit))
-            case "GET", ["faults"]:
-                return _json(prism.faults.counts)
-            case "PUT", ["faults"]:
-                prism.power.meet(prism.faults.set(parse_faults(await request.read(), "the request")))
-                prism.core.on_change()
-                return _json(prism.faults.counts)
-            case "POST", ["faults"]:
-                added = parse_faults(await request.read(), "the request")
-                prism.power.meet([prism.faults.add(fault) for fault in added])
-                prism.core.on_change()
-                return _json(prism.faults.counts)
-            case "DELETE", ["faults"]:
-                prism.faults.set(())
-                prism.core.on_change()
-                return Response(status=204)
-            case "DELETE", ["faults", name]:
-                found = prism.faults.remove(name)
-                prism.core.on_change()
-                return Response(status=204 if found else 404)
-            case "GET", ["console", vm]:
-                return Response(text="".join(f"{line}\n" for line in prism.read_console(vm)))
-            case "POST", ["sessions", "expire"]:
-                prism.sessions.end_all()
-                return Response(status=204)
-        return Response(status=404, text="no such page: GET / lists them\n")
 
 
 async def _read(request: BaseRequest) -> Call:
@@ -209,15 +157,3 @@ def _bad_request(request: BaseRequest, text: str) -> Response:
     }
     del request
     return Response(status=400, text=json.dumps(body), content_type="application/json")
-
-
-def _json(value: object) -> Response:
-    return Response(
-        body=msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n", content_type="application/json"
-    )
-
-
-def _from_here(request: BaseRequest) -> bool:
-    """Not through a name that somebody else points at us, and not from a page in a browser."""
-    host = request.headers.get("Host", "").rpartition(":")[0] or request.headers.get("Host", "")
-    return host in _LOOPBACK and "Origin" not in request.headers
