@@ -14,12 +14,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/unit/apiserver/kinds")]
-
-from kind_stories import STORIES  # noqa: E402
-from kind_story import ANSWERS, Story, settled  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests"))
 
 from realkube import RealKube  # noqa: E402
+from unit.apiserver.kinds.kind_stories import STORIES  # noqa: E402
+from unit.apiserver.kinds.kind_story import ANSWERS, Story, settled  # noqa: E402
 
 
 def record(kube: RealKube, story: Story) -> list[object]:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from alone import LEFT_BEHIND
-from reader import ROOT, Reader
 
 from capikit import clusterctl
+from docs.alone import LEFT_BEHIND
+from docs.reader import ROOT, Reader
 from realkube import find_binaries
 
 # Every page that shows commands: none can be forgotten.

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fuzz_bound import Deadline, Target
+
+from fuzz.fuzz_bound import Deadline, Target
 
 TARGET = Path(__file__).with_name("fuzz_target.py")
 

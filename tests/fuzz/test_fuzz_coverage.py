@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from fuzz_bound import Deadline
-from fuzz_input import ACCEPTS, KEYS, METHODS, PARAMETERS, PLURALS, SCALARS, SEEDS, SEGMENTS, TYPES, VALUES, Shot
-from fuzz_target import TOKEN, open_server
 from yarl import URL
 
 import homeport.apiserver
+from fuzz.fuzz_bound import Deadline
+from fuzz.fuzz_input import ACCEPTS, KEYS, METHODS, PARAMETERS, PLURALS, SCALARS, SEEDS, SEGMENTS, TYPES, VALUES, Shot
+from fuzz.fuzz_target import TOKEN, open_server
 
 SOURCE = str(Path(homeport.apiserver.__file__).parent)
 ALLOWED = frozenset((501, 503, 504))

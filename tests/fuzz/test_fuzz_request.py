@@ -9,10 +9,11 @@ import ssl
 import time
 
 import pytest
-from fuzz_bound import Deadline, Enough, Target
-from fuzz_input import Shot, shots
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+from fuzz.fuzz_bound import Deadline, Enough, Target
+from fuzz.fuzz_input import Shot, shots
 
 ALLOWED = frozenset((501, 503, 504))
 PATIENCE = 15.0

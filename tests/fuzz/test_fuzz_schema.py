@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import schemathesis
-from fuzz_bound import Deadline, Enough, Target
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+from fuzz.fuzz_bound import Deadline, Enough, Target
 
 GROUPS = ("apis/example.com/v1", "apis/coordination.k8s.io/v1", "apis/rbac.authorization.k8s.io/v1")
 ALLOWED = frozenset((501, 503, 504))

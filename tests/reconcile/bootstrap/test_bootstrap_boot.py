@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from bootstrap_kit import CLUSTER, Bench, crds, kubeadm
 
 from homeport import bootstrap
 from homeport.bootstrap.kubeadm.token import SECRET
@@ -25,6 +24,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.network import Network
+from reconcile.bootstrap.bootstrap_kit import CLUSTER, Bench, crds, kubeadm
 
 ADDRESS = "10.1.2.3"  # of the first machine, and so the endpoint
 NAME = "{{ ds.meta_data.hostname }}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from bootstrap_kit import CLUSTER, bench, condition, files, kubeadm
 
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
+from reconcile.bootstrap.bootstrap_kit import CLUSTER, bench, condition, files, kubeadm
 
 
 @virtual

@@ -8,7 +8,6 @@ from datetime import datetime
 
 import pytest
 import yaml
-from bootstrap_kit import CLUSTER, bench, cloud_config, condition, files, kubeadm
 
 from homeport.bootstrap.kubeadm.token import SECRET
 from homeport.capi.remote import pki
@@ -16,6 +15,7 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.outcome import Terminal
 from homeport.runtime.testing import virtual
+from reconcile.bootstrap.bootstrap_kit import CLUSTER, bench, cloud_config, condition, files, kubeadm
 
 TTL = 900
 

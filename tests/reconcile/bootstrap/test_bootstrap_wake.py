@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bootstrap_kit import CLUSTER, Bench, crds
-
 from homeport import bootstrap
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
 from homeport.client.protocol import Key
 from homeport.runtime.testing import plane, shared_pki, versions, virtual
+from reconcile.bootstrap.bootstrap_kit import CLUSTER, Bench, crds
 
 
 @asynccontextmanager

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cloud_kit import node
-
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
@@ -36,6 +34,7 @@ from homeport.client.protocol import Key, MergePatch, Query
 from homeport.providers.nutanix import definition as nutanix_definition
 from homeport.providers.nutanix.cloudsupport import CLOUD
 from homeport.runtime.testing import Plane, plane, shared_pki, virtual
+from reconcile.ccm.cloud_kit import node
 
 C = Key("default", "c")
 OURS = Key("kube-system", NAME)

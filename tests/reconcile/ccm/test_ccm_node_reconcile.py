@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from cloud_kit import NEW, MemoryCloud, node
-
 from homeport.api.meta import Resource
 from homeport.capi.cloud import Address
 from homeport.ccm.install import install
@@ -14,6 +12,7 @@ from homeport.ccm.node import NODE, SHUTDOWN, NodeReconciler, initialised
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.infra.error import Denied
 from homeport.runtime.testing import Plane, plane, versions, virtual
+from reconcile.ccm.cloud_kit import NEW, MemoryCloud, node
 
 A = Key("", "a")
 EVENT = Resource("events.k8s.io", "v1", "Event", "events")

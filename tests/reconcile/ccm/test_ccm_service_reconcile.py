@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from cloud_kit import MemoryCloud
-
 from homeport.ccm.install import install
 from homeport.ccm.service import ANNOUNCED, SERVICE, ingress, parse_pool
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import Plane, plane, versions, virtual
+from reconcile.ccm.cloud_kit import MemoryCloud
 
 
 def running(*pools: str) -> Any:

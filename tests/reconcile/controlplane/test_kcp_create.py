@@ -1,7 +1,16 @@
 from __future__ import annotations
 
 import pytest
-from control_plane_kit import (
+
+from homeport.api.bootstrap.v1beta2 import KubeadmConfig
+from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.capi.remote import kubeconfig, pki
+from homeport.client.protocol import Key, MergePatch, Write
+from homeport.machinery import condition
+from homeport.runtime.clock import LoopClock
+from homeport.runtime.testing import versions, virtual
+from reconcile.controlplane.control_plane_kit import (
     CLUSTER,
     INITIALIZED,
     KEY,
@@ -12,15 +21,6 @@ from control_plane_kit import (
     kit,
     template,
 )
-
-from homeport.api.bootstrap.v1beta2 import KubeadmConfig
-from homeport.api.cluster.v1beta2 import Cluster, Machine
-from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.capi.remote import kubeconfig, pki
-from homeport.client.protocol import Key, MergePatch, Write
-from homeport.machinery import condition
-from homeport.runtime.clock import LoopClock
-from homeport.runtime.testing import versions, virtual
 
 PROVISIONED = {"status": {"initialization": {"infrastructureProvisioned": True}}}
 

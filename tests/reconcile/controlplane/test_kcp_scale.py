@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from control_plane_kit import KEY, cluster, control_plane, kit, template
 
 from homeport import controlplane
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
@@ -9,6 +8,7 @@ from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.webhook.embedded import install
 from homeport.runtime.webhook.hook import Hooks
+from reconcile.controlplane.control_plane_kit import KEY, cluster, control_plane, kit, template
 
 
 async def test_scaling_is_checked_like_the_object_itself() -> None:

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 import yaml
-from control_plane_kit import (
+
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.capi.remote import pki
+from homeport.client.protocol import Client, Key, MergePatch
+from homeport.machinery import condition
+from reconcile.controlplane.control_plane_kit import (
     CLUSTER,
     CONFIG_MAP,
     DAEMON_SET,
@@ -21,11 +26,6 @@ from control_plane_kit import (
     template,
     workload,
 )
-
-from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.capi.remote import pki
-from homeport.client.protocol import Client, Key, MergePatch
-from homeport.machinery import condition
 
 
 def external(**spec: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pool_kit import addresses, begin, claim, given, ipam_plane, message, pool, ready
 
 from homeport.api.ipam.v1alpha2 import GlobalInClusterIPPool, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
@@ -15,6 +14,7 @@ from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.ipam.name import PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
 from homeport.runtime.testing import virtual
+from reconcile.ipam.pool_kit import addresses, begin, claim, given, ipam_plane, message, pool, ready
 
 POOL = Key("default", "machines")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from topology_kit import (
+
+from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachineSet
+from homeport.client.errors import Invalid
+from homeport.client.protocol import Key, MergePatch, Query, Write
+from homeport.runtime.testing import versions
+from reconcile.topology.topology_kit import (
     CONFIG,
     COPIES,
     INFRA,
@@ -25,11 +30,6 @@ from topology_kit import (
     templates,
     workers,
 )
-
-from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachineSet
-from homeport.client.errors import Invalid
-from homeport.client.protocol import Key, MergePatch, Query, Write
-from homeport.runtime.testing import versions
 
 
 async def test_everything_is_made_from_the_class_in_one_loop_and_nothing_in_the_next():

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, POD, attributes, kind, namespace, put
 
 from homeport.apiserver.auth.rbac import GROUP, Rbac
 from homeport.apiserver.request import SYSTEM
@@ -11,6 +10,7 @@ from homeport.apiserver.verb.admission import Admission, Attributes
 from homeport.apiserver.verb.lifecycle import install
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.store import Store
+from unit.apiserver.admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, POD, attributes, kind, namespace, put
 
 
 @pytest.fixture

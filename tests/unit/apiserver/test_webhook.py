@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 import pytest
 import trustme
-from admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, WIDGET, attributes, kind, namespace, put
 from aiohttp import web
 
 from homeport.apiserver.http.webhook import WebhookCaller
@@ -22,6 +21,7 @@ from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.apiserver.webhook.hook import Condition, ConditionError
 from homeport.client.errors import ApiError, BadRequest, Forbidden, Internal
 from homeport.store import Store
+from unit.apiserver.admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, WIDGET, attributes, kind, namespace, put
 
 Answer = Callable[[Json], Awaitable[Json | web.Response] | Json | web.Response]
 

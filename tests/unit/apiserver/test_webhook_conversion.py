@@ -5,13 +5,13 @@ from typing import Any
 
 import orjson
 import pytest
-from admission_sample import WIDGET, put
 
 from homeport.apiserver.resource import Json
 from homeport.apiserver.webhook.call import CallFailed
 from homeport.apiserver.webhook.conversion import DEFINITIONS, ConversionCaller
 from homeport.client.errors import Internal
 from homeport.store import Store
+from unit.apiserver.admission_sample import WIDGET, put
 
 CLIENT = {"url": "https://127.0.0.1/convert"}
 

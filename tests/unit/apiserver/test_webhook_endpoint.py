@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from admission_sample import put
 
 from homeport.apiserver.webhook.call import CallFailed
 from homeport.apiserver.webhook.endpoint import Address, ServiceEndpoints
 from homeport.store import Store
+from unit.apiserver.admission_sample import put
 
 PORT = {"name": "hooks", "port": 443, "targetPort": "https"}
 SELECTOR = {"app": "hook"}

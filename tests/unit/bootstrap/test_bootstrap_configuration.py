@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from example import CLUSTER, INIT, JOIN, facts, init_documents, join_documents
 
 from homeport.bootstrap.kubeadm.configuration import (
     UnsupportedVersion,
@@ -12,6 +11,7 @@ from homeport.bootstrap.kubeadm.configuration import (
     kubeadm_api,
 )
 from homeport.capi.version import parse
+from unit.bootstrap.example import CLUSTER, INIT, JOIN, facts, init_documents, join_documents
 
 
 @pytest.mark.parametrize(

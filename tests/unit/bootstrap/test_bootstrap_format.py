@@ -7,7 +7,6 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 import yaml
-from example import user_data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition, uni
 from homeport.bootstrap.kubeadm.userdata import File, UserData
 from homeport.sim.machine.cloudconfig import read_cloud_config
 from homeport.sim.machine.userdata import parse_user_data
+from unit.bootstrap.example import user_data
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),

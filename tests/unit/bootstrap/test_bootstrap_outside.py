@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from example import CONTROL_PLANE_JOIN, JOIN, init_documents, join_documents, user_data
 
 import realkube
 from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
 from homeport.bootstrap.kubeadm.document import dump_yaml
+from unit.bootstrap.example import CONTROL_PLANE_JOIN, JOIN, init_documents, join_documents, user_data
 
 INSTALL = Path(__file__).resolve().parents[3] / "tools" / "cloudinit" / "install"
 

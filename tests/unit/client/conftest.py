@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from scripted_peer import Peer
 
 from homeport.client.config import Config
 from homeport.client.http import HttpClient
 from homeport.client.retry import Retry
+from unit.client.scripted_peer import Peer
 
 
 @pytest_asyncio.fixture

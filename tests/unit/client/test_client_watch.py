@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 import pytest
-from scripted_peer import Peer, failure, json, stream
 
 from homeport.api.meta import Object, Resource, resource
 from homeport.client.config import Config
@@ -13,6 +12,7 @@ from homeport.client.errors import Expired, Forbidden, Internal, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Event, Query
 from homeport.client.retry import Retry
+from unit.client.scripted_peer import Peer, failure, json, stream
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
 FROM_5 = Query("ns", resource_version="5")

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 import trustme
 from aiohttp import web
-from scripted_peer import Peer, failure, hang_up, json, stream
 
 from homeport import __version__
 from homeport.api.meta import Model, Object, ObjectMeta, Resource, resource
@@ -30,6 +29,7 @@ from homeport.client.http import HttpClient, Timeouts
 from homeport.client.plugin import Command, ExecPlugin
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, StrategicPatch, Write
 from homeport.client.retry import NEVER, Retry
+from unit.client.scripted_peer import Peer, failure, hang_up, json, stream
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)

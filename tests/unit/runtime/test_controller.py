@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
-from runtime_sample import WIDGET, WIDGETS, Widget, widget
 
 from homeport.api.meta import Resource
 from homeport.client.errors import Conflict, TooManyRequests, Unavailable
@@ -20,6 +19,7 @@ from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.queue import Backoff
 from homeport.runtime.testing import Plane, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Widget, widget
 
 A = Key("default", "a")
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")

@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtime_sample import WIDGET, WIDGETS, SlowClient, Widget, widget
 
 from homeport.api.meta import Resource
 from homeport.client.errors import Invalid, Unavailable
@@ -17,6 +16,7 @@ from homeport.runtime.clock import run_virtual
 from homeport.runtime.definition import CRD
 from homeport.runtime.informer import Informer, Informers, metadata_only
 from homeport.runtime.testing import Plane, establish, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, SlowClient, Widget, widget
 
 A = Key("default", "a")
 

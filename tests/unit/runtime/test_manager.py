@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from runtime_sample import WIDGET, WIDGETS, Sizes, Widget, sized, widget
 
 from homeport.client.errors import Unavailable
 from homeport.client.protocol import Key, MergePatch
@@ -13,6 +12,7 @@ from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming
 from homeport.runtime.manager import Elected, Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import Plane, establish, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, sized, widget
 
 A = Key("default", "a")
 TIMING = LeaseTiming(15.0, 10.0, 2.0)

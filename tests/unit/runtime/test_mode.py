@@ -6,7 +6,6 @@ import asyncio
 import random
 
 import pytest
-from runtime_sample import WIDGET, WIDGETS, widget
 
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import run_virtual
@@ -16,6 +15,7 @@ from homeport.runtime.manager import Elected, Manager, Mode, Sharded
 from homeport.runtime.outcome import Wait
 from homeport.runtime.shard import TOGETHER
 from homeport.runtime.testing import Plane, establish, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, widget
 
 TIMING = LeaseTiming(15.0, 10.0, 2.0)
 ELECTED = Elected("kube-system", "widgets", TIMING)

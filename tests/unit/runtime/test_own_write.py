@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtime_sample import WIDGETS, SlowClient, widget
 
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch, Query, Write
@@ -20,6 +19,7 @@ from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.testing import Plane, plane, virtual
+from unit.runtime.runtime_sample import WIDGETS, SlowClient, widget
 
 WIDGET = Resource("example.com", "v1", "Widget", "widgets")
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")

@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from runtime_sample import WIDGET, WIDGETS, Sizes, Widget, widget
-
 from homeport.client.errors import Conflict, Forbidden
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller
@@ -13,6 +11,7 @@ from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.reconciler import Scope
 from homeport.runtime.testing import Plane, plane, reconcile_once, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, widget
 
 A = Key("default", "a")
 

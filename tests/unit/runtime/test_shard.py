@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from runtime_sample import WIDGET, WIDGETS, widget
 
 from homeport.client.protocol import Key
 from homeport.runtime.clock import run_virtual
@@ -17,6 +16,7 @@ from homeport.runtime.manager import Manager, Sharded
 from homeport.runtime.outcome import Wait
 from homeport.runtime.shard import Shards, owner
 from homeport.runtime.testing import Plane, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, widget
 
 TIMING = LeaseTiming(15.0, 10.0, 2.0)
 MODE = Sharded("kube-system", "widgets", TIMING)

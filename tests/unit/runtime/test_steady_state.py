@@ -4,13 +4,12 @@ import asyncio
 import gc
 import tracemalloc
 
-from runtime_sample import WIDGETS, Sizes, Widget, widget
-
 from homeport.api.meta import Resource
 from homeport.builtin.install import install
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer, metadata_only
 from homeport.runtime.testing import Plane, plane, versions, virtual
+from unit.runtime.runtime_sample import WIDGETS, Sizes, Widget, widget
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from runtime_sample import WIDGET, WIDGETS, Sizes, Widget, sized, widget
 
 from homeport.client.protocol import Key
 from homeport.runtime.clock import Deadlock, run_virtual
 from homeport.runtime.controller import Controller
 from homeport.runtime.testing import Plane, plane, reconcile_once, versions, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, sized, widget
 
 A = Key("default", "a")
 

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from runtime_sample import WIDGET, WIDGETS, Widget, widget
 
 from homeport.client.codec import codec
 from homeport.client.protocol import Key, MergePatch, Query, Unreadable
 from homeport.runtime.informer import Informer
 from homeport.runtime.metric import METRICS
 from homeport.runtime.testing import Plane, establish, plane, virtual
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Widget, widget
 
 A, B = Key("default", "a"), Key("default", "b")
 BROKEN = {"spec": {"size": "large"}}  # what another version of the kind may have

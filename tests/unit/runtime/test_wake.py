@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from runtime_sample import WIDGETS, Sizes, Widget, widget
 
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch
@@ -13,6 +12,7 @@ from homeport.runtime.controller import Controller, key_in_work
 from homeport.runtime.informer import Informer
 from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import Plane, plane, virtual
+from unit.runtime.runtime_sample import WIDGETS, Sizes, Widget, widget
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 SECRET = Resource("", "v1", "Secret", "secrets")

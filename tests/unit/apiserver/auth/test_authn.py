@@ -10,7 +10,6 @@ import orjson
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from policy_store import delete, put
 
 from homeport.apiserver.auth import jwt
 from homeport.apiserver.auth.authn import Authenticator, TokenCache
@@ -22,6 +21,7 @@ from homeport.apiserver.auth.tokenfile import load_tokens
 from homeport.apiserver.request import User
 from homeport.client.errors import Unauthorized
 from homeport.store import Store
+from unit.apiserver.auth.policy_store import delete, put
 
 KEY = make_key()
 ACCOUNT = {"metadata": {"namespace": "ops", "name": "robot", "uid": "u-1"}}

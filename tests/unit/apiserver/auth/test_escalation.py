@@ -3,13 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from policy_store import GROUP, bind, role, rule
 
 from homeport.apiserver.auth.escalation import check_binding, check_role
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.request import SYSTEM, User
 from homeport.client.errors import Forbidden, NotFound
 from homeport.store import Store
+from unit.apiserver.auth.policy_store import GROUP, bind, role, rule
 
 ANNA = User("anna", ("devs", "system:authenticated"))
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from policy_store import bind, role, rule
 
 from homeport.apiserver.auth.impersonation import impersonate
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.request import User
 from homeport.client.errors import BadRequest, Forbidden
 from homeport.store import Store
+from unit.apiserver.auth.policy_store import bind, role, rule
 
 ANNA = User("anna", ("system:authenticated",))
 ROOT = User("root", ("system:masters",))

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from policy_store import GROUP, bind, delete, role, rule
 
 from homeport.apiserver.auth.decision import Attributes, forbidden
 from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.store import Store
+from unit.apiserver.auth.policy_store import GROUP, bind, delete, role, rule
 
 ANNA = User("anna", ("devs", "system:authenticated"))
 

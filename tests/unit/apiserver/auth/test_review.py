@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from policy_store import bind, put, role, rule
 
 from homeport.apiserver.auth import openid
 from homeport.apiserver.auth.authn import Authenticator
@@ -19,6 +18,7 @@ from homeport.apiserver.resource import Catalog
 from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound
 from homeport.store import Store
+from unit.apiserver.auth.policy_store import bind, put, role, rule
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 ANNA = User("anna", ("devs", "system:authenticated"), "7", {"scopes": ("a",)})

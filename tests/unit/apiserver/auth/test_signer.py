@@ -13,7 +13,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from policy_store import bind, role, rule
 
 from homeport.api.meta import Resource
 from homeport.apiserver.auth import certificate as certs
@@ -22,6 +21,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.request import User
 from homeport.client.errors import Forbidden, Invalid
 from homeport.client.protocol import Key, MergePatch
+from unit.apiserver.auth.policy_store import bind, role, rule
 
 GROUP = "certificates.k8s.io"
 REQUEST = Resource(GROUP, "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False)

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from http_serving import Api, serving
+
+from unit.apiserver.http.http_serving import Api, serving
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import orjson
 import pytest
-from http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, widget
 
 from homeport.apiserver.auth.decision import Attributes, Decision
 from homeport.apiserver.auth.rbac import Rbac
@@ -22,6 +21,7 @@ from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.apiserver.verb.watch import WatchStream
 from homeport.machinery.selector import parse_fields
+from unit.apiserver.http.http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, widget
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 

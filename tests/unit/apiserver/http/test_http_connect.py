@@ -13,11 +13,11 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, until
 
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.registry import Call, Raw
+from unit.apiserver.http.http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, until
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from http_serving import ADMIN, CONFIG_MAPS, serving
 
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.http.connection import ConnectionLimits
 from homeport.apiserver.http.descriptor import raise_limit
+from unit.apiserver.http.http_serving import ADMIN, CONFIG_MAPS, serving
 
 QUICK = ConnectionLimits(handshake_seconds=0.1, header_seconds=0.1, anonymous_seconds=0.1)
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

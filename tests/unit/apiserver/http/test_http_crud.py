@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from http_serving import CONFIG_MAPS, WIDGETS, Api, config_map, widget
+from unit.apiserver.http.http_serving import CONFIG_MAPS, WIDGETS, Api, config_map, widget
 
 MERGE = "application/merge-patch+json"
 

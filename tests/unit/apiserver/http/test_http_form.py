@@ -6,7 +6,8 @@ import gzip
 
 import pytest
 import yaml
-from http_serving import CONFIG_MAPS, TABLE, WIDGETS, Api, config_map, widget
+
+from unit.apiserver.http.http_serving import CONFIG_MAPS, TABLE, WIDGETS, Api, config_map, widget
 
 
 async def test_a_list_as_a_table_has_columns_rows_and_metadata_behind_them(api: Api) -> None:

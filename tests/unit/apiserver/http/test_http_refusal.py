@@ -8,10 +8,10 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, widget
 
 from homeport.apiserver.http.limit import InFlight
 from homeport.apiserver.registry import Call
+from unit.apiserver.http.http_serving import ADMIN, CONFIG_MAPS, NOBODY, WIDGETS, Api, config_map, serving, widget
 
 MERGE = "application/merge-patch+json"
 CONFIG_MAP = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; "

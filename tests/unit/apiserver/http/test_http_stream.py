@@ -14,7 +14,6 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from http_serving import ADMIN, NOBODY, Api, serving, until
 
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.http.stream import spdy as spdy_session
@@ -22,6 +21,7 @@ from homeport.apiserver.http.stream import upgrade
 from homeport.apiserver.kinds.pod.portforward import PodPorts
 from homeport.machinery.portforward import CHANNEL, CHANNEL_BASE64, FORWARD, SPDY, TUNNEL
 from homeport.machinery.spdy import Decoder, Encoder, Frame
+from unit.apiserver.http.http_serving import ADMIN, NOBODY, Api, serving, until
 
 PODS = "/api/v1/namespaces/default/pods"
 PATH = f"{PODS}/p/portforward"

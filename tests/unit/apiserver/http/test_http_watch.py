@@ -8,7 +8,8 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from http_serving import ADMIN, TABLE, WIDGETS, Api, serving, until, widget
+
+from unit.apiserver.http.http_serving import ADMIN, TABLE, WIDGETS, Api, serving, until, widget
 
 BOOKMARKED = "watch=1&allowWatchBookmarks=true"
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from kind_server import Server, serving
+
+from unit.apiserver.kinds.kind_server import Server, serving
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kind_story import Json, Step, Story, check, delete, get, merge, post, put
+from unit.apiserver.kinds.kind_story import Json, Step, Story, check, delete, get, merge, post, put
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

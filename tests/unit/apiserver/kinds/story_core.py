@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kind_story import Json, Step, Story, check, delete, get, merge, post, put
+from unit.apiserver.kinds.kind_story import Json, Step, Story, check, delete, get, merge, post, put
 
 NS = "/api/v1/namespaces/default"
 APPS = "/apis/apps/v1/namespaces/default/deployments"

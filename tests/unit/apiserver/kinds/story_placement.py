@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kind_story import Json, Step, Story, check, merge, post, strategic
-from story_pod import PODS, C, pod
+from unit.apiserver.kinds.kind_story import Json, Step, Story, check, merge, post, strategic
+from unit.apiserver.kinds.story_pod import PODS, C, pod
 
 FIRST = "of several mistakes in one name the first is reported (causes, message)"
 SELECTOR: Json = {"matchLabels": {"a": "b"}}

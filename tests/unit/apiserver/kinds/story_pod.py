@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kind_story import Json, Step, Story, check, delete, get, merge, post, strategic
+from unit.apiserver.kinds.kind_story import Json, Step, Story, check, delete, get, merge, post, strategic
 
 PODS = "/api/v1/namespaces/default/pods"
 C: Json = {"name": "c", "image": "i"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kind_story import Json, Step, Story, check, delete, get, merge, post, put
-from story_pod import PODS, C, pod
+from unit.apiserver.kinds.kind_story import Json, Step, Story, check, delete, get, merge, post, put
+from unit.apiserver.kinds.story_pod import PODS, C, pod
 
 V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"

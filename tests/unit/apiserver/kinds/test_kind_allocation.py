@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kind_server import Server
 
 from homeport.apiserver.kinds.network.allocation import Allocator, Taken
+from unit.apiserver.kinds.kind_server import Server
 
 SERVICES = "/api/v1/namespaces/default/services"
 

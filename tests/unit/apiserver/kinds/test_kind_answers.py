@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from kind_server import Server
-from kind_stories import STORIES
-from kind_story import ANSWERS, Step, settled
+
+from unit.apiserver.kinds.kind_server import Server
+from unit.apiserver.kinds.kind_stories import STORIES
+from unit.apiserver.kinds.kind_story import ANSWERS, Step, settled
 
 Json = dict[str, Any]
 

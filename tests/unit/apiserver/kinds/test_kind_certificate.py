@@ -10,10 +10,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kind_server import Server
-from kind_story import MERGE
 
 from homeport.apiserver.auth import certificate as certs
+from unit.apiserver.kinds.kind_server import Server
+from unit.apiserver.kinds.kind_story import MERGE
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 

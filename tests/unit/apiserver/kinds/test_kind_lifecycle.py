@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kind_server import ADMIN, Server
-
 from homeport.apiserver.request import Context
+from unit.apiserver.kinds.kind_server import ADMIN, Server
 
 MERGE = "application/merge-patch+json"
 NS = "/api/v1/namespaces/default"

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from kind_server import Server
-
 from homeport.apiserver.kinds.pod.log import LogBuffer, LogLine
 from homeport.apiserver.registry import Raw
+from unit.apiserver.kinds.kind_server import Server
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import pytest
-from capi_object import objects
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from homeport.api.meta import Object
 from homeport.capi.conversion import converters
 from homeport.capi.conversion.loss import ANNOTATION
 from homeport.capi.definition.kind import KINDS
+from unit.capi.conversion.capi_object import objects
 
 CONVERTERS = converters()
 OLDER = [(older, kind.versions[-1]) for kind in KINDS for older in kind.versions[:-1]]

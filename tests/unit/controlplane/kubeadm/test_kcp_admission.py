@@ -4,9 +4,9 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from sample_kcp import raw_kcp
 
 from homeport.controlplane.kubeadm.admission import default, validate, validate_template
+from unit.controlplane.kubeadm.sample_kcp import raw_kcp
 
 
 def made(**spec: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sample_kcp import make_kcp, make_machine
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.controlplane.kubeadm.action import Defer, Hold, Remediate
@@ -13,6 +12,7 @@ from homeport.controlplane.kubeadm.health import EtcdView, Said
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.status import ORDER, Findings, fill, weight
 from homeport.runtime.clock import parse_time
+from unit.controlplane.kubeadm.sample_kcp import make_kcp, make_machine
 
 NOW = parse_time("2026-01-01T00:10:00Z")
 CERTIFICATES = Said("CertificatesAvailable", "True", "Available")

@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sample_kcp import make_config, make_kcp, make_machine
 
 from homeport.controlplane.kubeadm import desired
 from homeport.controlplane.kubeadm.rollout import next_moment, outdated, same_config
 from homeport.runtime.clock import parse_time
+from unit.controlplane.kubeadm.sample_kcp import make_config, make_kcp, make_machine
 
 NOW = parse_time("2026-06-01T00:00:00Z")
 BASE: dict[str, Any] = {

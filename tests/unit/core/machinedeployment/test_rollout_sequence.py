@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rollout_sequence import SEQUENCES, Sequence
-from rollout_world import World
+
+from unit.core.machinedeployment.rollout_sequence import SEQUENCES, Sequence
+from unit.core.machinedeployment.rollout_world import World
 
 _TURNS = 6000
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prism_site import Site, prism_site
 
 from homeport.api.ipam.v1alpha2 import InClusterIPPool, PoolSpec
 from homeport.api.ipam.v1beta2 import IPPoolReference
@@ -24,6 +23,7 @@ from homeport.providers.nutanix.cloudconfig import parse_config
 from homeport.providers.nutanix.prism.record import NewNic, NewVm, Prism, Subnet
 from homeport.providers.nutanix.prism.v4_vm import read_vm
 from homeport.providers.nutanix.spelling import normalise_machine
+from unit.providers.nutanix.prism_site import Site, prism_site
 
 MANAGED = Subnet("s-1", "managed", "VLAN", cidr="10.0.0.0/24")
 PLAIN = Subnet("s-2", "plain", "VLAN")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prism_site import Site, prism_site
 
 from homeport.api.nutanix.v1beta1 import (
     Identifier,
@@ -28,6 +27,7 @@ from homeport.runtime.clock import SystemClock
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import plane
+from unit.providers.nutanix.prism_site import Site, prism_site
 
 SECRET = {"NUTANIX_USER": "admin", "NUTANIX_PASSWORD": "password"}
 Nutanix = Provider[NutanixCluster, NutanixMachine, PrismSession]

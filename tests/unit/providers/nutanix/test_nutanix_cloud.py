@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prism_site import Site, prism_site
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Address
@@ -29,6 +28,7 @@ from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.testing import Plane, plane
 from homeport.sim.prism import v3
 from homeport.sim.prism.site import Routes
+from unit.providers.nutanix.prism_site import Site, prism_site
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 BOTH = pytest.mark.parametrize("version", ["v4", "v3"])

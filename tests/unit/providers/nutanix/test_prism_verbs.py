@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from prism_site import Site, prism_site
 
 from homeport.client.dial import DialOptions
 from homeport.infra.endpoint import Endpoint
@@ -21,6 +20,7 @@ from homeport.providers.nutanix.prism.v3 import PrismV3
 from homeport.providers.nutanix.prism.v4 import probe_v4
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine.fault import parse_faults
+from unit.providers.nutanix.prism_site import Site, prism_site
 
 BOTH = pytest.mark.parametrize("version", ["v4", "v3"])
 

@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gadget_sample import DEFINITION, OLD_GADGET, gadget, make_hooks
-
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import ApiError
@@ -23,6 +21,7 @@ from homeport.runtime.webhook.embedded import install
 from homeport.runtime.webhook.hook import Hooks
 from homeport.runtime.webhook.server import WebhookServer
 from realkube import RealKube
+from unit.runtime.webhook.gadget_sample import DEFINITION, OLD_GADGET, gadget, make_hooks
 
 SECRET = Key("default", "webhook-ca")
 CRDS = configuration.DEFINITION

@@ -12,14 +12,14 @@ from typing import Any
 
 import orjson
 import pytest
-from gadget_sample import GADGET, OLD_GADGET, gadget
-from hook_world import CRDS, SECRET, World, by_webhook, in_process, on_real, until
 
 from homeport.client.errors import ApiError, Invalid
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, Write
 from homeport.runtime.webhook import authority
 from homeport.runtime.webhook.configuration import MUTATING, VALIDATING
 from realkube import RealKube, find_binaries, free_port
+from unit.runtime.webhook.gadget_sample import GADGET, OLD_GADGET, gadget
+from unit.runtime.webhook.hook_world import CRDS, SECRET, World, by_webhook, in_process, on_real, until
 
 _VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
 

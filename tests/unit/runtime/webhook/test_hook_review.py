@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 import pytest
-from gadget_sample import GADGET, OLD_GADGET, gadget, make_hooks
 
 from homeport.api.meta import Resource
 from homeport.client.errors import Conflict
@@ -13,6 +12,7 @@ from homeport.machinery.patch import json_patch
 from homeport.runtime.webhook.configuration import Policy, Service, Url, render_configurations, with_conversion
 from homeport.runtime.webhook.hook import Hooks, Json
 from homeport.runtime.webhook.review import ReviewError, answer_convert, answer_default, answer_validate
+from unit.runtime.webhook.gadget_sample import GADGET, OLD_GADGET, gadget, make_hooks
 
 
 def review(operation: str, obj: Any, old: Any = None, **more: Any) -> Json:

@@ -12,8 +12,6 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from gadget_sample import DEFINITION, GADGET, OLD_GADGET, gadget, make_hooks
-from hook_world import CRDS, SECRET, by_webhook, embedded, in_process, running, until
 
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
@@ -25,6 +23,8 @@ from homeport.runtime.webhook.embedded import install
 from homeport.runtime.webhook.hook import Hooks, Json
 from homeport.runtime.webhook.server import WebhookServer
 from homeport.runtime.webhook.wire import Limits
+from unit.runtime.webhook.gadget_sample import DEFINITION, GADGET, OLD_GADGET, gadget, make_hooks
+from unit.runtime.webhook.hook_world import CRDS, SECRET, by_webhook, embedded, in_process, running, until
 
 
 class Caller:

@@ -13,7 +13,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
-from sim_kit import PACE, Pair, Secrets, Sim, init_data, join_data, make_pair
 
 from homeport.apiserver.auth import jwt
 from homeport.client.config import Config
@@ -27,6 +26,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.authority import now_of
 from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.network import Network, Proxy
+from unit.sim.machine.sim_kit import PACE, Pair, Secrets, Sim, init_data, join_data, make_pair
 
 
 def rsa_pair(clock: SystemClock) -> Pair:

@@ -12,7 +12,6 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from sim_kit import Sim, join_data, simulation
 
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
@@ -29,6 +28,7 @@ from homeport.sim.machine.workload.kind import (
     SECRET,
     SERVICE_ACCOUNT,
 )
+from unit.sim.machine.sim_kit import Sim, join_data, simulation
 
 IMAGE = "example.com/worker:1"
 

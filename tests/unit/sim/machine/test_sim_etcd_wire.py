@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 
 import pytest
-from sim_kit import PACE, Secrets, Sim, join_data, simulation
 
 from homeport.machinery.hpack import Decoder, HpackError, decode_huffman, encode
 from homeport.machinery.http2 import PREFACE
@@ -18,6 +17,7 @@ from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.authority import now_of
 from homeport.sim.network import Network
+from unit.sim.machine.sim_kit import PACE, Secrets, Sim, join_data, simulation
 
 
 def test_huffman_codes_are_those_of_the_standard() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from sim_kit import VIP, Secrets, Sim, b64, cloud_config, simulation
 
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
@@ -15,6 +14,7 @@ from homeport.sim.machine.image import describe_image
 from homeport.sim.machine.workload.k0smember import CONTROL_NODE, ETCD_MEMBER
 from homeport.sim.machine.workload.kind import DAEMON_SET
 from homeport.sim.machine.workload.object import bootstrap_token
+from unit.sim.machine.sim_kit import VIP, Secrets, Sim, b64, cloud_config, simulation
 
 K0S_IMAGE = "ubuntu-22.04-k0s"
 GET = "curl -sSfL --retry 5 https://get.k0s.sh | K0S_INSTALL_PATH=/usr/local/bin K0S_VERSION=v1.31.5+k0s.0 sh"

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 import yaml
-from sim_kit import Secrets, init_data, kube_vip, make_pair, simulation
 
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import CONFIG_MAP, DAEMON_SET, DEPLOYMENT, POD
+from unit.sim.machine.sim_kit import Secrets, init_data, kube_vip, make_pair, simulation
 
 
 @virtual

@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sim_kit import TOKEN, Secrets, join_data, make_pair, simulation
 
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import POD, ROLE_BINDING, SECRET
+from unit.sim.machine.sim_kit import TOKEN, Secrets, join_data, make_pair, simulation
 
 
 @virtual
@@ -210,7 +210,7 @@ async def test_a_kubeconfig_file_serves_discovery_as_well() -> None:
         cluster = await sim.cluster_up()
         text = cluster.pki.cluster_info(cluster.facts.server)
         join = f"apiVersion: kubeadm.k8s.io/v1beta3\nkind: JoinConfiguration\ndiscovery:\n  tlsBootstrapToken: {TOKEN}\n  file:\n    kubeConfigPath: /d.yaml\n"
-        from sim_kit import cloud_config
+        from unit.sim.machine.sim_kit import cloud_config
 
         data = cloud_config(
             [{"path": "/d.yaml", "content": text}, {"path": "/j.yaml", "content": join}],

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sim_kit import PACE, Secrets, Sim, join_data
 
 from homeport.client.errors import BadRequest, Forbidden, NotFound, Unavailable
 from homeport.client.http import HttpClient
@@ -24,6 +23,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.authority import now_of
 from homeport.sim.machine.workload.kind import POD
 from homeport.sim.network import Network, Proxy
+from unit.sim.machine.sim_kit import PACE, Secrets, Sim, join_data
 
 ETCD = Key("kube-system", "etcd-cp-0")
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from sim_kit import simulation
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key, MergePatch, Query
@@ -16,6 +15,7 @@ from homeport.runtime.testing import virtual
 from homeport.runtime.workload.kind import CLAIM, JOB, REVISION
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET
+from unit.sim.machine.sim_kit import simulation
 
 KEY = Key("default", "app")
 LABELS = {"app": "app"}

@@ -11,7 +11,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from sim_kit import simulation
 
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.request import User
@@ -20,6 +19,7 @@ from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import REQUEST
 from homeport.sim.machine.workload.signer import KUBELET_CLIENT
+from unit.sim.machine.sim_kit import simulation
 
 BOOTSTRAP = User("system:bootstrap:abcdef", ("system:bootstrappers:kubeadm:default-node-token", "system:authenticated"))
 NODE = User("system:node:md-0", ("system:nodes", "system:authenticated"))

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from sim_kit import Sim, join_data, simulation
 
 from homeport.client.protocol import Key
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE
+from unit.sim.machine.sim_kit import Sim, join_data, simulation
 
 
 async def site(sim: Sim) -> None:

@@ -13,7 +13,6 @@ import orjson
 import pytest
 import trustme
 from aiohttp import web
-from sim_kit import Sim, simulation
 
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError, Internal
@@ -21,6 +20,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import CONFIG_MAP, DEPLOYMENT
 from homeport.sim.network import Loopback
+from unit.sim.machine.sim_kit import Sim, simulation
 
 SERVICE = Resource("", "v1", "Service", "services")
 CONFIGURATION = Resource(

@@ -10,7 +10,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from sim_kit import Secrets, Sim, init_data, join_data, simulation
 
 from homeport.api.meta import Resource
 from homeport.apiserver.auth import certificate as certs
@@ -32,6 +31,7 @@ from homeport.sim.machine.workload.kind import (
     REQUEST,
     VOLUME,
 )
+from unit.sim.machine.sim_kit import Secrets, Sim, init_data, join_data, simulation
 
 
 async def three(sim: Sim) -> None:

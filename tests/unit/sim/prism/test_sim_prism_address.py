@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from prism_caller import Caller
 
 from homeport.sim.prism.power import learned6
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import default_world
+from unit.sim.prism.prism_caller import Caller
 
 
 def asking(call: Caller, address: str, subnet: str = "vm-network") -> list[dict[str, Any]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from prism_caller import VMS, Caller
-
 from homeport.sim.engine.fault import parse_faults
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import parse_world
+from unit.sim.prism.prism_caller import VMS, Caller
 
 SMALL = """
 clusters:

@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 import pytest
-from prism_caller import VMS, Caller, HandClock, code_of
 
 from homeport.runtime.clock import LoopClock, run_virtual
 from homeport.sim.engine.call import Dropped
@@ -15,6 +14,7 @@ from homeport.sim.engine.guest import Machine
 from homeport.sim.engine.progress import Progress
 from homeport.sim.prism.pace import Pace
 from homeport.sim.prism.prism import Prism
+from unit.sim.prism.prism_caller import VMS, Caller, HandClock, code_of
 
 IMAGES = "/api/vmm/v4.3/content/images"
 

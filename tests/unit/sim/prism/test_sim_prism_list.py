@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from prism_caller import VMS, Caller
 
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import default_world
+from unit.sim.prism.prism_caller import VMS, Caller
 
 IMAGES = "/api/vmm/v4.3/content/images"
 

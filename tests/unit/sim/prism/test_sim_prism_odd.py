@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from prism_caller import Caller
 
 from homeport.sim.prism.prism import Prism
+from unit.sim.prism.prism_caller import Caller
 
 NAMES = re.findall(
     r"\w+",

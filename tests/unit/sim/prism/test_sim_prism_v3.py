@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 
 import pytest
-from prism_caller import VMS, Caller
 
 from homeport.sim.engine.progress import Progress
 from homeport.sim.prism.pace import Pace
 from homeport.sim.prism.prism import Prism
+from unit.sim.prism.prism_caller import VMS, Caller
 
 V3 = "/api/nutanix/v3"
 

@@ -6,12 +6,12 @@ import base64
 import uuid
 
 import pytest
-from prism_caller import VMS, Caller, HandClock, code_of
 
 from homeport.sim.engine.guest import Machine
 from homeport.sim.engine.progress import Progress
 from homeport.sim.prism.pace import Pace
 from homeport.sim.prism.prism import Prism
+from unit.sim.prism.prism_caller import VMS, Caller, HandClock, code_of
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from prism_caller import VMS, Caller
 
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine.credential import AdminCredential
@@ -21,6 +20,7 @@ from homeport.sim.engine.tls import Authority
 from homeport.sim.prism.pace import Pace
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.wire import Wire
+from unit.sim.prism.prism_caller import VMS, Caller
 
 
 @dataclass
