@@ -34,7 +34,7 @@ def plane(tmp_path: Path):
     plane.homeport("down", check=False)
 
 
-def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, kubectl, tmp_path):
+def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, kubectl, tmp_path) -> None:
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
     for namespace, name in PLACES.items():
@@ -50,7 +50,7 @@ def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, 
     assert "default/a" not in ours.ok("logs", "-n", "capx-system", "deploy/capx-controller-manager")
 
 
-def test_the_deployment_of_a_component_that_is_left_out_goes(plane, kubectl, tmp_path):
+def test_the_deployment_of_a_component_that_is_left_out_goes(plane, kubectl, tmp_path) -> None:
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
     where = ("deployment/capx-controller-manager", "-n", "capx-system", "--timeout=90s")

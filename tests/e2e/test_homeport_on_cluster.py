@@ -161,7 +161,7 @@ async def signatures(client: HttpClient, namespace: str, count: int) -> set[str]
     raise AssertionError(f"the watch ended with {len(found)} of {count}")
 
 
-async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client, namespace, start):
+async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client, namespace, start) -> None:
     replica = start(config, "--namespace", namespace)
     replica.until("Homeport runs its controllers on the cluster at https://")
     replica.until("controllers: running")
@@ -174,7 +174,7 @@ async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client,
     assert not given_back["spec"].get("holderIdentity")
 
 
-async def test_a_second_replica_stands_by_and_takes_over(config, client, namespace, start):
+async def test_a_second_replica_stands_by_and_takes_over(config, client, namespace, start) -> None:
     first = start(config, "--namespace", namespace)
     first.until("controllers: running")
     second = start(config, "--namespace", namespace, "--health", "127.0.0.1:0")
@@ -193,7 +193,7 @@ async def test_a_second_replica_stands_by_and_takes_over(config, client, namespa
     assert second.terminate() == 0
 
 
-async def test_shards_share_the_work(config, client, namespace, start):
+async def test_shards_share_the_work(config, client, namespace, start) -> None:
     replicas = [start(config, "--namespace", namespace, "--shards") for _ in range(2)]
     pids = {str(replica.pid) for replica in replicas}
     for replica in replicas:
@@ -213,7 +213,7 @@ def changed(config: Path, target: Path, change: Callable[[dict[str, dict[str, ob
     return target
 
 
-def test_missing_permissions_are_named(config, start, tmp_path):
+def test_missing_permissions_are_named(config, start, tmp_path) -> None:
     def as_nobody(parts: dict[str, dict[str, object]]) -> None:
         parts["user"]["as"] = "nobody"
 
@@ -226,7 +226,7 @@ def test_missing_permissions_are_named(config, start, tmp_path):
     assert "  create, patch events" in replica.text
 
 
-def test_a_refused_credential_is_told(config, start, tmp_path):
+def test_a_refused_credential_is_told(config, start, tmp_path) -> None:
     def with_token(parts: dict[str, dict[str, object]]) -> None:
         parts["user"].clear()
         parts["user"]["token"] = "of-somebody-else"
@@ -237,13 +237,13 @@ def test_a_refused_credential_is_told(config, start, tmp_path):
     assert "of-somebody-else" not in replica.text
 
 
-def test_a_namespace_that_does_not_exist_is_told_with_the_cure(config, start):
+def test_a_namespace_that_does_not_exist_is_told_with_the_cure(config, start) -> None:
     replica = start(config, "--namespace", "nowhere")
     assert replica.wait() == 1
     assert "kubectl create namespace nowhere" in replica.text
 
 
-def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path):
+def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path) -> None:
     replica = start(tmp_path / "nothing")
     assert replica.wait() == 1
     assert f"{tmp_path / 'nothing'}: no such file" in replica.text
@@ -252,7 +252,7 @@ def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path):
     assert "no context named 'elsewhere'" in replica.text
 
 
-def test_options_that_exclude_each_other_are_refused(start, tmp_path):
+def test_options_that_exclude_each_other_are_refused(start, tmp_path) -> None:
     replica = start(tmp_path / "nothing", "--detach")
     assert replica.wait() == 2
     assert "--detach applies to the embedded API server only" in replica.text
@@ -263,7 +263,7 @@ def test_options_that_exclude_each_other_are_refused(start, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_an_unreachable_cluster_is_waited_for(start, tmp_path):
+def test_an_unreachable_cluster_is_waited_for(start, tmp_path) -> None:
     data = tmp_path / "data"
 
     def homeport(*arguments: str) -> None:
@@ -288,7 +288,7 @@ def test_an_unreachable_cluster_is_waited_for(start, tmp_path):
         homeport("down")
 
 
-def test_sigterm_while_waiting_for_the_cluster_ends_it_at_once(start, tmp_path):
+def test_sigterm_while_waiting_for_the_cluster_ends_it_at_once(start, tmp_path) -> None:
     config = {
         "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c"}}],

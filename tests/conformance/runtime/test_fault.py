@@ -35,7 +35,7 @@ async def all_right(world: World, ns: str, number: int) -> None:
         await until(world.client, Widget, Key(ns, f"w{n}"), right_size)
 
 
-async def test_objects_reach_their_goal_and_are_then_left_alone(world: World, ns: str):
+async def test_objects_reach_their_goal_and_are_then_left_alone(world: World, ns: str) -> None:
     manager = Manager(world.client)
     sizes(manager, ns)
     await make(world, ns, 0, 3)
@@ -47,7 +47,7 @@ async def test_objects_reach_their_goal_and_are_then_left_alone(world: World, ns
         assert found.status.conditions[0]["observedGeneration"] == 2
 
 
-async def test_a_server_that_restarts_in_mid_watch(world: World, ns: str):
+async def test_a_server_that_restarts_in_mid_watch(world: World, ns: str) -> None:
     manager = Manager(world.client)
     reconciler = sizes(manager, ns)
     async with AsyncExitStack() as stack:
@@ -67,7 +67,7 @@ async def test_a_server_that_restarts_in_mid_watch(world: World, ns: str):
         assert manager.health() == {}
 
 
-async def test_a_past_that_is_gone_is_listed_anew(world: World, ns: str):
+async def test_a_past_that_is_gone_is_listed_anew(world: World, ns: str) -> None:
     """While nobody watched: one changed, one was deleted, one made again, one is new."""
     await make(world, ns, 0, 4)
     informer: Informer[Widget] = Informer(world.client, Widget, Query(namespace=ns))
@@ -99,7 +99,7 @@ async def test_a_past_that_is_gone_is_listed_anew(world: World, ns: str):
     assert informer.restarts == 1
 
 
-async def test_a_storm_of_conflicts(world: World, ns: str):
+async def test_a_storm_of_conflicts(world: World, ns: str) -> None:
     """Eight writers count in one object by read and replace; none may lose another's step."""
     key = Key(ns, "counter")
     await world.client.create({"metadata": {"name": key.name, "namespace": ns}, "data": {"n": "0"}}, kind=CONFIG_MAP)
@@ -134,7 +134,7 @@ async def test_a_storm_of_conflicts(world: World, ns: str):
     assert conflicts > 0, "nobody was in anybody's way: the test tested nothing"
 
 
-async def test_a_server_that_asks_to_come_back_later(world: World, ns: str):
+async def test_a_server_that_asks_to_come_back_later(world: World, ns: str) -> None:
     async with world.front() as front:
         front.answer, came = refusing(429, "TooManyRequests", times=6, retry_after=1)
         manager = Manager(front.client())
@@ -148,7 +148,7 @@ async def test_a_server_that_asks_to_come_back_later(world: World, ns: str):
 
 
 @pytest.mark.parametrize("delay", [0.2])
-async def test_a_watch_that_is_late(world: World, ns: str, delay: float):
+async def test_a_watch_that_is_late(world: World, ns: str, delay: float) -> None:
     async with world.front() as front:
         front.delay = delay
         manager = Manager(front.client())
@@ -169,7 +169,7 @@ async def test_a_watch_that_is_late(world: World, ns: str, delay: float):
         assert sorted(obj.metadata["labels"]["parent"] for obj in made) == sorted(f"w{n}" for n in range(12))
 
 
-async def test_connections_that_break_all_the_time(world: World, ns: str):
+async def test_connections_that_break_all_the_time(world: World, ns: str) -> None:
     async with world.front() as front:
         manager = Manager(front.client())
         reconciler = sizes(manager, ns)
@@ -183,7 +183,7 @@ async def test_connections_that_break_all_the_time(world: World, ns: str):
         assert front.watches > 1, "no watch was cut"
 
 
-async def test_a_connection_that_says_nothing_any_more(world: World, ns: str):
+async def test_a_connection_that_says_nothing_any_more(world: World, ns: str) -> None:
     async with world.front() as front:
         manager = Manager(front.client())
         sizes(manager, ns)
@@ -199,7 +199,7 @@ async def test_a_connection_that_says_nothing_any_more(world: World, ns: str):
                 await until(world.client, Widget, Key(ns, f"w{n}"), right_size)
 
 
-async def test_a_token_that_expires_and_is_renewed(world: World, ns: str, tmp_path: Path):
+async def test_a_token_that_expires_and_is_renewed(world: World, ns: str, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first")
     async with world.front() as front:
@@ -244,7 +244,7 @@ class JumpingClock(SystemClock):
         return super().now() + self.offset
 
 
-async def test_a_clock_that_jumps(world: World, ns: str):
+async def test_a_clock_that_jumps(world: World, ns: str) -> None:
     clock = JumpingClock()
     timing = LeaseTiming(2.0, 1.5, 0.1)
     manager = Manager(world.client, mode=Elected(ns, "leader", timing), clock=clock)

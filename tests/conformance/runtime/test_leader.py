@@ -58,7 +58,7 @@ def signed_by(*who: str) -> Callable[[Any], bool]:
     return lambda obj: (obj.get("data") or {}).get("writer") in who
 
 
-async def test_a_leader_that_is_killed_is_followed_by_the_next(world: World, ns: str):
+async def test_a_leader_that_is_killed_is_followed_by_the_next(world: World, ns: str) -> None:
     (sheet,) = await sheets(world, ns, 1)
     async with replica(world, ns, "first", "elected") as first:
         await until(world.client, CONFIG_MAP, sheet, signed_by("first"))
@@ -76,7 +76,7 @@ async def test_a_leader_that_is_killed_is_followed_by_the_next(world: World, ns:
     assert lease["spec"]["leaseTransitions"] == 1
 
 
-async def test_a_leader_that_stood_still_does_not_write_when_it_wakes_up(world: World, ns: str):
+async def test_a_leader_that_stood_still_does_not_write_when_it_wakes_up(world: World, ns: str) -> None:
     (sheet,) = await sheets(world, ns, 1)
     start = (await world.client.list(CONFIG_MAP, Query(namespace=ns))).resource_version
     async with replica(world, ns, "first", "elected") as first:
@@ -104,7 +104,7 @@ async def test_a_leader_that_stood_still_does_not_write_when_it_wakes_up(world: 
     assert writers == ["first", "second"]
 
 
-async def test_many_candidates_and_never_two_leaders(world: World, ns: str):
+async def test_many_candidates_and_never_two_leaders(world: World, ns: str) -> None:
     """Each leads for a while, then gives up, or stands still until its lease has run out."""
     chance = random.Random(7)
     timing = LeaseTiming(1.0, 0.6, 0.05)
@@ -146,7 +146,7 @@ async def test_many_candidates_and_never_two_leaders(world: World, ns: str):
     assert len(set(terms)) > 1
 
 
-async def test_the_keys_of_a_killed_replica_are_taken_over(world: World, ns: str):
+async def test_the_keys_of_a_killed_replica_are_taken_over(world: World, ns: str) -> None:
     keys = await sheets(world, ns, 12)
     names = ("a", "b", "c")
     lost = [key for key in keys if owner(str(key), names) == "a"]

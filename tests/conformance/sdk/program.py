@@ -61,7 +61,7 @@ def scenario(function):
 FAILURES = tuple(package.rest.ApiException for package in (vmm, prism, clustermgmt, networking, volumes))
 
 
-def refused(call, status, *texts):
+def refused(call, status, *texts) -> None:
     failure = None
     try:
         call()
@@ -139,7 +139,7 @@ def new_vm(name, **more):
 
 
 @scenario
-def lists_with_filters_and_pages():
+def lists_with_filters_and_pages() -> None:
     everything = clusters.list_clusters()
     assert everything.metadata.total_available_results == 6
     assert {c.name for c in everything.data} >= {"cluster-01", "nutanix-cluster-1", "PE-Cluster-01"}
@@ -166,7 +166,7 @@ def lists_with_filters_and_pages():
 
 
 @scenario
-def the_central_and_its_hosts():
+def the_central_and_its_hosts() -> None:
     central = [c for c in clusters.list_clusters().data if "PRISM_CENTRAL" in c.config.cluster_function]
     assert len(central) == 1
     element = cluster_named("cluster-01")
@@ -185,7 +185,7 @@ def the_central_and_its_hosts():
 
 
 @scenario
-def a_vm_is_made_with_cloud_init_and_powered():
+def a_vm_is_made_with_cloud_init_and_powered() -> None:
     script = base64.b64encode(b"#cloud-config\nhostname: sdk\n").decode()
     custom = ahv("GuestCustomizationParams")(
         config=ahv("CloudInit")(
@@ -225,7 +225,7 @@ def a_vm_is_made_with_cloud_init_and_powered():
 
 
 @scenario
-def an_update_needs_the_newest_etag():
+def an_update_needs_the_newest_etag() -> None:
     ext_id = made(vms.create_vm(new_vm("sdk-update")))
     first = vms.get_vm_by_id(ext_id)
     vm = first.data
@@ -244,7 +244,7 @@ def an_update_needs_the_newest_etag():
 
 
 @scenario
-def categories_are_made_used_and_kept_while_used():
+def categories_are_made_used_and_kept_while_used() -> None:
     kind = prism.Category
     made_now = categories.create_category(kind(key="sdk", value=f"v-{uuid.uuid4()}", description="d")).data
     assert made_now.get_object_type() == "prism.v4.config.Category"
@@ -272,7 +272,7 @@ def categories_are_made_used_and_kept_while_used():
 
 
 @scenario
-def tasks_are_found_by_entity_and_have_subtasks():
+def tasks_are_found_by_entity_and_have_subtasks() -> None:
     response = vms.create_vm(new_vm("sdk-tasks"))
     task = finished(response)
     assert task.operation == "kVmCreate"
@@ -293,7 +293,7 @@ def tasks_are_found_by_entity_and_have_subtasks():
 
 
 @scenario
-def wrong_requests_are_refused_as_the_vendor_does():
+def wrong_requests_are_refused_as_the_vendor_does() -> None:
     body = new_vm("sdk-wrong")
     body.num_sockets = None
     cluster = body.cluster.ext_id
@@ -316,7 +316,7 @@ def wrong_requests_are_refused_as_the_vendor_does():
 
 
 @scenario
-def sessions_and_keys_authenticate():
+def sessions_and_keys_authenticate() -> None:
     before = vms.list_vms().metadata.total_available_results
     keyed = vmm.VmApi(client(vmm, api_key="homeport-api-key"))
     assert keyed.list_vms().metadata.total_available_results == before
@@ -324,7 +324,7 @@ def sessions_and_keys_authenticate():
 
 
 @scenario
-def devices_come_and_go():
+def devices_come_and_go() -> None:
     ext_id = made(vms.create_vm(new_vm("sdk-devices")))
 
     def etag():
@@ -345,7 +345,7 @@ def devices_come_and_go():
 
 
 @scenario
-def subnets_give_and_reserve_addresses():
+def subnets_give_and_reserve_addresses() -> None:
     subnet = subnets.get_subnet_by_id(subnet_named("workload-subnet").ext_id).data
     config = subnet.ip_config[0].ipv4
     assert config.ip_subnet.prefix_length == 24
@@ -366,7 +366,7 @@ def subnets_give_and_reserve_addresses():
 
 
 @scenario
-def volume_groups_are_attached_and_detached():
+def volume_groups_are_attached_and_detached() -> None:
     cluster = cluster_named("nutanix-cluster-1").ext_id
     group = volumes.VolumeGroup(
         name="sdk-vg", cluster_reference=cluster, disks=[volumes.VolumeDisk(disk_size_bytes=1024**3)]
@@ -395,7 +395,7 @@ def volume_groups_are_attached_and_detached():
 
 
 @scenario
-def images_are_made_and_removed():
+def images_are_made_and_removed() -> None:
     source = vmm.UrlSource(url="https://example.com/disk.qcow2")
     task = finished(images.create_image(vmm.Image(name="sdk-image", type=vmm.ImageType.DISK_IMAGE, source=source)))
     ext_id = task.entities_affected[0].ext_id
@@ -410,7 +410,7 @@ def images_are_made_and_removed():
 
 
 @scenario
-def more_than_a_page_of_vms():
+def more_than_a_page_of_vms() -> None:
     wanted = {f"sdk-many-{number:02}" for number in range(55)}
     template = new_vm("x")
     template.nics = []
@@ -462,7 +462,7 @@ CHECKED = set()
 
 
 @scenario
-def answers_hold_nothing_that_the_client_does_not_know():
+def answers_hold_nothing_that_the_client_does_not_know() -> None:
     ext_id = made(vms.create_vm(new_vm("sdk-strange", boot_config=ahv("LegacyBoot")())))
     finished(vms.power_on_vm(ext_id, if_match=VMM.get_etag(vms.get_vm_by_id(ext_id))))
     element = cluster_named("nutanix-cluster-1").ext_id
@@ -495,13 +495,13 @@ def answers_hold_nothing_that_the_client_does_not_know():
 if NEWEST:
 
     @scenario
-    def newer_clients_agree_on_a_version():
+    def newer_clients_agree_on_a_version() -> None:
         fresh = client(vmm)
         vmm.VmApi(fresh).list_vms(_limit=1)
         assert fresh.get_negotiated_version() == "v4.3", fresh.get_negotiated_version()
 
     @scenario
-    def custom_attributes_are_kept():
+    def custom_attributes_are_kept() -> None:
         ext_id = made(vms.create_vm(new_vm("sdk-attributes")))
         body = vmm.UpdateCustomAttributesParams(custom_attributes=["providerid:nutanix://x"])
         finished(vms.add_vm_custom_attributes(ext_id, body, if_match=VMM.get_etag(vms.get_vm_by_id(ext_id))))
@@ -516,7 +516,7 @@ else:
     import ntnx_iam_py_client as iam
 
     @scenario
-    def users_are_listed():
+    def users_are_listed() -> None:
         users = iam.UsersApi(client(iam)).list_users(_filter="username eq 'admin'").data
         assert [user.username for user in users] == ["admin"]
 

@@ -106,7 +106,7 @@ async def hall() -> AsyncIterator[Hall]:
 
 @pytest.mark.parametrize("format", ["cloud-config", "ignition"])
 @pytest.mark.parametrize("version", ["v1.30.2", "v1.33.1"])
-def test_machines_boot_with_our_data(version, format):
+def test_machines_boot_with_our_data(version, format) -> None:
     _boot(version, format)
 
 
@@ -141,7 +141,7 @@ async def _boot(version: str, format: str) -> None:
 
 
 @virtual
-async def test_a_config_written_in_v1beta1_reaches_kubeadm_in_its_own_words():
+async def test_a_config_written_in_v1beta1_reaches_kubeadm_in_its_own_words() -> None:
     hooks = Hooks()
     conversion.register(hooks)
     bootstrap.register(hooks)

@@ -13,7 +13,7 @@ from reconcile.bootstrap.bootstrap_kit import CLUSTER, bench, condition, files, 
 
 
 @virtual
-async def test_nothing_is_made_before_the_infrastructure_of_the_cluster_is_there():
+async def test_nothing_is_made_before_the_infrastructure_of_the_cluster_is_there() -> None:
     async with bench() as b:
         await b.cluster(provisioned=False)
         key = await b.machine("cp", control_plane=True)
@@ -33,7 +33,7 @@ async def test_nothing_is_made_before_the_infrastructure_of_the_cluster_is_there
 
 
 @virtual
-async def test_a_control_plane_machine_gets_certificates_lock_and_data_in_seven_writes():
+async def test_a_control_plane_machine_gets_certificates_lock_and_data_in_seven_writes() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", {"verbosity": 5, "preKubeadmCommands": ["date"]}, control_plane=True)
@@ -78,7 +78,7 @@ async def test_a_control_plane_machine_gets_certificates_lock_and_data_in_seven_
 
 
 @virtual
-async def test_a_second_look_writes_nothing():
+async def test_a_second_look_writes_nothing() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", control_plane=True)
@@ -89,7 +89,7 @@ async def test_a_second_look_writes_nothing():
 
 
 @virtual
-async def test_only_one_machine_initializes_and_the_other_says_which():
+async def test_only_one_machine_initializes_and_the_other_says_which() -> None:
     async with bench() as b:
         await b.cluster()
         first, second = await b.machine("cp-a", control_plane=True), await b.machine("cp-b", control_plane=True)
@@ -103,7 +103,7 @@ async def test_only_one_machine_initializes_and_the_other_says_which():
 
 
 @virtual
-async def test_a_lock_whose_machine_is_gone_goes_to_the_next():
+async def test_a_lock_whose_machine_is_gone_goes_to_the_next() -> None:
     async with bench() as b:
         await b.cluster()
         first, second = await b.machine("cp-a", control_plane=True), await b.machine("cp-b", control_plane=True)
@@ -117,7 +117,7 @@ async def test_a_lock_whose_machine_is_gone_goes_to_the_next():
 
 
 @virtual
-async def test_the_lock_is_given_back_when_the_control_plane_is_initialized():
+async def test_the_lock_is_given_back_when_the_control_plane_is_initialized() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", control_plane=True)
@@ -130,7 +130,7 @@ async def test_the_lock_is_given_back_when_the_control_plane_is_initialized():
 
 
 @virtual
-async def test_with_a_control_plane_provider_its_certificates_are_awaited_not_made():
+async def test_with_a_control_plane_provider_its_certificates_are_awaited_not_made() -> None:
     async with bench() as b:
         await b.cluster(managed=True)
         key = await b.machine("cp", control_plane=True)
@@ -149,7 +149,7 @@ async def test_with_a_control_plane_provider_its_certificates_are_awaited_not_ma
 
 
 @virtual
-async def test_an_external_etcd_gets_the_certificates_that_the_user_brought():
+async def test_an_external_etcd_gets_the_certificates_that_the_user_brought() -> None:
     async with bench() as b:
         await b.cluster(managed=True)
         external = {
@@ -182,7 +182,7 @@ def _client_certificate(etcd):
 
 
 @virtual
-async def test_a_paused_cluster_stops_the_config_and_says_so():
+async def test_a_paused_cluster_stops_the_config_and_says_so() -> None:
     async with bench() as b:
         await b.cluster(paused=True)
         key = await b.machine("cp", control_plane=True)
@@ -194,7 +194,7 @@ async def test_a_paused_cluster_stops_the_config_and_says_so():
 
 
 @virtual
-async def test_a_stop_between_secret_and_status_is_made_good():
+async def test_a_stop_between_secret_and_status_is_made_good() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", control_plane=True)
@@ -208,7 +208,7 @@ async def test_a_stop_between_secret_and_status_is_made_good():
 
 
 @virtual
-async def test_status_comes_back_from_the_machine_after_a_move():
+async def test_status_comes_back_from_the_machine_after_a_move() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         key = await b.machine("cp", control_plane=True, data_secret="elsewhere", status={"nodeRef": {"name": "cp"}})
@@ -219,7 +219,7 @@ async def test_status_comes_back_from_the_machine_after_a_move():
 
 
 @virtual
-async def test_a_secret_that_lost_its_owner_is_taken_back():
+async def test_a_secret_that_lost_its_owner_is_taken_back() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", control_plane=True)
@@ -233,7 +233,7 @@ async def test_a_secret_that_lost_its_owner_is_taken_back():
 
 
 @virtual
-async def test_data_deleted_before_anybody_read_them_are_made_again():
+async def test_data_deleted_before_anybody_read_them_are_made_again() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("cp", control_plane=True)

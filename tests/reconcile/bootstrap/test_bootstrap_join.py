@@ -26,7 +26,7 @@ def _left(b, token) -> float:
 
 
 @virtual
-async def test_a_worker_waits_for_the_control_plane_without_polling():
+async def test_a_worker_waits_for_the_control_plane_without_polling() -> None:
     async with bench() as b:
         await b.cluster()
         key = await b.machine("w")
@@ -38,7 +38,7 @@ async def test_a_worker_waits_for_the_control_plane_without_polling():
 
 
 @virtual
-async def test_a_worker_waits_for_a_connection_and_says_why_there_is_none():
+async def test_a_worker_waits_for_a_connection_and_says_why_there_is_none() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -50,7 +50,7 @@ async def test_a_worker_waits_for_a_connection_and_says_why_there_is_none():
 
 
 @virtual
-async def test_a_worker_gets_a_token_of_the_workload_cluster_and_the_taint():
+async def test_a_worker_gets_a_token_of_the_workload_cluster_and_the_taint() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         pairs = await b.certificates()
@@ -81,7 +81,7 @@ async def test_a_worker_gets_a_token_of_the_workload_cluster_and_the_taint():
 
 
 @virtual
-async def test_a_joining_control_plane_gets_the_keys_and_no_worker_taint():
+async def test_a_joining_control_plane_gets_the_keys_and_no_worker_taint() -> None:
     async with bench() as b:
         await b.cluster(initialized=True, managed=True)
         await b.certificates()
@@ -102,7 +102,7 @@ async def test_a_joining_control_plane_gets_the_keys_and_no_worker_taint():
 
 
 @virtual
-async def test_a_token_is_extended_until_the_node_is_there():
+async def test_a_token_is_extended_until_the_node_is_there() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -125,7 +125,7 @@ async def test_a_token_is_extended_until_the_node_is_there():
 
 
 @virtual
-async def test_a_token_that_vanished_comes_back_as_the_machine_knows_it():
+async def test_a_token_that_vanished_comes_back_as_the_machine_knows_it() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -143,7 +143,7 @@ async def test_a_token_that_vanished_comes_back_as_the_machine_knows_it():
 
 
 @virtual
-async def test_a_pool_gets_new_data_when_half_of_its_tokens_time_is_over():
+async def test_a_pool_gets_new_data_when_half_of_its_tokens_time_is_over() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -164,7 +164,7 @@ async def test_a_pool_gets_new_data_when_half_of_its_tokens_time_is_over():
 
 
 @virtual
-async def test_a_pool_without_all_nodes_has_its_token_extended():
+async def test_a_pool_without_all_nodes_has_its_token_extended() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -181,7 +181,7 @@ async def test_a_pool_without_all_nodes_has_its_token_extended():
 
 
 @virtual
-async def test_discovery_by_file_brings_the_kubeconfig_along_and_needs_no_token():
+async def test_discovery_by_file_brings_the_kubeconfig_along_and_needs_no_token() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         pairs = await b.certificates()
@@ -210,7 +210,7 @@ async def test_discovery_by_file_brings_the_kubeconfig_along_and_needs_no_token(
 
 
 @virtual
-async def test_a_token_of_the_user_is_used_and_none_is_made():
+async def test_a_token_of_the_user_is_used_and_none_is_made() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -224,7 +224,7 @@ async def test_a_token_of_the_user_is_used_and_none_is_made():
 
 
 @virtual
-async def test_a_worker_with_a_control_plane_section_is_refused_until_it_changes():
+async def test_a_worker_with_a_control_plane_section_is_refused_until_it_changes() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -236,7 +236,7 @@ async def test_a_worker_with_a_control_plane_section_is_refused_until_it_changes
 
 
 @virtual
-async def test_files_and_passwords_come_from_secrets_and_templates_know_the_control_planes_version():
+async def test_files_and_passwords_come_from_secrets_and_templates_know_the_control_planes_version() -> None:
     async with bench() as b:
         await b.cluster(initialized=True, managed=True)
         await b.certificates()
@@ -278,7 +278,7 @@ async def test_files_and_passwords_come_from_secrets_and_templates_know_the_cont
 
 
 @virtual
-async def test_no_secret_shows_in_status_or_log():
+async def test_no_secret_shows_in_status_or_log() -> None:
     async with bench() as b:
         await b.cluster(initialized=True)
         pairs = await b.certificates()

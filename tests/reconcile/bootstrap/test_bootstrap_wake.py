@@ -39,7 +39,7 @@ async def _set(b: Bench, **initialization: bool) -> None:
 
 
 @virtual
-async def test_the_infrastructure_wakes_the_first_machine_and_the_control_plane_the_worker():
+async def test_the_infrastructure_wakes_the_first_machine_and_the_control_plane_the_worker() -> None:
     async with running() as b:
         await b.cluster(provisioned=False)
         first, worker = await b.machine("cp", control_plane=True), await b.machine("w")
@@ -53,7 +53,7 @@ async def test_the_infrastructure_wakes_the_first_machine_and_the_control_plane_
 
 
 @virtual
-async def test_the_loser_of_the_lock_begins_when_the_winners_machine_is_gone():
+async def test_the_loser_of_the_lock_begins_when_the_winners_machine_is_gone() -> None:
     async with running() as b:
         await b.cluster()
         first = await b.machine("cp-a", control_plane=True)
@@ -65,7 +65,7 @@ async def test_the_loser_of_the_lock_begins_when_the_winners_machine_is_gone():
 
 
 @virtual
-async def test_certificates_wake_the_machine_that_needs_them():
+async def test_certificates_wake_the_machine_that_needs_them() -> None:
     async with running() as b:
         await b.cluster(managed=True)
         key = await b.machine("cp", control_plane=True)
@@ -75,7 +75,7 @@ async def test_certificates_wake_the_machine_that_needs_them():
 
 
 @virtual
-async def test_a_connection_wakes_the_machine_that_needs_a_token():
+async def test_a_connection_wakes_the_machine_that_needs_a_token() -> None:
     async with running() as b:
         await b.cluster(initialized=True)
         await b.certificates()
@@ -86,7 +86,7 @@ async def test_a_connection_wakes_the_machine_that_needs_a_token():
 
 
 @virtual
-async def test_the_end_of_a_pause_wakes_the_machine():
+async def test_the_end_of_a_pause_wakes_the_machine() -> None:
     async with running() as b:
         await b.cluster(paused=True)
         key = await b.machine("cp", control_plane=True)
@@ -96,7 +96,7 @@ async def test_the_end_of_a_pause_wakes_the_machine():
 
 
 @virtual
-async def test_nothing_is_written_when_nothing_changes():
+async def test_nothing_is_written_when_nothing_changes() -> None:
     async with running() as b:
         await b.cluster()
         await _created(b, await b.machine("cp", control_plane=True))

@@ -32,7 +32,7 @@ from reconcile.topology.topology_kit import (
 )
 
 
-async def test_everything_is_made_from_the_class_in_one_loop_and_nothing_in_the_next():
+async def test_everything_is_made_from_the_class_in_one_loop_and_nothing_in_the_next() -> None:
     async with bench() as b:
         _, found = await b.loop()
         assert said(found) == ("True", "ReconcileSucceeded", "")
@@ -62,7 +62,7 @@ async def test_everything_is_made_from_the_class_in_one_loop_and_nothing_in_the_
         assert (outcome.written, versions(b.p)) == ((), before)
 
 
-async def test_a_loop_that_remembers_nothing_has_nothing_to_write():
+async def test_a_loop_that_remembers_nothing_has_nothing_to_write() -> None:
     async with bench() as b:
         await b.settled()
         before = versions(b.p)
@@ -98,7 +98,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("change", ["create", "rotate"])
-async def test_a_controller_that_is_killed_at_any_write_leaves_no_orphans_and_makes_nothing_twice(change):
+async def test_a_controller_that_is_killed_at_any_write_leaves_no_orphans_and_makes_nothing_twice(change) -> None:
     async with bench(cluster_class(controlPlane=checked()), cluster()) as b:
         if change == "rotate":
             await b.settled()
@@ -131,7 +131,7 @@ def checked(**more: Any) -> dict[str, Any]:
     return {**given, "healthCheck": {"checks": {"nodeStartupTimeoutSeconds": 300}}, **more}
 
 
-async def test_fields_of_users_stay():
+async def test_fields_of_users_stay() -> None:
     async with bench() as b:
         await b.settled()
         (md,) = (await b.deployments()).values()
@@ -146,7 +146,7 @@ async def test_fields_of_users_stay():
         assert (plane["spec"]["extra"], plane.metadata["annotations"]["mine"]) == ({"mine": True}, "1")
 
 
-async def test_what_the_class_says_is_put_right_when_somebody_changes_it():
+async def test_what_the_class_says_is_put_right_when_somebody_changes_it() -> None:
     async with bench() as b:
         await b.settled()
         (md,) = (await b.deployments()).values()
@@ -161,7 +161,7 @@ async def test_what_the_class_says_is_put_right_when_somebody_changes_it():
 # -- templates -------------------------------------------------------------------------------------------------------
 
 
-async def test_another_spec_makes_another_template_and_the_old_one_goes_when_nobody_uses_it():
+async def test_another_spec_makes_another_template_and_the_old_one_goes_when_nobody_uses_it() -> None:
     async with bench() as b:
         await b.settled()
         before = await b.copies(MACHINE)
@@ -198,7 +198,7 @@ def machine_set(name: str, infrastructure: str) -> dict[str, Any]:
     }
 
 
-async def test_there_and_back_again_uses_the_template_that_is_still_there():
+async def test_there_and_back_again_uses_the_template_that_is_still_there() -> None:
     used: list[str] = []
     async with bench() as b:
         await b.settled()
@@ -213,7 +213,7 @@ async def test_there_and_back_again_uses_the_template_that_is_still_there():
         assert used[2] == used[0] != used[1]
 
 
-async def test_what_the_server_fills_in_is_no_change():
+async def test_what_the_server_fills_in_is_no_change() -> None:
     async with bench() as b:
         await b.settled()
         before = set(await b.copies(MACHINE))
@@ -228,7 +228,7 @@ def core(spec: dict[str, Any]) -> dict[str, Any]:
     return {"template": {"spec": spec}}
 
 
-async def test_a_change_of_metadata_alone_is_made_in_place():
+async def test_a_change_of_metadata_alone_is_made_in_place() -> None:
     async with bench() as b:
         await b.settled()
         before = set(await b.copies(MACHINE))
@@ -239,7 +239,7 @@ async def test_a_change_of_metadata_alone_is_made_in_place():
         assert sorted(each.metadata["labels"].get("new", "") for each in now.values()) == ["", "1"]
 
 
-async def test_a_template_that_somebody_deleted_is_made_again():
+async def test_a_template_that_somebody_deleted_is_made_again() -> None:
     async with bench() as b:
         await b.settled()
         before = set(await b.copies(CONFIG))
@@ -248,7 +248,7 @@ async def test_a_template_that_somebody_deleted_is_made_again():
         assert set(await b.copies(CONFIG)) == before
 
 
-async def test_workers_may_get_bootstrap_configs_of_another_kind():
+async def test_workers_may_get_bootstrap_configs_of_another_kind() -> None:
     async with bench() as b:
         await b.settled()
         await b.p.have(template(OTHER, "k-md", {"join": "otherwise"}))
@@ -263,7 +263,7 @@ async def test_workers_may_get_bootstrap_configs_of_another_kind():
 # -- workers ---------------------------------------------------------------------------------------------------------
 
 
-async def test_replicas_that_the_topology_does_not_name_are_left_alone():
+async def test_replicas_that_the_topology_does_not_name_are_left_alone() -> None:
     async with bench(cluster_class(), cluster(workers=workers("a", replicas=None))) as b:
         await b.settled()
         (md,) = (await b.deployments()).values()
@@ -274,7 +274,7 @@ async def test_replicas_that_the_topology_does_not_name_are_left_alone():
         assert (await b.deployments())["a"].spec.replicas == 9
 
 
-async def test_replicas_that_are_no_longer_named_stay_as_they_are():
+async def test_replicas_that_are_no_longer_named_stay_as_they_are() -> None:
     async with bench() as b:
         await b.settled()
         await b.edit(lambda t: t["workers"]["machineDeployments"][0].update(replicas=6))
@@ -288,7 +288,7 @@ async def test_replicas_that_are_no_longer_named_stay_as_they_are():
         assert (await b.deployments())["a"].spec.replicas == 3
 
 
-async def test_a_deployment_that_the_topology_no_longer_names_goes_with_its_check_and_templates():
+async def test_a_deployment_that_the_topology_no_longer_names_goes_with_its_check_and_templates() -> None:
     given = cluster_class()["spec"]["workers"]["machineDeployments"][0]
     check = {"checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "False", "timeoutSeconds": 60}]}}
     classes = {"machineDeployments": [{**given, "healthCheck": check}]}
@@ -307,7 +307,7 @@ async def test_a_deployment_that_the_topology_no_longer_names_goes_with_its_chec
         assert (len(await b.copies(MACHINE)), len(await b.copies(CONFIG))) == (2, 1)
 
 
-async def test_what_topology_and_class_say_of_machines_is_put_together():
+async def test_what_topology_and_class_say_of_machines_is_put_together() -> None:
     given = cluster_class()["spec"]["workers"]["machineDeployments"][0]
     classes = {
         **given,
@@ -350,7 +350,7 @@ async def test_what_topology_and_class_say_of_machines_is_put_together():
         assert (md.spec.remediation.max_in_flight, await b.checks()) == (1, {})
 
 
-async def test_overrides_are_for_one_part_alone():
+async def test_overrides_are_for_one_part_alone() -> None:
     listed = workers("a", "b")
     listed["machineDeployments"][1]["variables"] = {"overrides": [{"name": "cores", "value": 8}]}
     async with bench(cluster_class(), cluster(workers=listed)) as b:
@@ -374,7 +374,7 @@ PLANE_PARTS: dict[str, Any] = {
 }
 
 
-async def test_the_control_plane_gets_what_the_topology_says():
+async def test_the_control_plane_gets_what_the_topology_says() -> None:
     async with bench(cluster_class(), cluster(controlPlane=PLANE_PARTS)) as b:
         await b.settled()
         spec = (await b.plane())["spec"]
@@ -386,7 +386,7 @@ async def test_the_control_plane_gets_what_the_topology_says():
         assert machine["spec"]["infrastructureRef"]["apiGroup"] == MACHINE.group
 
 
-async def test_a_provider_of_the_old_contract_finds_everything_where_it_looks_for_it():
+async def test_a_provider_of_the_old_contract_finds_everything_where_it_looks_for_it() -> None:
     async with bench(cluster_class(), cluster(controlPlane=PLANE_PARTS), contract="v1beta1") as b:
         await b.settled()
         spec = (await b.plane())["spec"]
@@ -403,7 +403,7 @@ async def test_a_provider_of_the_old_contract_finds_everything_where_it_looks_fo
         assert old not in await b.copies(MACHINE)
 
 
-async def test_a_health_check_comes_changes_and_goes():
+async def test_a_health_check_comes_changes_and_goes() -> None:
     async with bench(cluster_class(controlPlane=checked()), cluster()) as b:
         await b.settled()
         plane = await b.plane()
@@ -422,7 +422,7 @@ async def test_a_health_check_comes_changes_and_goes():
 # -- versions --------------------------------------------------------------------------------------------------------
 
 
-async def test_an_upgrade_begins_with_the_control_plane_and_goes_on_with_the_workers():
+async def test_an_upgrade_begins_with_the_control_plane_and_goes_on_with_the_workers() -> None:
     async with bench(cluster_class(), cluster(workers=workers("a", "b"))) as b:
         await b.settled()
         await b.up()
@@ -463,7 +463,7 @@ def machine(name: str, topology: str, version: str) -> dict[str, Any]:
     }
 
 
-async def test_an_annotation_holds_an_upgrade_and_says_so():
+async def test_an_annotation_holds_an_upgrade_and_says_so() -> None:
     hook = "before-upgrade.hook.cluster.cluster.x-k8s.io/backup"
     async with bench() as b:
         await b.settled()
@@ -481,7 +481,7 @@ async def test_an_annotation_holds_an_upgrade_and_says_so():
 # -- what is wrong ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_class_that_is_missing_or_not_ready_is_waited_for():
+async def test_a_class_that_is_missing_or_not_ready_is_waited_for() -> None:
     async with bench(cluster_class(), cluster(), ready=False) as b:
         _, found = await b.loop()
         assert said(found) == (
@@ -502,7 +502,7 @@ async def test_a_class_that_is_missing_or_not_ready_is_waited_for():
         (cluster_class(), cluster(workers={"machineDeployments": [{"class": "x", "name": "a"}]}), "has no class 'x'"),
     ],
 )
-async def test_what_is_wrong_is_said_and_nothing_is_made(given, wanted, part):
+async def test_what_is_wrong_is_said_and_nothing_is_made(given, wanted, part) -> None:
     async with bench(wanted, ready=False) as b:  # before there was a class that could have refused it
         await b.p.have(given)
         await b.class_ready()
@@ -513,7 +513,7 @@ async def test_what_is_wrong_is_said_and_nothing_is_made(given, wanted, part):
         assert outcome.wait is not None
 
 
-async def test_workers_that_the_server_refuses_do_not_hold_up_the_others():
+async def test_workers_that_the_server_refuses_do_not_hold_up_the_others() -> None:
     async with bench(cluster_class(), cluster(workers=workers("a", "b"))) as b:
         await b.settled()
         nonsense = {"annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": "Nonsense"}}
@@ -531,7 +531,7 @@ async def test_workers_that_the_server_refuses_do_not_hold_up_the_others():
         assert "Nonsense" in said(await b.cluster())[2]
 
 
-async def test_a_kind_that_nobody_serves_is_named():
+async def test_a_kind_that_nobody_serves_is_named() -> None:
     ref = {"apiVersion": f"{MACHINE.group}/v1", "kind": "NobodyClusterTemplate", "name": "k"}
     async with bench(cluster_class(infrastructure={"templateRef": ref}), cluster()) as b:
         _, found = await b.loop()
@@ -539,7 +539,7 @@ async def test_a_kind_that_nobody_serves_is_named():
         assert "kind NobodyClusterTemplate of group provider.example.com is not installed" in said(found)[2]
 
 
-async def test_a_class_that_is_just_being_changed_is_no_news():
+async def test_a_class_that_is_just_being_changed_is_no_news() -> None:
     async with bench() as b:
         await b.settled()
         key = Key("default", "k")
@@ -553,7 +553,7 @@ async def test_a_class_that_is_just_being_changed_is_no_news():
         assert outcome.wait is None
 
 
-async def test_a_missing_template_is_named():
+async def test_a_missing_template_is_named() -> None:
     async with bench() as b:
         await b.client.delete(CONFIG, Key("default", "k-md"))
         _, found = await b.loop()
@@ -562,7 +562,7 @@ async def test_a_missing_template_is_named():
         assert said(await b.settled())[0] == "True"
 
 
-async def test_machine_pools_are_not_made_and_that_is_said():
+async def test_machine_pools_are_not_made_and_that_is_said() -> None:
     worker = cluster_class()["spec"]["workers"]["machineDeployments"][0]
     classes = {"machineDeployments": [worker], "machinePools": [{**worker, "class": "p"}]}
     listed = {**workers("a"), "machinePools": [{"class": "p", "name": "pool"}]}
@@ -573,7 +573,7 @@ async def test_machine_pools_are_not_made_and_that_is_said():
         assert list(await b.deployments()) == ["a"]
 
 
-async def test_paused_means_that_nothing_is_changed():
+async def test_paused_means_that_nothing_is_changed() -> None:
     async with bench() as b:
         await b.settled()
         await b.say(Cluster, "c", spec={"paused": True})
@@ -586,7 +586,7 @@ async def test_paused_means_that_nothing_is_changed():
         assert (await b.deployments())["a"].spec.replicas == 9
 
 
-async def test_a_cluster_that_goes_is_left_to_others():
+async def test_a_cluster_that_goes_is_left_to_others() -> None:
     async with bench() as b:
         await b.settled()
         before = await b.everything()
@@ -596,7 +596,7 @@ async def test_a_cluster_that_goes_is_left_to_others():
         assert await b.everything() == before
 
 
-async def test_a_class_of_another_namespace_is_used_in_place():
+async def test_a_class_of_another_namespace_is_used_in_place() -> None:
     async with bench(cluster(classRef={"name": "k", "namespace": "classes"}), ready=False) as b:
         await b.p.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "classes"}})
         far = [
@@ -609,7 +609,7 @@ async def test_a_class_of_another_namespace_is_used_in_place():
         assert {kind for kind, _ in await b.everything()} >= {"FakeCluster", "FakeControlPlane", "MachineDeployment"}
 
 
-async def test_another_class_takes_over_what_is_there():
+async def test_another_class_takes_over_what_is_there() -> None:
     async with bench() as b:
         await b.settled()
         before = await b.everything()
@@ -625,7 +625,7 @@ async def test_another_class_takes_over_what_is_there():
         assert sorted(core_of(m)["cores"] for m in (await b.copies(MACHINE)).values()) == [2, 16]
 
 
-async def test_an_object_that_was_not_made_for_a_topology_is_not_taken():
+async def test_an_object_that_was_not_made_for_a_topology_is_not_taken() -> None:
     async with bench() as b:
         await b.settled()
         infra = await b.infra()
@@ -634,7 +634,7 @@ async def test_an_object_that_was_not_made_for_a_topology_is_not_taken():
         assert f"FakeCluster {infra.name} was not created for a topology" in said(found)[2]
 
 
-async def test_copies_of_another_cluster_are_not_touched():
+async def test_copies_of_another_cluster_are_not_touched() -> None:
     async with bench() as b:
         await b.settled()
         other = cluster()
@@ -648,7 +648,7 @@ async def test_copies_of_another_cluster_are_not_touched():
         assert await b.client.get(ClusterClass, Key("default", "k"))
 
 
-async def test_a_name_that_another_cluster_uses_is_not_taken_over():
+async def test_a_name_that_another_cluster_uses_is_not_taken_over() -> None:
     worker = {**cluster_class()["spec"]["workers"]["machineDeployments"][0]}
     worker["naming"] = {"template": "pool-{{ .machineDeployment.topologyName }}"}
     other = cluster()
@@ -665,7 +665,7 @@ async def test_a_name_that_another_cluster_uses_is_not_taken_over():
         assert (await b.client.get(PLANE, Key("default", found.spec.control_plane_ref.name))) is not None
 
 
-async def test_templates_of_the_class_that_are_missing_are_told_on_the_cluster_though_it_does_not_use_them():
+async def test_templates_of_the_class_that_are_missing_are_told_on_the_cluster_though_it_does_not_use_them() -> None:
     async with bench() as b:
         await b.settled()
         missing = "spec.workers.machineDeployments[1].bootstrap.templateRef: FakeConfigTemplate x does not exist"

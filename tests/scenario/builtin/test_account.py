@@ -14,7 +14,7 @@ async def _token_secret(plane: Plane, name: str, account: str) -> None:
     await plane.client.create(body, kind=SECRET)
 
 
-def test_every_namespace_has_an_account_and_the_root_certificate(on_plane):
+def test_every_namespace_has_an_account_and_the_root_certificate(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "fresh")
         await plane.settle()
@@ -26,7 +26,7 @@ def test_every_namespace_has_an_account_and_the_root_certificate(on_plane):
     on_plane(scenario)
 
 
-def test_what_every_namespace_has_comes_back(on_plane):
+def test_what_every_namespace_has_comes_back(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.settle()
         first = await plane.get(ACCOUNT, "default")
@@ -39,7 +39,7 @@ def test_what_every_namespace_has_comes_back(on_plane):
     on_plane(scenario)
 
 
-def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane):
+def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.settle()
         key = Key("default", "kube-root-ca.crt")
@@ -51,7 +51,7 @@ def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane):
     on_plane(scenario)
 
 
-def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane):
+def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")
@@ -65,7 +65,7 @@ def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane):
     on_plane(scenario)
 
 
-def test_a_token_secret_may_come_before_its_account(on_plane):
+def test_a_token_secret_may_come_before_its_account(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await _token_secret(plane, "early", "robot")
         await plane.settle()
@@ -77,7 +77,7 @@ def test_a_token_secret_may_come_before_its_account(on_plane):
     on_plane(scenario)
 
 
-def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane):
+def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")
@@ -92,7 +92,7 @@ def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane):
     on_plane(scenario)
 
 
-def test_a_damaged_token_secret_is_repaired(on_plane):
+def test_a_damaged_token_secret_is_repaired(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")

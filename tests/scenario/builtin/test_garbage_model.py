@@ -186,7 +186,7 @@ _NOTHING = Unstructured(metadata={})
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_nothing_is_collected_that_has_an_owner_and_everything_that_lost_its_owners_is(on_plane, seed):
+def test_nothing_is_collected_that_has_an_owner_and_everything_that_lost_its_owners_is(on_plane, seed) -> None:
     async def scenario(plane: Plane) -> None:
         for name in ("near", "far"):
             await plane.make(NAMESPACE, name)

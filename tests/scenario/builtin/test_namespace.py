@@ -26,7 +26,7 @@ async def _let_go(plane: Plane, kind, name: str, namespace: str) -> None:
     await plane.client.patch(kind, Key(namespace, name), MergePatch({"metadata": {"finalizers": None}}))
 
 
-def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane):
+def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         for name in ("gone", "gone-not"):
             await plane.make(NAMESPACE, name)
@@ -46,7 +46,7 @@ def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane):
     on_plane(scenario)
 
 
-def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane):
+def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         for n in range(3):
@@ -73,7 +73,7 @@ def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane):
     on_plane(scenario)
 
 
-def test_a_held_namespace_is_quiet(on_plane):
+def test_a_held_namespace_is_quiet(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         await plane.make(CONFIG_MAP, "c", namespace="slow", finalizers=(HOLD,))
@@ -86,7 +86,7 @@ def test_a_held_namespace_is_quiet(on_plane):
     on_plane(scenario)
 
 
-def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane):
+def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         await plane.make(CONFIG_MAP, "c", namespace="slow", finalizers=(HOLD,))
@@ -97,7 +97,7 @@ def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane):
     on_plane(scenario)
 
 
-def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane):
+def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane) -> None:
     """A slow admission webhook lets an object through after its namespace is gone."""
 
     async def scenario(plane: Plane) -> None:
@@ -114,7 +114,7 @@ def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane):
     on_plane(scenario)
 
 
-def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late(on_plane):
+def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.client.create(widget_definition(), kind=CRD)
@@ -128,7 +128,7 @@ def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late
     on_plane(scenario)
 
 
-def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane):
+def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "held", finalizers=(HOLD,))
         await plane.make(CONFIG_MAP, "c", namespace="held")
@@ -143,7 +143,7 @@ def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane):
     on_plane(scenario)
 
 
-def test_pods_go_before_what_they_use(on_plane):
+def test_pods_go_before_what_they_use(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.settle()
@@ -160,7 +160,7 @@ def test_pods_go_before_what_they_use(on_plane):
     on_plane(scenario)
 
 
-def test_a_restart_continues_a_deletion(on_plane):
+def test_a_restart_continues_a_deletion(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.make(CONFIG_MAP, "c", namespace="gone")
@@ -175,7 +175,7 @@ def test_a_restart_continues_a_deletion(on_plane):
     on_plane(scenario)
 
 
-def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plane):
+def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "twice")
         await plane.settle()
@@ -191,7 +191,7 @@ def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plan
     on_plane(scenario)
 
 
-def test_an_owner_in_a_namespace_that_goes_takes_only_its_own_along(on_plane):
+def test_an_owner_in_a_namespace_that_goes_takes_only_its_own_along(on_plane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         owner = await plane.make(CONFIG_MAP, "owner", namespace="gone")

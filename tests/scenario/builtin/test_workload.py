@@ -82,7 +82,7 @@ async def _rolled_out(plane: Plane, kind: Resource, replicas: int) -> bool:
     )
 
 
-def test_a_deployment_comes_to_ready(on_plane, stage):
+def test_a_deployment_comes_to_ready(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 3), "rolled out")
@@ -108,7 +108,7 @@ def test_a_deployment_comes_to_ready(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_settled_workload_writes_nothing(on_plane, stage):
+def test_a_settled_workload_writes_nothing(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.settle(7200)
@@ -119,7 +119,7 @@ def test_a_settled_workload_writes_nothing(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_an_image_that_nobody_runs_says_what_to_do(on_plane):
+def test_an_image_that_nobody_runs_says_what_to_do(on_plane) -> None:
     runners = Runners()
     runners.register("apiserver", CoroutineRunner(until_stopped), images=["*/kube-apiserver:*"])
 
@@ -141,7 +141,7 @@ def test_an_image_that_nobody_runs_says_what_to_do(on_plane):
     on_plane(scenario, runners=runners)
 
 
-def test_scaling_up_and_down(on_plane, stage):
+def test_scaling_up_and_down(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=1)
         for count in (4, 2, 0):
@@ -153,7 +153,7 @@ def test_scaling_up_and_down(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_rolling_update_keeps_within_its_limits(on_plane, stage):
+def test_a_rolling_update_keeps_within_its_limits(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, "slow:1", replicas=4)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 4), "first")
@@ -180,7 +180,7 @@ def test_a_rolling_update_keeps_within_its_limits(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane, stage):
+def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=4)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 4), "first")
@@ -201,7 +201,7 @@ def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane
     on_plane(scenario, runners=stage.runners)
 
 
-def test_recreate_never_runs_two_versions_together(on_plane, stage):
+def test_recreate_never_runs_two_versions_together(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=2, strategy={"type": "Recreate"})
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 2), "first")
@@ -214,7 +214,7 @@ def test_recreate_never_runs_two_versions_together(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_deleting_a_deployment_ends_everything_below(on_plane, stage):
+def test_deleting_a_deployment_ends_everything_below(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.until(lambda: len(stage.running) == 3, "running")
@@ -227,7 +227,7 @@ def test_deleting_a_deployment_ends_everything_below(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane, stage):
+def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template("crash:1")["spec"])
         await plane.settle(5)
@@ -249,7 +249,7 @@ def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane, st
     ("image", "policy", "phase"),
     [("done:1", "Never", "Succeeded"), ("crash:1", "Never", "Failed"), ("done:1", "OnFailure", "Succeeded")],
 )
-def test_a_pod_that_is_not_restarted_ends(on_plane, stage, image, policy, phase):
+def test_a_pod_that_is_not_restarted_ends(on_plane, stage, image, policy, phase) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template(image, restartPolicy=policy)["spec"])
         await plane.settle(60)
@@ -259,7 +259,7 @@ def test_a_pod_that_is_not_restarted_ends(on_plane, stage, image, policy, phase)
     on_plane(scenario, runners=stage.runners)
 
 
-def test_init_containers_run_first_and_one_after_the_other(on_plane, stage):
+def test_init_containers_run_first_and_one_after_the_other(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         inits = [{"name": n, "image": "done:1"} for n in ("a", "b")]
         await plane.make(POD, "web", spec=_template("ok:1", initContainers=inits)["spec"])
@@ -272,7 +272,7 @@ def test_init_containers_run_first_and_one_after_the_other(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane, stage):
+def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         env = [
             {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
@@ -302,7 +302,7 @@ def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_stateful_set_starts_in_order_and_has_claims(on_plane, stage):
+def test_a_stateful_set_starts_in_order_and_has_claims(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         claims = [
             {
@@ -337,7 +337,7 @@ def test_a_stateful_set_starts_in_order_and_has_claims(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_plane, stage):
+def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         spec = {
             "replicas": 3,
@@ -368,7 +368,7 @@ def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_p
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_job_runs_to_completion(on_plane, stage):
+def test_a_job_runs_to_completion(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(
             JOB,
@@ -388,7 +388,7 @@ def test_a_job_runs_to_completion(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_job_gives_up_after_its_limit(on_plane, stage):
+def test_a_job_gives_up_after_its_limit(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(
             JOB,
@@ -406,7 +406,7 @@ def test_a_job_gives_up_after_its_limit(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane, stage):
+def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         await plane.make(SERVICE, "web", spec={"selector": LABELS, "ports": ports})
@@ -435,7 +435,7 @@ def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane,
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_restart_brings_pods_back_where_they_were(on_plane, stage):
+def test_a_restart_brings_pods_back_where_they_were(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=2)
         await plane.until(lambda: len(stage.running) == 2, "running")
@@ -455,7 +455,7 @@ def test_a_restart_brings_pods_back_where_they_were(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_pod_that_is_deleted_by_force_stops_running(on_plane, stage):
+def test_a_pod_that_is_deleted_by_force_stops_running(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template()["spec"])
         await plane.until(lambda: "web" in stage.running, "running")
@@ -466,7 +466,7 @@ def test_a_pod_that_is_deleted_by_force_stops_running(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_logs_of_containers_reach_the_log_endpoint(on_plane, stage):
+def test_logs_of_containers_reach_the_log_endpoint(on_plane, stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template()["spec"])
         await plane.until(lambda: "web" in stage.running, "running")
@@ -476,7 +476,7 @@ def test_logs_of_containers_reach_the_log_endpoint(on_plane, stage):
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_probe_decides_about_readiness_and_life(on_plane):
+def test_a_probe_decides_about_readiness_and_life(on_plane) -> None:
     healthy = {"ready": False, "live": True}
 
     class Probed:

@@ -131,13 +131,13 @@ async def server() -> AsyncIterator[Server]:
     await store.close()
 
 
-async def test_an_object_can_be_created_right_after_its_definition(server: Server):
+async def test_an_object_can_be_created_right_after_its_definition(server: Server) -> None:
     await server.create(definition())
     created = await server.widget("a")
     assert created["spec"] == {"color": "red", "size": 1}
 
 
-async def test_a_definition_becomes_established_and_gets_its_names(server: Server):
+async def test_a_definition_becomes_established_and_gets_its_names(server: Server) -> None:
     created = await server.create(definition())
     assert created["spec"]["names"]["singular"] == "widget"
     assert created["spec"]["names"]["listKind"] == "WidgetList"
@@ -153,7 +153,7 @@ async def test_a_definition_becomes_established_and_gets_its_names(server: Serve
     assert owners == {("test", ""), ("kube-apiserver", "status")}
 
 
-async def test_the_status_is_written_once(server: Server):
+async def test_the_status_is_written_once(server: Server) -> None:
     await server.create(definition())
     first = await server.get("widgets.example.com")
     await asyncio.sleep(0)
@@ -162,7 +162,7 @@ async def test_the_status_is_written_once(server: Server):
     ]
 
 
-async def test_a_bad_definition_is_refused_with_every_cause(server: Server):
+async def test_a_bad_definition_is_refused_with_every_cause(server: Server) -> None:
     bad = definition()
     bad["metadata"]["name"] = "wrong.example.com"
     bad["spec"]["versions"][0]["storage"] = False
@@ -182,7 +182,7 @@ async def test_a_bad_definition_is_refused_with_every_cause(server: Server):
     )
 
 
-async def test_columns_read_objects(server: Server):
+async def test_columns_read_objects(server: Server) -> None:
     await server.create(definition())
     _, at = server.kind("widgets")
     obj = {
@@ -198,7 +198,7 @@ async def test_columns_read_objects(server: Server):
     assert at.columns[0].read({}) is None
 
 
-async def test_taken_names_keep_a_definition_from_being_served_until_they_are_free(server: Server):
+async def test_taken_names_keep_a_definition_from_being_served_until_they_are_free(server: Server) -> None:
     await server.create(definition())
     other = definition("gadgets")
     other["spec"]["names"].update(kind="Widget", shortNames=["wi"])
@@ -219,7 +219,7 @@ async def test_taken_names_keep_a_definition_from_being_served_until_they_are_fr
     assert server.kind("gadgets")[0].kind == "Widget"
 
 
-async def test_a_changed_definition_is_served_as_changed(server: Server):
+async def test_a_changed_definition_is_served_as_changed(server: Server) -> None:
     await server.create(definition())
     crd = await server.get("widgets.example.com")
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]["default"] = 7
@@ -230,14 +230,14 @@ async def test_a_changed_definition_is_served_as_changed(server: Server):
     assert (await server.get("widgets.example.com"))["status"]["acceptedNames"]["shortNames"] == ["wd"]
 
 
-async def test_writing_the_status_alone_keeps_what_was_compiled(server: Server):
+async def test_writing_the_status_alone_keeps_what_was_compiled(server: Server) -> None:
     await server.create(definition())
     served = server.kind("widgets")[0]
     await server.crds.settled()
     assert server.kind("widgets")[0] is served
 
 
-async def test_a_second_version_converts_by_renaming_and_prunes_by_its_own_schema(server: Server):
+async def test_a_second_version_converts_by_renaming_and_prunes_by_its_own_schema(server: Server) -> None:
     await server.create(definition())
     await server.widget("a")
     crd = await server.get("widgets.example.com")
@@ -255,7 +255,7 @@ async def test_a_second_version_converts_by_renaming_and_prunes_by_its_own_schem
         await server.update(crd)
 
 
-async def test_our_own_kinds_are_converted_in_process():
+async def test_our_own_kinds_are_converted_in_process() -> None:
     store = await Store.open(None)
 
     def convert(obj: Json, version: str) -> Json:
@@ -278,7 +278,7 @@ async def test_our_own_kinds_are_converted_in_process():
     await store.close()
 
 
-async def test_a_conversion_webhook_is_asked_through_the_caller():
+async def test_a_conversion_webhook_is_asked_through_the_caller() -> None:
     store = await Store.open(None)
     asked: list[tuple[str, int, str]] = []
 
@@ -301,7 +301,7 @@ async def test_a_conversion_webhook_is_asked_through_the_caller():
     await store.close()
 
 
-async def test_deleting_a_definition_deletes_its_objects_first(server: Server):
+async def test_deleting_a_definition_deletes_its_objects_first(server: Server) -> None:
     await server.create(definition())
     await server.widget("a")
     await server.widget("b")
@@ -316,7 +316,7 @@ async def test_deleting_a_definition_deletes_its_objects_first(server: Server):
         await server.get("widgets.example.com")
 
 
-async def test_a_held_object_holds_its_definition(server: Server):
+async def test_a_held_object_holds_its_definition(server: Server) -> None:
     await server.create(definition())
     await server.widget("held", finalizers=["example.com/hold"])
     await server.delete("widgets.example.com")
@@ -335,7 +335,7 @@ async def test_a_held_object_holds_its_definition(server: Server):
         await server.get("widgets.example.com")
 
 
-async def test_a_dry_run_deletion_changes_nothing(server: Server):
+async def test_a_dry_run_deletion_changes_nothing(server: Server) -> None:
     await server.create(definition())
     before = await server.get("widgets.example.com")
     at = server.kind("customresourcedefinitions", "apiextensions.k8s.io")
@@ -344,7 +344,7 @@ async def test_a_dry_run_deletion_changes_nothing(server: Server):
     assert await server.get("widgets.example.com") == before
 
 
-async def test_definitions_are_served_again_after_a_restart():
+async def test_definitions_are_served_again_after_a_restart() -> None:
     store = await Store.open(None)
     first = Server(store)
     await first.create(definition())
@@ -360,7 +360,7 @@ async def test_definitions_are_served_again_after_a_restart():
     await store.close()
 
 
-async def test_a_deletion_goes_on_after_a_restart():
+async def test_a_deletion_goes_on_after_a_restart() -> None:
     store = await Store.open(None)
     first = Server(store)
     await first.create(definition())
@@ -376,7 +376,7 @@ async def test_a_deletion_goes_on_after_a_restart():
     await store.close()
 
 
-async def test_a_definition_does_not_take_the_place_of_a_built_in_kind(server: Server):
+async def test_a_definition_does_not_take_the_place_of_a_built_in_kind(server: Server) -> None:
     crd = definition("leases")
     crd["metadata"] = {
         "name": "leases.coordination.k8s.io",
@@ -391,7 +391,7 @@ async def test_a_definition_does_not_take_the_place_of_a_built_in_kind(server: S
     assert not server.kind("leases", "coordination.k8s.io")[0].custom
 
 
-async def test_a_scalable_object_needs_numbers_at_its_paths(server: Server):
+async def test_a_scalable_object_needs_numbers_at_its_paths(server: Server) -> None:
     crd = definition()
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["replicas"] = {"x-kubernetes-int-or-string": True}
@@ -412,7 +412,7 @@ async def test_a_scalable_object_needs_numbers_at_its_paths(server: Server):
         await server.create({**obj, "spec": {"replicas": -1}}, "widgets", "example.com")
 
 
-async def test_a_deprecated_version_carries_its_warning(server: Server):
+async def test_a_deprecated_version_carries_its_warning(server: Server) -> None:
     crd = definition()
     crd["spec"]["versions"][0]["deprecated"] = True
     await server.create(crd)

@@ -11,7 +11,7 @@ import pytest
 from homeport.app.instance import AlreadyRunning, Claim, Instance, claimed, stop
 
 
-def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path):
+def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path) -> None:
     assert not claimed(tmp_path)
     claim = Claim(tmp_path)
     assert claimed(tmp_path)
@@ -22,7 +22,7 @@ def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path):
     Claim(tmp_path).release()
 
 
-def test_stop_returns_when_the_process_has_ended():
+def test_stop_returns_when_the_process_has_ended() -> None:
     """Not when it has only let go of its data: what it did last must be over, and its ports free."""
     lingering = (
         "import signal, sys, threading\n"
@@ -42,7 +42,7 @@ def test_stop_returns_when_the_process_has_ended():
         assert out.read() == "over\n"
 
 
-def test_stop_gives_up_on_a_process_that_stays():
+def test_stop_gives_up_on_a_process_that_stays() -> None:
     stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(1, flush=True)\nsignal.pause()\n"
     process = subprocess.Popen([sys.executable, "-c", stubborn], stdout=subprocess.PIPE)
     assert process.stdout is not None

@@ -48,7 +48,7 @@ async def run_for(supervisor: Supervisor, seconds: float) -> None:
 
 
 @virtual
-async def test_pauses_grow_with_each_crash_in_a_row():
+async def test_pauses_grow_with_each_crash_in_a_row() -> None:
     part = Fragile(*(ValueError("broken") for _ in range(4)))
     supervisor, _ = supervise(part)
     await run_for(supervisor, 100)
@@ -57,7 +57,7 @@ async def test_pauses_grow_with_each_crash_in_a_row():
 
 
 @virtual
-async def test_after_a_long_steady_time_the_pause_is_the_shortest_again():
+async def test_after_a_long_steady_time_the_pause_is_the_shortest_again() -> None:
     part = Fragile(ValueError("a"), ValueError("b"), 61.0, ValueError("c"))
     supervisor, _ = supervise(part)
     await run_for(supervisor, 100)
@@ -65,7 +65,7 @@ async def test_after_a_long_steady_time_the_pause_is_the_shortest_again():
 
 
 @virtual
-async def test_a_crash_leaves_the_other_parts_alone_and_is_told_with_its_reason():
+async def test_a_crash_leaves_the_other_parts_alone_and_is_told_with_its_reason() -> None:
     steady, fragile = Fragile(), Fragile(ExceptionGroup("two", [ValueError("one"), KeyError("other")]))
     supervisor, told = supervise(steady, fragile)
     await run_for(supervisor, 10)
@@ -80,7 +80,7 @@ async def test_a_crash_leaves_the_other_parts_alone_and_is_told_with_its_reason(
 
 
 @virtual
-async def test_a_part_that_ends_by_itself_is_started_again():
+async def test_a_part_that_ends_by_itself_is_started_again() -> None:
     part = Fragile(0.0)
     supervisor, told = supervise(part)
     await run_for(supervisor, 10)

@@ -49,7 +49,7 @@ from homeport.runtime.webhook.hook import Hooks
         ),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_field(spec, field):
+def test_what_cannot_work_is_refused_with_the_field(spec, field) -> None:
     assert [cause.field for cause in validate(spec, "spec")] == [field]
 
 
@@ -67,11 +67,11 @@ def test_what_cannot_work_is_refused_with_the_field(spec, field):
         {"diskSetup": {"partitions": [{"device": "/a", "diskLayout": [{"percentage": 60}, {"percentage": 40}]}]}},
     ],
 )
-def test_what_can_work_is_not(spec):
+def test_what_can_work_is_not(spec) -> None:
     assert list(validate(spec, "spec")) == []
 
 
-async def test_templates_are_held_to_the_same():
+async def test_templates_are_held_to_the_same() -> None:
     hooks = Hooks()
     register(hooks)
     spec = {"template": {"spec": {"format": "ignition", "bootCommands": ["a"]}}}

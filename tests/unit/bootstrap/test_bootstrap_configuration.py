@@ -24,11 +24,11 @@ from unit.bootstrap.example import CLUSTER, INIT, JOIN, facts, init_documents, j
         ("v1.37.1", "v1beta4"),
     ],
 )
-def test_each_version_gets_the_configuration_that_its_kubeadm_reads(version, api):
+def test_each_version_gets_the_configuration_that_its_kubeadm_reads(version, api) -> None:
     assert kubeadm_api(parse(version)) == api
 
 
-def test_a_version_before_1_22_is_refused():
+def test_a_version_before_1_22_is_refused() -> None:
     with pytest.raises(UnsupportedVersion, match=r"v1\.21\.9 is too old"):
         kubeadm_api(parse("v1.21.9"))
 
@@ -37,11 +37,11 @@ def test_a_version_before_1_22_is_refused():
     ("seconds", "text"),
     [(0, "0s"), (30, "30s"), (300, "5m0s"), (3661, "1h1m1s"), (86_400 * 365, "8760h0m0s"), (-90, "-1m30s")],
 )
-def test_durations_look_as_go_writes_them(seconds, text):
+def test_durations_look_as_go_writes_them(seconds, text) -> None:
     assert go_duration(seconds) == text
 
 
-def test_v1beta4_has_lists_of_arguments_timeouts_and_periods():
+def test_v1beta4_has_lists_of_arguments_timeouts_and_periods() -> None:
     cluster, init = init_documents("v1.33.0")
     assert cluster["apiServer"]["extraArgs"] == [{"name": "cloud-provider", "value": "external"}]
     assert cluster["apiServer"]["extraEnvs"] == [{"name": "HTTP_PROXY", "value": "http://proxy"}]
@@ -61,7 +61,7 @@ def test_v1beta4_has_lists_of_arguments_timeouts_and_periods():
     }
 
 
-def test_v1beta3_has_maps_of_arguments_and_its_timeouts_elsewhere():
+def test_v1beta3_has_maps_of_arguments_and_its_timeouts_elsewhere() -> None:
     cluster, init = init_documents("v1.30.0")
     assert cluster["apiServer"]["extraArgs"] == {"cloud-provider": "external"}
     assert cluster["apiServer"]["timeoutForControlPlane"] == "5m0s"
@@ -77,7 +77,7 @@ def test_v1beta3_has_maps_of_arguments_and_its_timeouts_elsewhere():
     assert join["discovery"]["timeout"] == "5m30s"
 
 
-def test_the_cluster_tells_what_the_config_does_not_know():
+def test_the_cluster_tells_what_the_config_does_not_know() -> None:
     cluster, _ = init_documents("v1.33.0")
     assert cluster["clusterName"] == "one"
     assert cluster["kubernetesVersion"] == "v1.33.0"
@@ -89,18 +89,18 @@ def test_the_cluster_tells_what_the_config_does_not_know():
     }
 
 
-def test_an_endpoint_of_the_user_wins():
+def test_an_endpoint_of_the_user_wins() -> None:
     made = cluster_configuration({"controlPlaneEndpoint": "mine:6443"}, {}, facts("v1.33.0"), "v1beta4")
     assert made["controlPlaneEndpoint"] == "mine:6443"
 
 
 @pytest.mark.parametrize("api", ["v1beta3", "v1beta4"])
-def test_an_empty_list_of_taints_is_said_and_no_list_is_not(api):
+def test_an_empty_list_of_taints_is_said_and_no_list_is_not(api) -> None:
     assert init_configuration({"nodeRegistration": {"taints": []}}, api)["nodeRegistration"] == {"taints": []}
     assert "nodeRegistration" not in init_configuration({"nodeRegistration": {}}, api)
 
 
-def test_an_argument_without_a_value_is_an_empty_one():
+def test_an_argument_without_a_value_is_an_empty_one() -> None:
     given = {"scheduler": {"extraArgs": [{"name": "a", "value": ""}, {"name": "b"}]}}
     assert cluster_configuration(given, {}, facts("v1.33.0"), "v1beta4")["scheduler"]["extraArgs"] == [
         {"name": "a", "value": ""},
@@ -109,20 +109,20 @@ def test_an_argument_without_a_value_is_an_empty_one():
     assert cluster_configuration(given, {}, facts("v1.29.0"), "v1beta3")["scheduler"]["extraArgs"] == {"a": "", "b": ""}
 
 
-def test_an_external_etcd_is_passed_on_whole():
+def test_an_external_etcd_is_passed_on_whole() -> None:
     external = {"endpoints": ["https://a:2379"], "caFile": "/a", "certFile": "/b", "keyFile": "/c"}
     made = cluster_configuration({"etcd": {"external": external}}, {}, facts("v1.33.0"), "v1beta4")
     assert made["etcd"] == {"external": external}
 
 
-def test_the_content_of_a_discovery_file_is_not_kubeadms():
+def test_the_content_of_a_discovery_file_is_not_kubeadms() -> None:
     file = {"kubeConfigPath": "/a", "kubeConfig": {"user": {"exec": {"command": "x"}}}}
     assert join_configuration({"discovery": {"file": file}}, "v1beta4")["discovery"] == {
         "file": {"kubeConfigPath": "/a"}
     }
 
 
-def test_what_was_given_is_not_changed():
+def test_what_was_given_is_not_changed() -> None:
     before = repr((CLUSTER, INIT, JOIN))
     init_documents("v1.30.0")
     join_documents("v1.30.0")

@@ -27,7 +27,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-def test_what_is_written_as_yaml_is_read_back_the_same(value):
+def test_what_is_written_as_yaml_is_read_back_the_same(value) -> None:
     assert yaml.safe_load(dump_yaml(value)) == value
 
 
@@ -35,14 +35,14 @@ def test_what_is_written_as_yaml_is_read_back_the_same(value):
     "text",
     ["{{ ds['a'] }}", '{{ ds["a"] }}', 'a "{{ x }}" \\ b', "\n  {{ x }}\n\n", "{% raw %}\n\t'{{ y }}'\n{% endraw %}"],
 )
-def test_expressions_stand_in_the_document_as_they_were_written(text):
+def test_expressions_stand_in_the_document_as_they_were_written(text) -> None:
     written = dump_yaml({"a": [{"b": text}]})
     for line in text.strip().splitlines():
         assert line in written
     assert yaml.safe_load(written) == {"a": [{"b": text}]}
 
 
-def test_a_cloud_config_says_all_that_was_asked_for():
+def test_a_cloud_config_says_all_that_was_asked_for() -> None:
     config = yaml.safe_load(render_cloud_config(user_data()))
     found = {each["path"]: each for each in config["write_files"]}
     plain = user_data().files[0]
@@ -70,7 +70,7 @@ def test_a_cloud_config_says_all_that_was_asked_for():
     assert config["mounts"] == [["LABEL=data", "/var/lib/data"]]
 
 
-def test_a_machine_reads_the_cloud_config_with_its_expressions_filled_in():
+def test_a_machine_reads_the_cloud_config_with_its_expressions_filled_in() -> None:
     read = parse_user_data(
         render_cloud_config(user_data()).encode(),
         {"ds": {"meta_data": {"hostname": "one", "local_hostname": "one.local"}}},
@@ -93,7 +93,7 @@ def _content(entry: dict) -> str:
     return unquote_to_bytes(entry["contents"]["source"].removeprefix("data:,")).decode()
 
 
-def test_an_ignition_config_says_all_that_was_asked_for():
+def test_an_ignition_config_says_all_that_was_asked_for() -> None:
     config = _ignition(render_ignition(user_data(ignition=True)))
     assert config["ignition"] == {"version": "2.3.0"}
     found = {each["path"]: each for each in config["storage"]["files"]}
@@ -119,7 +119,7 @@ def test_an_ignition_config_says_all_that_was_asked_for():
     assert config["storage"]["filesystems"][0]["mount"]["options"] == ["-F"]
 
 
-def test_the_users_own_config_is_added():
+def test_the_users_own_config_is_added() -> None:
     own = """
 storage:
   files:
@@ -169,12 +169,12 @@ networkd:
         ("storage: {files: [{contents: {inline: a, remote: {url: b}}}]}", "set only one of"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_refused_with_the_place(text, message):
+def test_a_config_that_cannot_be_used_is_refused_with_the_place(text, message) -> None:
     with pytest.raises(BadContainerLinuxConfig, match=message):
         transpile(text, strict=True)
 
 
-def test_without_strict_a_key_that_means_nothing_is_left_out():
+def test_without_strict_a_key_that_means_nothing_is_left_out() -> None:
     assert transpile("storage: {fils: [], links: [{path: /a, target: /b}]}", strict=False) == {
         "storage": {"links": [{"filesystem": "root", "path": "/a", "target": "/b"}]}
     }
@@ -188,7 +188,7 @@ def test_without_strict_a_key_that_means_nothing_is_left_out():
         (File("/a", "a", encoding="base64"), "content is not base64"),
     ],
 )
-def test_what_ignition_cannot_say_is_refused(file, message):
+def test_what_ignition_cannot_say_is_refused(file, message) -> None:
     with pytest.raises(BadContent, match=message):
         render_ignition(UserData("join", ({},), files=(file,)))
 
@@ -197,5 +197,5 @@ def test_what_ignition_cannot_say_is_refused(file, message):
     ("path", "name"),
     [("/", "-"), ("/var/lib", "var-lib"), ("/a-b/.c/", "a\\x2db-\\x2ec"), ("/with space", "with\\x20space")],
 )
-def test_units_of_mounts_are_named_as_systemd_wants_it(path, name):
+def test_units_of_mounts_are_named_as_systemd_wants_it(path, name) -> None:
     assert unit_name(path) == name

@@ -51,14 +51,14 @@ def _schema(program: str, text: str, folder: Path) -> subprocess.CompletedProces
     return subprocess.run([program, "schema", "--config-file", str(path)], capture_output=True, text=True, check=False)
 
 
-def test_cloud_init_finds_our_cloud_config_valid(cloud_init, tmp_path):
+def test_cloud_init_finds_our_cloud_config_valid(cloud_init, tmp_path) -> None:
     done = _schema(cloud_init, render_cloud_config(user_data()), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Valid cloud-config" in done.stdout
     assert "deprecat" not in (done.stdout + done.stderr).lower()
 
 
-def test_cloud_init_would_have_told_us(cloud_init, tmp_path):
+def test_cloud_init_would_have_told_us(cloud_init, tmp_path) -> None:
     text = render_cloud_config(user_data()).replace("lock_passwd: false", 'lock_passwd: "perhaps"')
     assert _schema(cloud_init, text, tmp_path).returncode != 0
 
@@ -78,12 +78,12 @@ def _version(program: str) -> str:
 
 
 @pytest.mark.parametrize("what", ["init", "join", "control plane join"])
-def test_kubeadm_finds_our_configuration_valid(kubeadm, tmp_path, what):
+def test_kubeadm_finds_our_configuration_valid(kubeadm, tmp_path, what) -> None:
     _hold_to(kubeadm, what, _version(kubeadm), tmp_path)
 
 
 @pytest.mark.parametrize("what", ["init", "join", "control plane join"])
-def test_an_older_kubeadm_finds_our_v1beta3_valid(old_kubeadm, tmp_path, what):
+def test_an_older_kubeadm_finds_our_v1beta3_valid(old_kubeadm, tmp_path, what) -> None:
     _hold_to(old_kubeadm, what, "v1.30.0", tmp_path)
 
 
@@ -98,7 +98,7 @@ def _hold_to(program: str, what: str, version: str, folder: Path) -> None:
     assert "unknown field" not in done.stdout + done.stderr
 
 
-def test_kubeadm_would_have_told_us(kubeadm, tmp_path):
+def test_kubeadm_would_have_told_us(kubeadm, tmp_path) -> None:
     (join,) = join_documents(_version(kubeadm), JOIN)
     done = _validate(kubeadm, ({**join, "discoverey": {}},), tmp_path)
     assert done.returncode != 0 or "unknown field" in done.stdout + done.stderr

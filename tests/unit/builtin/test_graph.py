@@ -24,7 +24,7 @@ def _put(graph: Graph, uid: str, *owners: str, **more: object) -> None:
     graph.put("configmaps", f"ns/{uid}", 1, _object(uid, *owners, **more))  # type: ignore[arg-type]
 
 
-def test_objects_without_owners_are_not_kept():
+def test_objects_without_owners_are_not_kept() -> None:
     assert not concerns(_object("a"))
     assert not concerns(_object("a", deleting=True, finalizers=("example.com/x",)))
     assert concerns(_object("a", "b"))
@@ -34,7 +34,7 @@ def test_objects_without_owners_are_not_kept():
     assert not graph.nodes
 
 
-def test_a_mention_of_owner_references_in_data_or_managed_fields_is_no_owner():
+def test_a_mention_of_owner_references_in_data_or_managed_fields_is_no_owner() -> None:
     value = orjson.dumps({"metadata": {"uid": "a", "managedFields": [{"fieldsV1": {"f:ownerReferences": {}}}]}})
     assert not concerns(value)
     graph = Graph()
@@ -42,7 +42,7 @@ def test_a_mention_of_owner_references_in_data_or_managed_fields_is_no_owner():
     assert graph.put("configmaps", "ns/a", 1, text) == (None, None)
 
 
-def test_references_are_forgotten_with_the_objects():
+def test_references_are_forgotten_with_the_objects() -> None:
     graph = Graph()
     _put(graph, "a", "root", "other")
     _put(graph, "b", "root")
@@ -56,14 +56,14 @@ def test_references_are_forgotten_with_the_objects():
     assert not graph.nodes
 
 
-def test_references_that_read_the_same_are_kept_once():
+def test_references_that_read_the_same_are_kept_once() -> None:
     graph = Graph()
     _put(graph, "a", "root")
     _put(graph, "b", "root")
     assert graph.nodes["a"].owners[0] is graph.nodes["b"].owners[0]
 
 
-def test_who_blocks():
+def test_who_blocks() -> None:
     graph = Graph()
     _put(graph, "root", deleting=True, finalizers=("foregroundDeletion",))
     root = graph.nodes["root"]
@@ -74,7 +74,7 @@ def test_who_blocks():
     assert graph.blocked(root)
 
 
-def test_a_circle_blocks_nobody_but_a_third_party_does():
+def test_a_circle_blocks_nobody_but_a_third_party_does() -> None:
     graph = Graph()
     waiting = {"deleting": True, "finalizers": ("foregroundDeletion",)}
     _put(graph, "a", "b", **waiting)

@@ -45,13 +45,13 @@ async def nothing() -> None:
     return None
 
 
-def test_a_line_of_progress_has_the_rates_since_the_last_one():
+def test_a_line_of_progress_has_the_rates_since_the_last_one() -> None:
     assert progress_line(BEFORE, NOW, 10.0) == (
         "3 objects, 2.0 writes/s, 5.0 requests/s, 2.0 reconciles/s, 5 keys in queues, 7 objects unfinished"
     )
 
 
-def test_parts_are_told_when_it_matters():
+def test_parts_are_told_when_it_matters() -> None:
     part = Part("loops", nothing)
     assert part_line(part) == ""
     part.state = "running"

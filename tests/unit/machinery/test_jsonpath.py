@@ -60,17 +60,17 @@ OBJ: dict[str, Any] = {
         ("{@.metadata.name}", ["a"]),
     ],
 )
-def test_a_path_finds_its_values(path: str, found: list[Any]):
+def test_a_path_finds_its_values(path: str, found: list[Any]) -> None:
     assert compile_path(path)(OBJ) == found
 
 
 @pytest.mark.parametrize("path", [".a[", ".a[x]", ".a[?(]", "{.a", ".a]", ".a..", ".a b", ".a[0:1:0]", ".a[]"])
-def test_an_unreadable_path_is_refused(path: str):
+def test_an_unreadable_path_is_refused(path: str) -> None:
     with pytest.raises(PathError):
         compile_path(path)
 
 
-def test_plain_paths_read_and_write():
+def test_plain_paths_read_and_write() -> None:
     obj: dict[str, Any] = {"spec": {"replicas": 1}}
     assert read(obj, ".spec.replicas") == 1
     assert read(obj, ".status.replicas") is None
@@ -82,7 +82,7 @@ def test_plain_paths_read_and_write():
         simple_path(".a[0]")
 
 
-def test_values_are_rendered_as_kubectl_prints_them():
+def test_values_are_rendered_as_kubectl_prints_them() -> None:
     assert [render(v) for v in ("a", True, None, 3, 2.0, 1.5, {"b": 1, "a": [1]})] == [
         "a",
         "true",

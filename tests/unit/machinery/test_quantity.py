@@ -18,18 +18,18 @@ from homeport.machinery.quantity import QuantityError, canonical, compare, is_qu
         ("+1", "1"), (".5", "500m"), ("1.", "1"), ("1025Ki", "1025Ki"),
     ],
 )  # fmt: skip
-def test_a_quantity_is_written_in_its_canonical_form(text: str | float, shown: str):
+def test_a_quantity_is_written_in_its_canonical_form(text: str | float, shown: str) -> None:
     assert canonical(text) == shown
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 Gi", "1gi", "1Kii", "--1", "1e", ".", True, "1e999", "1i"])
-def test_what_is_no_quantity_is_refused(text: str):
+def test_what_is_no_quantity_is_refused(text: str) -> None:
     assert not is_quantity(text)
     with pytest.raises(QuantityError):
         parse_quantity(text)
 
 
-def test_amounts_compare_across_notations():
+def test_amounts_compare_across_notations() -> None:
     assert compare("1Gi", "1024Mi") == 0
     assert compare("1G", "1Gi") == -1
     assert compare("0.1", "99m") == 1
@@ -38,12 +38,12 @@ def test_amounts_compare_across_notations():
     assert str(parse_quantity("1") - parse_quantity("250m")) == "750m"
 
 
-def test_whole_values_round_up():
+def test_whole_values_round_up() -> None:
     assert parse_quantity("1500m").value == 2
     assert parse_quantity("-1500m").value == -1
 
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from(["", "m", "k", "Ki", "Mi", "u", "e3"]))
-def test_the_canonical_form_means_the_same(number: int, suffix: str):
+def test_the_canonical_form_means_the_same(number: int, suffix: str) -> None:
     quantity = parse_quantity(f"{number}{suffix}")
     assert parse_quantity(str(quantity)) == quantity

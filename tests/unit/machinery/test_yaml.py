@@ -23,17 +23,17 @@ from homeport.machinery.yaml import YamlError, dump, load, load_all
         ("!!binary aGk=", "hi"), ("!custom x", "x"), ("9223372036854775807", 2**63 - 1),
     ],
 )  # fmt: skip
-def test_a_scalar_means_what_it_means_to_kubectl(text: str, value: Any):
+def test_a_scalar_means_what_it_means_to_kubectl(text: str, value: Any) -> None:
     found = load(f"a: {text}")["a"]
     assert found == value
     assert type(found) is type(value)
 
 
-def test_keys_become_strings():
+def test_keys_become_strings() -> None:
     assert load("1: a\non: b\n1.5: c\n") == {"1": "a", "true": "b", "1.5": "c"}
 
 
-def test_anchors_and_merge_keys_work_and_copies_are_independent():
+def test_anchors_and_merge_keys_work_and_copies_are_independent() -> None:
     doc = load("a: &a {x: 1, l: [1]}\nb:\n  <<: *a\n  x: 2\nc: *a\nd:\n  <<: [*a, {z: 3}]\n")
     assert doc["b"] == {"x": 2, "l": [1]}
     assert doc["d"] == {"x": 1, "l": [1], "z": 3}
@@ -41,7 +41,7 @@ def test_anchors_and_merge_keys_work_and_copies_are_independent():
     assert doc["a"]["l"] == [1]
 
 
-def test_many_documents_come_as_a_list_without_the_empty_ones():
+def test_many_documents_come_as_a_list_without_the_empty_ones() -> None:
     assert load_all("---\na: 1\n---\n# nothing\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
 
 
@@ -64,20 +64,20 @@ def test_many_documents_come_as_a_list_without_the_empty_ones():
         ("".join(" " * i + "a:\n" for i in range(600)), "m.yaml"),
     ],
 )
-def test_an_error_names_file_and_line(text: str, message: str):
+def test_an_error_names_file_and_line(text: str, message: str) -> None:
     with pytest.raises(YamlError) as error:
         load_all(text, "m.yaml")
     assert str(error.value).startswith(message)
 
 
-def test_aliases_that_unfold_into_millions_are_refused():
+def test_aliases_that_unfold_into_millions_are_refused() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]
     with pytest.raises(YamlError, match="excessive aliasing"):
         load("\n".join(lines))
 
 
-def test_a_large_document_takes_little_more_than_its_values():
+def test_a_large_document_takes_little_more_than_its_values() -> None:
     text = "a: [" + "b, " * 50_000 + "]"
     tracemalloc.start()
     try:
@@ -88,18 +88,18 @@ def test_a_large_document_takes_little_more_than_its_values():
     assert peak < 8_000_000
 
 
-def test_bytes_that_are_not_text_are_refused():
+def test_bytes_that_are_not_text_are_refused() -> None:
     with pytest.raises(YamlError, match="not UTF-8"):
         load(b"a: \xff")
     assert load(b"\xef\xbb\xbfa: 1") == {"a": 1}
 
 
-def test_two_documents_where_one_is_expected_are_refused():
+def test_two_documents_where_one_is_expected_are_refused() -> None:
     with pytest.raises(YamlError, match="line 3: expected one document, found 2"):
         load("a: 1\n---\nb: 1\n")
 
 
-def test_strings_that_look_like_something_else_are_quoted():
+def test_strings_that_look_like_something_else_are_quoted() -> None:
     text = dump({"a": "y", "b": "1e3", "c": "0o7", "d": "2020-01-01", "e": "plain", "f": "two\nlines\n"})
     assert text == "a: 'y'\nb: '1e3'\nc: '0o7'\nd: '2020-01-01'\ne: plain\nf: |\n  two\n  lines\n"
 
@@ -117,5 +117,5 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_is_written_is_read_back(value: Any):
+def test_what_is_written_is_read_back(value: Any) -> None:
     assert load(dump({"v": value})) == {"v": value}

@@ -42,7 +42,7 @@ def colors(obj: Any) -> list[str]:
 
 @given(STEPS)
 @settings(deadline=None, max_examples=300)
-def test_a_cache_is_what_a_plain_model_says_and_its_indexes_agree(steps):
+def test_a_cache_is_what_a_plain_model_says_and_its_indexes_agree(steps) -> None:
     cache: Cache[Unstructured] = Cache()
     cache.add_index("color", colors)
     model: dict[Key, Unstructured] = {}
@@ -81,7 +81,7 @@ def test_a_cache_is_what_a_plain_model_says_and_its_indexes_agree(steps):
             assert found == {key for key, obj in model.items() if colors(obj) == [color]}
 
 
-def test_whoever_waits_for_a_revision_or_a_key_is_woken_by_it_alone():
+def test_whoever_waits_for_a_revision_or_a_key_is_woken_by_it_alone() -> None:
     async def scenario() -> list[str]:
         cache: Cache[Unstructured] = Cache()
         woken: list[str] = []
@@ -103,7 +103,7 @@ def test_whoever_waits_for_a_revision_or_a_key_is_woken_by_it_alone():
     assert run_virtual(scenario()) == ["at 5", "b", "at 9"]
 
 
-def test_a_cancelled_wait_leaves_nothing_behind():
+def test_a_cancelled_wait_leaves_nothing_behind() -> None:
     async def scenario() -> None:
         cache: Cache[Unstructured] = Cache()
         waits = [asyncio.create_task(cache.news(revision=9, key=Key("n", "a"))) for _ in range(3)]
@@ -118,7 +118,7 @@ def test_a_cancelled_wait_leaves_nothing_behind():
     run_virtual(scenario())
 
 
-def test_an_index_may_come_late_but_not_twice():
+def test_an_index_may_come_late_but_not_twice() -> None:
     cache: Cache[Unstructured] = Cache()
     cache.put(thing("a", 1, 1))
     cache.add_index("color", colors)

@@ -7,7 +7,7 @@ import time
 from homeport.runtime.clock import VIRTUAL_START, LoopClock, parse_time, rfc3339, run_virtual
 
 
-def test_an_hour_passes_in_no_time():
+def test_an_hour_passes_in_no_time() -> None:
     async def scenario() -> float:
         clock = LoopClock()
         began = clock.now()
@@ -19,7 +19,7 @@ def test_an_hour_passes_in_no_time():
     assert time.perf_counter() - real < 5
 
 
-def test_the_same_seed_gives_the_same_run():
+def test_the_same_seed_gives_the_same_run() -> None:
     async def scenario() -> list[tuple[float, int]]:
         trace: list[tuple[float, int]] = []
 
@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_run():
     assert first != other
 
 
-def test_timeouts_follow_virtual_time():
+def test_timeouts_follow_virtual_time() -> None:
     async def scenario() -> str:
         try:
             async with asyncio.timeout(1000):
@@ -48,7 +48,7 @@ def test_timeouts_follow_virtual_time():
     assert run_virtual(scenario()) == "timed out"
 
 
-def test_a_wall_clock_may_jump_but_monotonic_time_does_not():
+def test_a_wall_clock_may_jump_but_monotonic_time_does_not() -> None:
     async def scenario() -> tuple[float, float]:
         clock = LoopClock()
         before = clock.monotonic()
@@ -60,5 +60,5 @@ def test_a_wall_clock_may_jump_but_monotonic_time_does_not():
     assert passed == 0
 
 
-def test_times_survive_being_written_and_read():
+def test_times_survive_being_written_and_read() -> None:
     assert parse_time(rfc3339(1_800_000_000.0)) == 1_800_000_000.0

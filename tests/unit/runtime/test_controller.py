@@ -55,7 +55,7 @@ def controlled(script: Script, **options: Any) -> Callable[[Plane], None]:
 
 @given(st.integers(0, 2**32), st.integers(1, 5))
 @settings(deadline=None, max_examples=40)
-def test_every_change_is_reconciled_and_no_key_twice_at_once(seed, workers):
+def test_every_change_is_reconciled_and_no_key_twice_at_once(seed, workers) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         working: set[str] = set()
@@ -95,7 +95,7 @@ def test_every_change_is_reconciled_and_no_key_twice_at_once(seed, workers):
 
 
 @virtual
-async def test_a_wait_brings_the_key_back_at_its_time():
+async def test_a_wait_brings_the_key_back_at_its_time() -> None:
     script = Script(lambda key, n: Wait("NotYet", "soon", after=30.0) if n < 3 else None)
     async with plane(controlled(script), crds=[WIDGETS]) as p:
         await p.have(widget("a"))
@@ -107,7 +107,7 @@ async def test_a_wait_brings_the_key_back_at_its_time():
 
 
 @virtual
-async def test_conflicts_come_back_at_once_and_growing():
+async def test_conflicts_come_back_at_once_and_growing() -> None:
     script = Script(lambda key, n: Conflict("race") if n < 6 else None)
     backoff = Backoff(first=0.01, jitter=0.0)
     async with plane(controlled(script, backoff=backoff), crds=[WIDGETS]) as p:
@@ -118,7 +118,7 @@ async def test_conflicts_come_back_at_once_and_growing():
 
 
 @virtual
-async def test_a_server_that_says_when_to_come_back_is_obeyed():
+async def test_a_server_that_says_when_to_come_back_is_obeyed() -> None:
     answers = [TooManyRequests("slow down", retry_after=7), Unavailable("restarting", retry_after=3)]
     script = Script(lambda key, n: answers[n - 1] if n <= 2 else None)
     async with plane(controlled(script), crds=[WIDGETS]) as p:
@@ -128,7 +128,7 @@ async def test_a_server_that_says_when_to_come_back_is_obeyed():
 
 
 @virtual
-async def test_a_terminal_error_waits_for_a_change_of_the_object():
+async def test_a_terminal_error_waits_for_a_change_of_the_object() -> None:
     script = Script(lambda key, n: Terminal("Hopeless", "size is odd") if n == 1 else None)
     async with plane(controlled(script), crds=[WIDGETS]) as p:
         await p.have(widget("a", size=1))
@@ -141,7 +141,7 @@ async def test_a_terminal_error_waits_for_a_change_of_the_object():
 
 
 @virtual
-async def test_a_broken_object_does_not_stop_the_others():
+async def test_a_broken_object_does_not_stop_the_others() -> None:
     script = Script(lambda key, n: ZeroDivisionError("bug") if key.name == "bad" else None)
     async with plane(controlled(script, workers=1), crds=[WIDGETS]) as p:
         await p.have(widget("bad"), *(widget(f"w{n}") for n in range(5)))
@@ -153,7 +153,7 @@ async def test_a_broken_object_does_not_stop_the_others():
 
 
 @virtual
-async def test_a_resync_looks_at_everything_and_after_what_users_did():
+async def test_a_resync_looks_at_everything_and_after_what_users_did() -> None:
     script = Script()
     async with plane(controlled(script, resync=1000.0), crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}") for n in range(20)))
@@ -164,7 +164,7 @@ async def test_a_resync_looks_at_everything_and_after_what_users_did():
 
 
 @virtual
-async def test_predicates_owners_and_maps_decide_what_wakes_a_key():
+async def test_predicates_owners_and_maps_decide_what_wakes_a_key() -> None:
     script = Script()
 
     def add(p: Plane) -> None:
@@ -198,7 +198,7 @@ async def test_predicates_owners_and_maps_decide_what_wakes_a_key():
 
 
 @virtual
-async def test_shutting_down_cancels_what_waits_and_takes_no_new_key():
+async def test_shutting_down_cancels_what_waits_and_takes_no_new_key() -> None:
     state: list[str] = []
 
     async def act(key: Key) -> None:
@@ -218,7 +218,7 @@ async def test_shutting_down_cancels_what_waits_and_takes_no_new_key():
 
 
 @virtual
-async def test_depth_waiting_times_and_retries_are_exported():
+async def test_depth_waiting_times_and_retries_are_exported() -> None:
     script = Script(lambda key, n: Unavailable("down") if n == 1 else None)
     name = "exported"
 

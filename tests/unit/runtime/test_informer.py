@@ -76,7 +76,7 @@ OPS = st.lists(st.tuples(st.sampled_from(["make", "change", "delete", "remake"])
 
 @given(OPS, st.integers(0, 2**32))
 @settings(deadline=None, max_examples=60)
-def test_whatever_happens_to_the_watch_handlers_end_with_the_truth(ops, seed):
+def test_whatever_happens_to_the_watch_handlers_end_with_the_truth(ops, seed) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:
@@ -129,7 +129,7 @@ async def shown(informer: Informer[Any], key: Key) -> None:
 
 
 @virtual
-async def test_a_relist_tells_the_differences_alone():
+async def test_a_relist_tells_the_differences_alone() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("same"), widget("changed"), widget("remade"), widget("gone"))
         informer: Informer[Widget] = Informer(p.client, Widget)
@@ -148,7 +148,7 @@ async def test_a_relist_tells_the_differences_alone():
 
 
 @virtual
-async def test_a_lost_watch_is_resumed_where_it_was_not_listed_anew():
+async def test_a_lost_watch_is_resumed_where_it_was_not_listed_anew() -> None:
     class Cut:
         def __init__(self, inner: Any) -> None:
             self._inner = inner
@@ -181,7 +181,7 @@ async def test_a_lost_watch_is_resumed_where_it_was_not_listed_anew():
 
 
 @virtual
-async def test_an_older_server_is_listed_page_by_page():
+async def test_an_older_server_is_listed_page_by_page() -> None:
     class Older:
         def __init__(self, inner: Any) -> None:
             self._inner = inner
@@ -205,7 +205,7 @@ async def test_an_older_server_is_listed_page_by_page():
 
 
 @virtual
-async def test_a_kind_may_appear_go_and_come_back():
+async def test_a_kind_may_appear_go_and_come_back() -> None:
     async with plane() as p:
         informer: Informer[Widget] = Informer(p.client, Widget)
         follower = Follower(informer)
@@ -230,7 +230,7 @@ async def test_a_kind_may_appear_go_and_come_back():
 
 
 @virtual
-async def test_a_handler_that_comes_late_is_told_of_what_is_there():
+async def test_a_handler_that_comes_late_is_told_of_what_is_there() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))
         informer: Informer[Widget] = Informer(p.client, Widget)
@@ -240,7 +240,7 @@ async def test_a_handler_that_comes_late_is_told_of_what_is_there():
 
 
 @virtual
-async def test_a_handler_that_fails_keeps_nothing_from_the_others():
+async def test_a_handler_that_fails_keeps_nothing_from_the_others() -> None:
     def broken(old: Any, new: Any, initial: bool) -> None:
         raise ZeroDivisionError
 
@@ -257,7 +257,7 @@ async def test_a_handler_that_fails_keeps_nothing_from_the_others():
 
 
 @virtual
-async def test_bookmarks_move_the_revision_of_a_quiet_kind():
+async def test_bookmarks_move_the_revision_of_a_quiet_kind() -> None:
     class Marked:
         def __init__(self, inner: Any) -> None:
             self._inner = inner
@@ -282,7 +282,7 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 
 
 @virtual
-async def test_a_server_that_was_put_back_in_time_is_listed_anew():
+async def test_a_server_that_was_put_back_in_time_is_listed_anew() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))
         informer: Informer[Widget] = Informer(p.client, Widget)
@@ -294,7 +294,7 @@ async def test_a_server_that_was_put_back_in_time_is_listed_anew():
 
 
 @virtual
-async def test_namespaces_labels_and_everything_are_informers_of_their_own_and_shared():
+async def test_namespaces_labels_and_everything_are_informers_of_their_own_and_shared() -> None:
     async with plane() as p:
         for name, labels in (("a", {"x": "1"}), ("b", {})):
             body = {"metadata": {"name": name, "namespace": "default", "labels": labels}}
@@ -317,7 +317,7 @@ async def test_namespaces_labels_and_everything_are_informers_of_their_own_and_s
 
 
 @virtual
-async def test_an_informer_of_metadata_keeps_nothing_else():
+async def test_an_informer_of_metadata_keeps_nothing_else() -> None:
     async with plane() as p:
         body = {"metadata": {"name": "a", "namespace": "default", "labels": {"x": "1"}}, "data": {"big": "x" * 1000}}
         await p.client.create(body, kind=CONFIG_MAP)
@@ -331,7 +331,7 @@ async def test_an_informer_of_metadata_keeps_nothing_else():
 
 
 @virtual
-async def test_caches_do_not_keep_managed_fields_and_writing_back_does_not_lose_them():
+async def test_caches_do_not_keep_managed_fields_and_writing_back_does_not_lose_them() -> None:
     async with plane() as p:
         await p.client.create({"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "1"}}, kind=CONFIG_MAP)
         informer = Informer(p.client, CONFIG_MAP)

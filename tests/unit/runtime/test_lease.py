@@ -83,7 +83,7 @@ async def lead(lease: Lease, terms: list[str], chance: random.Random) -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 6))
 @settings(deadline=None, max_examples=20)
-def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed, candidates):
+def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed, candidates) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane() as p:
@@ -116,7 +116,7 @@ def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed
 
 
 @virtual
-async def test_a_released_lease_is_taken_at_the_next_look_and_a_dead_one_after_its_duration():
+async def test_a_released_lease_is_taken_at_the_next_look_and_a_dead_one_after_its_duration() -> None:
     async with plane() as p:
         first, second = (Lease(p.client, KEY, name, timing=TIMING, clock=p.clock) for name in ("a", "b"))
         await first.hold()
@@ -133,7 +133,7 @@ async def test_a_released_lease_is_taken_at_the_next_look_and_a_dead_one_after_i
 
 
 @virtual
-async def test_the_fence_closes_before_others_may_take_over():
+async def test_the_fence_closes_before_others_may_take_over() -> None:
     async with plane() as p:
         lease = Lease(p.client, KEY, "a", timing=TIMING, clock=p.clock)
         with pytest.raises(LeaseLost, match="not writing"):
@@ -148,7 +148,7 @@ async def test_the_fence_closes_before_others_may_take_over():
 
 
 @virtual
-async def test_keeping_ends_at_the_deadline_not_at_the_next_look():
+async def test_keeping_ends_at_the_deadline_not_at_the_next_look() -> None:
     class Dead:
         def __getattr__(self, name: str) -> Any:
             async def hang(*args: Any, **options: Any) -> Any:
@@ -167,7 +167,7 @@ async def test_keeping_ends_at_the_deadline_not_at_the_next_look():
 
 
 @virtual
-async def test_a_lapsed_lease_is_not_renewed_even_if_nobody_took_it():
+async def test_a_lapsed_lease_is_not_renewed_even_if_nobody_took_it() -> None:
     async with plane() as p:
         lease = Lease(p.client, KEY, "a", timing=TIMING, clock=p.clock)
         await lease.hold()
@@ -178,7 +178,7 @@ async def test_a_lapsed_lease_is_not_renewed_even_if_nobody_took_it():
 
 
 @virtual
-async def test_somebody_who_edits_the_record_does_not_end_a_term():
+async def test_somebody_who_edits_the_record_does_not_end_a_term() -> None:
     async with plane() as p:
         lease = Lease(p.client, KEY, "a", timing=TIMING, clock=p.clock)
         await lease.hold()
@@ -191,7 +191,7 @@ async def test_somebody_who_edits_the_record_does_not_end_a_term():
 
 
 @virtual
-async def test_two_renewals_of_ours_at_once_do_not_race_each_other():
+async def test_two_renewals_of_ours_at_once_do_not_race_each_other() -> None:
     async with plane() as p:
         lease = Lease(p.client, KEY, "a", timing=TIMING, clock=p.clock)
         await lease.hold()
@@ -199,7 +199,7 @@ async def test_two_renewals_of_ours_at_once_do_not_race_each_other():
 
 
 @virtual
-async def test_a_record_that_was_deleted_is_not_taken_from_under_its_holder():
+async def test_a_record_that_was_deleted_is_not_taken_from_under_its_holder() -> None:
     async with plane() as p:
         first, second = (Lease(p.client, KEY, name, timing=TIMING, clock=p.clock) for name in ("a", "b"))
         await first.hold()
@@ -213,21 +213,21 @@ async def test_a_record_that_was_deleted_is_not_taken_from_under_its_holder():
 
 
 @virtual
-async def test_a_fraction_of_a_second_is_rounded_up_in_the_record():
+async def test_a_fraction_of_a_second_is_rounded_up_in_the_record() -> None:
     async with plane() as p:
         lease = Lease(p.client, KEY, "a", timing=LeaseTiming(1.5, 1.2, 0.2), clock=p.clock)
         await lease.hold()
         assert (await p.client.get(LEASE, KEY))["spec"]["leaseDurationSeconds"] == 2
 
 
-def test_timings_that_allow_two_leaders_are_refused():
+def test_timings_that_allow_two_leaders_are_refused() -> None:
     for timing in ((10.0, 15.0, 2.0), (15.0, 10.0, 10.0), (15.0, 15.0, 2.0), (15.0, 10.0, 0.0)):
         with pytest.raises(ValueError, match="must hold"):
             LeaseTiming(*timing)
 
 
 @virtual
-async def test_who_lost_a_lease_may_win_it_again():
+async def test_who_lost_a_lease_may_win_it_again() -> None:
     async with plane() as p:
         first, second = (Lease(p.client, KEY, name, timing=TIMING, clock=p.clock) for name in ("a", "b"))
         for _ in range(3):

@@ -57,7 +57,7 @@ def replica(p: Plane, who: str, seen: list[tuple[str, str]], client: Any = None)
 
 
 @virtual
-async def test_one_replica_works_the_other_keeps_warm_and_takes_over_without_a_list():
+async def test_one_replica_works_the_other_keeps_warm_and_takes_over_without_a_list() -> None:
     async with plane(crds=[WIDGETS]) as p:
         seen: list[tuple[str, str]] = []
         await p.have(widget("a"))
@@ -78,7 +78,7 @@ async def test_one_replica_works_the_other_keeps_warm_and_takes_over_without_a_l
 
 
 @virtual
-async def test_losing_the_lease_ends_the_manager_and_fences_its_writes():
+async def test_losing_the_lease_ends_the_manager_and_fences_its_writes() -> None:
     async with plane(crds=[WIDGETS]) as p:
         client = Partition(p.server.client())
         manager, task = replica(p, "first", [], client)
@@ -98,7 +98,7 @@ async def test_losing_the_lease_ends_the_manager_and_fences_its_writes():
 
 
 @virtual
-async def test_the_lease_is_released_only_when_the_last_reconcile_has_ended():
+async def test_the_lease_is_released_only_when_the_last_reconcile_has_ended() -> None:
     order: list[str] = []
 
     class Slow:
@@ -125,7 +125,7 @@ async def test_the_lease_is_released_only_when_the_last_reconcile_has_ended():
 
 
 @virtual
-async def test_a_kind_that_is_not_there_yet_holds_up_its_own_controller_alone():
+async def test_a_kind_that_is_not_there_yet_holds_up_its_own_controller_alone() -> None:
     def add(p: Plane) -> None:
         p.manager.add(Controller("sizes", Widget, Sizes(p), clock=p.clock))
         p.manager.add(Controller("lease", LEASE, Note("lease", seen), clock=p.clock))
@@ -143,7 +143,7 @@ async def test_a_kind_that_is_not_there_yet_holds_up_its_own_controller_alone():
 
 
 @virtual
-async def test_an_informer_that_is_asked_for_later_runs_as_well():
+async def test_an_informer_that_is_asked_for_later_runs_as_well() -> None:
     async with plane(lambda p: None, crds=[WIDGETS]) as p:
         await p.have(widget("a"))
         late = p.manager.informers.get(Widget)

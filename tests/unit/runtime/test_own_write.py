@@ -103,7 +103,7 @@ class Restless:
 
 @given(st.integers(0, 2**32), st.integers(1, 4))
 @settings(deadline=None, max_examples=40)
-def test_no_reconcile_reads_the_past_however_late_the_caches_are(seed, workers):
+def test_no_reconcile_reads_the_past_however_late_the_caches_are(seed, workers) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:
@@ -131,7 +131,7 @@ def test_no_reconcile_reads_the_past_however_late_the_caches_are(seed, workers):
 
 
 @virtual
-async def test_a_key_that_waits_for_the_cache_holds_up_no_worker():
+async def test_a_key_that_waits_for_the_cache_holds_up_no_worker() -> None:
     class Stuck(SlowClient):
         async def _late(self, events: Any) -> Any:
             async for event in events:
@@ -176,7 +176,7 @@ async def test_a_key_that_waits_for_the_cache_holds_up_no_worker():
 
 
 @virtual
-async def test_dry_runs_and_writes_of_others_hold_nobody_back():
+async def test_dry_runs_and_writes_of_others_hold_nobody_back() -> None:
     seen: list[int] = []
 
     class Dry:
@@ -199,7 +199,7 @@ async def test_dry_runs_and_writes_of_others_hold_nobody_back():
         assert not p.manager.controllers[0]._expected
 
 
-async def test_a_write_that_outlasts_the_lease_is_given_up():
+async def test_a_write_that_outlasts_the_lease_is_given_up() -> None:
     class Hanging:
         get = list = watch = close = None
 

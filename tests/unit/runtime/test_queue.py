@@ -20,7 +20,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(1, 4), st.integers(0, 2**32))
 @settings(deadline=None, max_examples=150)
-def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed):
+def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed) -> None:
     async def scenario() -> None:
         queue: WorkQueue[int] = WorkQueue()
         chance = random.Random(seed)
@@ -67,7 +67,7 @@ def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed
     run_virtual(scenario(), seed=seed)
 
 
-def test_what_a_user_did_goes_before_a_resync_and_old_keys_do_not_starve():
+def test_what_a_user_did_goes_before_a_resync_and_old_keys_do_not_starve() -> None:
     async def scenario() -> list[str]:
         queue: WorkQueue[str] = WorkQueue(fairness=4)
         queue.add("resync", priority=Priority.RESYNC)
@@ -85,7 +85,7 @@ def test_what_a_user_did_goes_before_a_resync_and_old_keys_do_not_starve():
     assert order.index("resync") == 3
 
 
-def test_a_key_added_while_in_work_is_worked_on_again_once():
+def test_a_key_added_while_in_work_is_worked_on_again_once() -> None:
     async def scenario() -> int:
         queue: WorkQueue[str] = WorkQueue()
         queue.add("a")
@@ -99,7 +99,7 @@ def test_a_key_added_while_in_work_is_worked_on_again_once():
     assert run_virtual(scenario()) == 1
 
 
-def test_failures_wait_longer_and_longer_and_success_starts_over():
+def test_failures_wait_longer_and_longer_and_success_starts_over() -> None:
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=1.0, factor=2.0, limit=10.0, jitter=0.0))
         assert [queue.retry("a") for _ in range(5)] == [1.0, 2.0, 4.0, 8.0, 10.0]
@@ -109,7 +109,7 @@ def test_failures_wait_longer_and_longer_and_success_starts_over():
     run_virtual(scenario())
 
 
-def test_an_explicit_delay_never_postpones_a_key_that_is_due_earlier():
+def test_an_explicit_delay_never_postpones_a_key_that_is_due_earlier() -> None:
     async def scenario() -> float:
         queue: WorkQueue[str] = WorkQueue()
         queue.add("a", after=5.0)
@@ -120,7 +120,7 @@ def test_an_explicit_delay_never_postpones_a_key_that_is_due_earlier():
     assert run_virtual(scenario()) == pytest.approx(5.0)
 
 
-def test_a_cancelled_worker_passes_its_wake_up_on():
+def test_a_cancelled_worker_passes_its_wake_up_on() -> None:
     async def scenario() -> str:
         queue: WorkQueue[str] = WorkQueue()
         first = asyncio.create_task(queue.get())
@@ -133,7 +133,7 @@ def test_a_cancelled_worker_passes_its_wake_up_on():
     assert run_virtual(scenario()) == "a"
 
 
-def test_closing_ends_the_workers():
+def test_closing_ends_the_workers() -> None:
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         waiting = asyncio.create_task(queue.get())
@@ -145,7 +145,7 @@ def test_closing_ends_the_workers():
     run_virtual(scenario())
 
 
-def test_a_wake_up_that_finds_its_worker_cancelled_goes_to_the_next():
+def test_a_wake_up_that_finds_its_worker_cancelled_goes_to_the_next() -> None:
     async def scenario() -> str:
         queue: WorkQueue[str] = WorkQueue()
         first = asyncio.create_task(queue.get())
@@ -160,7 +160,7 @@ def test_a_wake_up_that_finds_its_worker_cancelled_goes_to_the_next():
     assert run_virtual(scenario()) == "a"
 
 
-def test_dropped_keys_do_not_come_back_by_timer_retry_or_while_in_work():
+def test_dropped_keys_do_not_come_back_by_timer_retry_or_while_in_work() -> None:
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         for key in ("ready", "working"):
@@ -180,7 +180,7 @@ def test_dropped_keys_do_not_come_back_by_timer_retry_or_while_in_work():
     run_virtual(scenario())
 
 
-def test_waiting_times_and_retries_are_told():
+def test_waiting_times_and_retries_are_told() -> None:
     async def scenario() -> tuple[list[float], int]:
         waited: list[float] = []
         retries: list[None] = []

@@ -26,7 +26,7 @@ def raising(error: Exception) -> Any:
 
 
 @virtual
-async def test_a_terminal_error_is_reported_and_raised():
+async def test_a_terminal_error_is_reported_and_raised() -> None:
     outcome, state = await reconcile_once(raising(Terminal("Odd", "size is odd")), A, widget("a"), crds=[WIDGETS])
     assert isinstance(outcome.error, Terminal)
     (found,) = state["Widget", A]["status"]["conditions"]
@@ -35,7 +35,7 @@ async def test_a_terminal_error_is_reported_and_raised():
 
 
 @virtual
-async def test_what_the_server_refuses_and_bugs_are_reported_too():
+async def test_what_the_server_refuses_and_bugs_are_reported_too() -> None:
     for error, message in ((Forbidden("no right to do that"), "no right to do that"), (KeyError("x"), "'x'")):
         outcome, state = await reconcile_once(raising(error), A, widget("a"), crds=[WIDGETS])
         assert outcome.error is error
@@ -44,7 +44,7 @@ async def test_what_the_server_refuses_and_bugs_are_reported_too():
 
 
 @virtual
-async def test_a_lost_race_or_lease_says_nothing_about_the_object():
+async def test_a_lost_race_or_lease_says_nothing_about_the_object() -> None:
     for error in (Conflict("somebody was faster"), LeaseLost("gone")):
         outcome, _ = await reconcile_once(raising(error), A, widget("a"), crds=[WIDGETS])
         assert outcome.error is error
@@ -52,7 +52,7 @@ async def test_a_lost_race_or_lease_says_nothing_about_the_object():
 
 
 @virtual
-async def test_a_status_computed_from_an_old_state_is_refused():
+async def test_a_status_computed_from_an_old_state_is_refused() -> None:
     class Late(Sizes):
         async def _copy(self, scope: Scope[Widget]) -> Wait | None:
             patch = MergePatch({"status": {"conditions": [{"type": "Other", "status": "True"}]}})
@@ -70,7 +70,7 @@ async def test_a_status_computed_from_an_old_state_is_refused():
 
 
 @virtual
-async def test_an_object_that_was_made_again_does_not_get_the_status_of_its_namesake():
+async def test_an_object_that_was_made_again_does_not_get_the_status_of_its_namesake() -> None:
     class Late(Sizes):
         async def _copy(self, scope: Scope[Widget]) -> Wait | None:
             await world.client.delete(WIDGET, A)
@@ -84,7 +84,7 @@ async def test_an_object_that_was_made_again_does_not_get_the_status_of_its_name
 
 
 @virtual
-async def test_an_object_that_went_needs_no_status():
+async def test_an_object_that_went_needs_no_status() -> None:
     class Late(Sizes):
         async def _copy(self, scope: Scope[Widget]) -> Wait | None:
             await world.client.delete(WIDGET, A)
@@ -97,7 +97,7 @@ async def test_an_object_that_went_needs_no_status():
 
 
 @virtual
-async def test_a_phase_that_writes_the_object_itself_goes_on_from_there():
+async def test_a_phase_that_writes_the_object_itself_goes_on_from_there() -> None:
     class Finalizing(Sizes):
         async def _check(self, scope: Scope[Widget]) -> Wait | None:
             patch = MergePatch({"metadata": {"finalizers": ["example.com/x"]}})
@@ -110,7 +110,7 @@ async def test_a_phase_that_writes_the_object_itself_goes_on_from_there():
 
 
 @virtual
-async def test_a_wait_is_one_status_patch_and_one_event_however_often_it_is_found():
+async def test_a_wait_is_one_status_patch_and_one_event_however_often_it_is_found() -> None:
     def add(p: Plane) -> None:
         p.manager.add(Controller("sizes", Widget, Sizes(p), clock=p.clock))
 
@@ -125,7 +125,7 @@ async def test_a_wait_is_one_status_patch_and_one_event_however_often_it_is_foun
 
 
 @virtual
-async def test_a_shutdown_waits_for_a_status_that_is_being_written():
+async def test_a_shutdown_waits_for_a_status_that_is_being_written() -> None:
     class Slow:
         """The server takes a second for every patch, and goes on with it when nobody waits for the answer."""
 
@@ -158,7 +158,7 @@ async def test_a_shutdown_waits_for_a_status_that_is_being_written():
 
 
 @virtual
-async def test_a_reconcile_that_is_cancelled_in_a_phase_writes_no_status():
+async def test_a_reconcile_that_is_cancelled_in_a_phase_writes_no_status() -> None:
     class Endless(Sizes):
         async def _copy(self, scope: Scope[Widget]) -> Wait | None:
             scope.object.status.size = 1
@@ -176,7 +176,7 @@ async def test_a_reconcile_that_is_cancelled_in_a_phase_writes_no_status():
 
 
 @virtual
-async def test_changing_a_scope_changes_nothing_in_the_cache():
+async def test_changing_a_scope_changes_nothing_in_the_cache() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a", size=4))
         found = await p.client.get(Widget, A)

@@ -70,7 +70,7 @@ class _Worker:
 @given(st.integers(0, 2**32))
 @example(33610)  # one comes and goes before the others have agreed on it
 @settings(deadline=None, max_examples=12)
-def test_replicas_come_and_go_and_no_key_is_in_two_hands(seed):
+def test_replicas_come_and_go_and_no_key_is_in_two_hands(seed) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:
@@ -121,7 +121,7 @@ class Mortal:
 
 
 @virtual
-async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_duration():
+async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_duration() -> None:
     chance = random.Random(1)
     async with plane(crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}") for n in range(30)))
@@ -147,7 +147,7 @@ async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_du
 
 
 @virtual
-async def test_a_replica_that_stood_still_works_no_more_when_it_wakes_up():
+async def test_a_replica_that_stood_still_works_no_more_when_it_wakes_up() -> None:
     """Its lease lapsed, the others took its keys; that it could still renew its own record must not bring it back."""
     async with plane(crds=[WIDGETS]) as p:
         shards = Shards(
@@ -170,7 +170,7 @@ async def _nothing() -> None: ...
 
 
 @virtual
-async def test_what_belongs_together_stays_together():
+async def test_what_belongs_together_stays_together() -> None:
     async with plane(crds=[WIDGETS]) as p:
         where: dict[str, set[str]] = {}
 
@@ -201,7 +201,7 @@ async def test_what_belongs_together_stays_together():
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_a_new_member_takes_its_share_and_moves_nothing_else():
+def test_a_new_member_takes_its_share_and_moves_nothing_else() -> None:
     keys = [f"cluster-{n}" for n in range(3000)]
     before = {key: owner(key, ("a", "b", "c")) for key in keys}
     after = {key: owner(key, ("a", "b", "c", "d")) for key in keys}
@@ -210,7 +210,7 @@ def test_a_new_member_takes_its_share_and_moves_nothing_else():
 
 
 @virtual
-async def test_a_member_is_not_mistaken_for_dead_because_an_answer_came_late():
+async def test_a_member_is_not_mistaken_for_dead_because_an_answer_came_late() -> None:
     """A list that takes long tells how things were when it was asked for."""
 
     class Late:

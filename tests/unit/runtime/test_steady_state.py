@@ -23,7 +23,7 @@ def everything(p: Plane) -> None:
 
 
 @virtual
-async def test_a_thousand_settled_objects_do_not_move_for_an_hour_resyncs_included():
+async def test_a_thousand_settled_objects_do_not_move_for_an_hour_resyncs_included() -> None:
     async with plane(everything, crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}", size=n) for n in range(1000)))
         await p.settle(quiet=120.0)
@@ -37,7 +37,7 @@ async def test_a_thousand_settled_objects_do_not_move_for_an_hour_resyncs_includ
 
 
 @virtual
-async def test_a_cached_object_takes_less_than_ten_kibibytes():
+async def test_a_cached_object_takes_less_than_ten_kibibytes() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}", size=n) for n in range(1000)))
         for kind, limit in ((Widget, 4096), (Widget.__resource__, 10240), (metadata_only(Widget.__resource__), 4096)):

@@ -18,21 +18,21 @@ def sizes(p: Plane) -> None:
 
 
 @virtual
-async def test_a_plane_in_virtual_time_brings_an_object_to_its_goal():
+async def test_a_plane_in_virtual_time_brings_an_object_to_its_goal() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
         await p.have(widget("a", size=3))
         found = await p.until(Widget, A, sized(3))
         assert found.status.conditions[0]["reason"] == "Ready"
 
 
-async def test_a_plane_in_real_time_does_the_same_over_http():
+async def test_a_plane_in_real_time_does_the_same_over_http() -> None:
     async with plane(sizes, crds=[WIDGETS], serve=True) as p:
         await p.http().create(widget("a", size=3), kind=WIDGET)
         await p.until(Widget, A, sized(3))
 
 
 @virtual
-async def test_a_wait_in_vain_tells_conditions_events_and_log_lines():
+async def test_a_wait_in_vain_tells_conditions_events_and_log_lines() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
         await p.have(widget("a", size=3, hold=True))
         with pytest.raises(AssertionError) as failed:
@@ -46,14 +46,14 @@ async def test_a_wait_in_vain_tells_conditions_events_and_log_lines():
 
 
 @virtual
-async def test_a_wait_for_an_object_that_is_not_there_says_so():
+async def test_a_wait_for_an_object_that_is_not_there_says_so() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
         with pytest.raises(AssertionError, match="there is no such object"):
             await p.until(Widget, A, sized(3), timeout=5)
 
 
 @virtual
-async def test_what_a_manager_died_of_is_raised_by_whoever_waits():
+async def test_what_a_manager_died_of_is_raised_by_whoever_waits() -> None:
     async def job() -> None:
         raise ZeroDivisionError("a job of the manager")
 
@@ -64,7 +64,7 @@ async def test_what_a_manager_died_of_is_raised_by_whoever_waits():
 
 
 @virtual
-async def test_state_in_one_reconcile_state_out():
+async def test_state_in_one_reconcile_state_out() -> None:
     outcome, state = await reconcile_once(Sizes, A, widget("a", size=2), crds=[WIDGETS])
     assert outcome.wait is None
     assert outcome.error is None
@@ -73,7 +73,7 @@ async def test_state_in_one_reconcile_state_out():
 
 
 @virtual
-async def test_a_reconcile_sees_what_was_made_after_the_one_before():
+async def test_a_reconcile_sees_what_was_made_after_the_one_before() -> None:
     async with plane(crds=[WIDGETS]) as p:
         reconciler = Sizes(p)
         for number in (1, 2):
@@ -82,7 +82,7 @@ async def test_a_reconcile_sees_what_was_made_after_the_one_before():
 
 
 @virtual
-async def test_settled_objects_keep_their_versions():
+async def test_settled_objects_keep_their_versions() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}", size=n) for n in range(10)))
         await p.settle()
@@ -92,7 +92,7 @@ async def test_settled_objects_keep_their_versions():
 
 
 @virtual
-async def test_gone_waits_for_the_end_of_an_object():
+async def test_gone_waits_for_the_end_of_an_object() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
         await p.have(widget("a"))
 
@@ -108,13 +108,13 @@ async def test_gone_waits_for_the_end_of_an_object():
             await p.gone(Widget, A, timeout=1)
 
 
-async def test_settling_by_time_is_refused_in_real_time():
+async def test_settling_by_time_is_refused_in_real_time() -> None:
     async with plane() as p:
         with pytest.raises(RuntimeError, match="virtual time"):
             await p.settle()
 
 
-def test_a_deadlock_in_virtual_time_is_an_error_not_a_hang(monkeypatch: pytest.MonkeyPatch):
+def test_a_deadlock_in_virtual_time_is_an_error_not_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeport.runtime.clock.VirtualLoop.patience", 0.05)
 
     async def forever() -> None:

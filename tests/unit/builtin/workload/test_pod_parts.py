@@ -18,20 +18,20 @@ from homeport.runtime.workload.statefulset import ordinal
 from homeport.runtime.workload.template import pod_of, same_template, share_of, short_hash
 
 
-def test_a_template_is_the_same_but_for_the_label_that_tells_versions_apart():
+def test_a_template_is_the_same_but_for_the_label_that_tells_versions_apart() -> None:
     one = {"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}
     other = {"metadata": {"creationTimestamp": None, "labels": {"a": "b", "pod-template-hash": "h"}}, "spec": {"x": 1}}
     assert same_template(one, other)
     assert not same_template(one, {**one, "spec": {"x": 2}})
 
 
-def test_hashes_depend_on_content_and_salt_alone():
+def test_hashes_depend_on_content_and_salt_alone() -> None:
     assert short_hash({"a": 1, "b": 2}) == short_hash({"b": 2, "a": 1})
     assert short_hash({"a": 1}) != short_hash({"a": 1}, 1)
     assert len(short_hash({})) == 10
 
 
-def test_pods_are_owned_by_what_made_them():
+def test_pods_are_owned_by_what_made_them() -> None:
     owner = Unstructured(metadata={"name": "web", "namespace": "ns", "uid": "u"})
     pod = pod_of(owner, REPLICA_SET, {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}})
     assert pod["metadata"]["generateName"] == "web-"
@@ -44,16 +44,16 @@ def test_pods_are_owned_by_what_made_them():
     ("value", "up", "share"),
     [("25%", True, 2), ("25%", False, 1), (3, True, 3), ("0%", True, 0), (None, False, 0), ("100%", False, 5)],
 )
-def test_shares_round_as_asked(value, up, share):
+def test_shares_round_as_asked(value, up, share) -> None:
     assert share_of(value, 5, up=up) == share
 
 
-def test_variables_are_expanded_as_in_kubernetes():
+def test_variables_are_expanded_as_in_kubernetes() -> None:
     values = {"A": "1", "B.x": "2"}
     assert expand("$(A) $(B.x) $(C) $$(A) $A", values) == "1 2 $(C) $(A) $A"
 
 
-def test_fields_of_the_pod_can_be_seen():
+def test_fields_of_the_pod_can_be_seen() -> None:
     pod = {
         "metadata": {"name": "p", "labels": {"a": "b"}},
         "status": {"podIP": "127.0.0.9", "podIPs": [{"ip": "127.0.0.9"}]},
@@ -64,14 +64,14 @@ def test_fields_of_the_pod_can_be_seen():
     assert field_of(pod, "status.podIPs") == "127.0.0.9"
 
 
-def test_mount_paths_are_replaced_where_they_are_whole_steps():
+def test_mount_paths_are_replaced_where_they_are_whole_steps() -> None:
     places = {"/data": Path("/tmp/x"), "/data/more": Path("/tmp/y")}
     assert relocate("--dir=/data/a", places) == "--dir=/tmp/x/a"
     assert relocate("/data/more/f:/data", places) == "/tmp/y/f:/tmp/x"
     assert relocate("/database /my/data", places) == "/database /my/data"
 
 
-def test_ordinals():
+def test_ordinals() -> None:
     assert ordinal("web", "web-12") == 12
     assert ordinal("web", "web-a") is None
     assert ordinal("web", "web-2-3") is None
@@ -81,7 +81,7 @@ def _state(**state: object) -> ContainerState:
     return ContainerState("c", "i", "u", **state)  # type: ignore[arg-type]
 
 
-def test_the_phase_follows_the_containers():
+def test_the_phase_follows_the_containers() -> None:
     running = _state(state={"running": {}}, started=True)
     waiting = _state()
     well = _state(state={"terminated": {"exitCode": 0}}, ended=True)
@@ -106,7 +106,7 @@ def _pod(name: str, *, node: str = "", phase: str = "Pending", ready: bool = Fal
     )
 
 
-def test_what_is_missed_least_goes_first():
+def test_what_is_missed_least_goes_first() -> None:
     pods = [
         _pod("old", node="n", phase="Running", ready=True, made="1"),
         _pod("young", node="n", phase="Running", ready=True, made="2"),
@@ -117,7 +117,7 @@ def test_what_is_missed_least_goes_first():
     assert surplus(pods, -1) == []
 
 
-def test_a_runner_is_found_by_image_test_or_name():
+def test_a_runner_is_found_by_image_test_or_name() -> None:
     runners = Runners()
     first, second, third = (CoroutineRunner(until_stopped) for _ in range(3))
     runners.register("api", first, images=["*/kube-apiserver:*"])

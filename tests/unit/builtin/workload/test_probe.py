@@ -29,7 +29,7 @@ def _probe(spec: dict[str, Any], told: list[bool] | None = None) -> Probe:
         (b"nonsense\r\n", False),
     ],
 )
-async def test_a_page_that_answers_well_is_healthy(answer: bytes, good: bool):
+async def test_a_page_that_answers_well_is_healthy(answer: bytes, good: bool) -> None:
     seen: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,7 +44,7 @@ async def test_a_page_that_answers_well_is_healthy(answer: bytes, good: bool):
     assert seen == [b"GET /healthz HTTP/1.1\r\n"]
 
 
-async def test_a_port_that_opens_is_healthy():
+async def test_a_port_that_opens_is_healthy() -> None:
     server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     probe = _probe({"tcpSocket": {"port": port}})
@@ -53,6 +53,6 @@ async def test_a_port_that_opens_is_healthy():
     assert not await probe.ask()
 
 
-async def test_a_command_that_ends_well_is_healthy():
+async def test_a_command_that_ends_well_is_healthy() -> None:
     assert await _probe({"exec": {"command": ["good"]}}).ask()
     assert not await _probe({"exec": {"command": ["bad"]}}).ask()

@@ -35,7 +35,7 @@ def _launch(lines: Lines, *command: str, uid: str = "u", **more: Any) -> Launch:
     )
 
 
-async def test_a_command_runs_with_its_environment_and_files(tmp_path: Path):
+async def test_a_command_runs_with_its_environment_and_files(tmp_path: Path) -> None:
     lines = Lines()
     mounts = [Mount("/etc/conf", "files", "conf", {"a/b.txt": b"content"}), Mount("/data", "claim", "disk")]
     script = 'cat /etc/conf/a/b.txt; echo; echo "$WORD"; echo kept > /data/file; echo "$HOSTNAME"; exit 7'
@@ -49,7 +49,7 @@ async def test_a_command_runs_with_its_environment_and_files(tmp_path: Path):
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
 
 
-async def test_nothing_of_our_own_environment_leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_nothing_of_our_own_environment_leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOMEPORT_SECRET", "x")
     lines = Lines()
     running = await ProcessRunner(tmp_path).run(_launch(lines, "env"))
@@ -57,7 +57,7 @@ async def test_nothing_of_our_own_environment_leaks(tmp_path: Path, monkeypatch:
     assert not [line for line in lines if line.startswith("HOMEPORT_SECRET")]
 
 
-async def test_stopping_asks_first_and_insists_later(tmp_path: Path):
+async def test_stopping_asks_first_and_insists_later(tmp_path: Path) -> None:
     polite, stubborn = Lines(), Lines()
     runner = ProcessRunner(tmp_path)
     one = await runner.run(
@@ -77,7 +77,7 @@ async def test_stopping_asks_first_and_insists_later(tmp_path: Path):
     assert not two.ready
 
 
-async def test_what_can_not_be_run_says_why(tmp_path: Path):
+async def test_what_can_not_be_run_says_why(tmp_path: Path) -> None:
     runner = ProcessRunner(tmp_path)
     with pytest.raises(RunError, match="can't run '/no/such/program'"):
         await runner.run(_launch(Lines(), "/no/such/program"))
@@ -87,7 +87,7 @@ async def test_what_can_not_be_run_says_why(tmp_path: Path):
         await runner.run(_launch(Lines(), "true", mounts=[Mount("/m", "files", "m", {"../../x": b""})]))
 
 
-async def test_a_process_that_outlived_us_is_ended_before_the_next_start(tmp_path: Path):
+async def test_a_process_that_outlived_us_is_ended_before_the_next_start(tmp_path: Path) -> None:
     runner, lines = ProcessRunner(tmp_path), Lines()
     first = await runner.run(_launch(lines, "sh", "-c", "echo up; exec sleep 600"))
     await lines.until("up")
@@ -96,7 +96,7 @@ async def test_a_process_that_outlived_us_is_ended_before_the_next_start(tmp_pat
     assert await second.wait() == 0
 
 
-async def test_probes_run_beside_it_and_files_go_with_the_pod(tmp_path: Path):
+async def test_probes_run_beside_it_and_files_go_with_the_pod(tmp_path: Path) -> None:
     runner = ProcessRunner(tmp_path)
     running = await runner.run(_launch(Lines(), "sleep", "600", mounts=[Mount("/m", "files", "m", {"f": b"1"})]))
     assert await running.probe(["test", "-e", "/m/f"])

@@ -52,16 +52,16 @@ def named(name: str, **parts: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **parts}
 
 
-def test_a_cluster_tells_name_metadata_network_and_class_but_no_copies_of_itself():
+def test_a_cluster_tells_name_metadata_network_and_class_but_no_copies_of_itself() -> None:
     assert cluster_builtin(cluster()) == {"cluster": FACTS}
 
 
-def test_a_class_may_be_in_another_namespace():
+def test_a_class_may_be_in_another_namespace() -> None:
     found = cluster_builtin(cluster(class_ref={"namespace": "classes"}))["cluster"]["topology"]
     assert (found["classNamespace"], found["classRef"]["namespace"]) == ("classes", "classes")
 
 
-def test_a_control_plane_tells_its_replicas_only_when_the_cluster_asks_for_some():
+def test_a_control_plane_tells_its_replicas_only_when_the_cluster_asks_for_some() -> None:
     plane = named("c1-x", spec={"version": "v1.32.0", "replicas": 3})
     found = control_plane_builtin(cluster(replicas=3), plane, machine_template=named("c1-t"))
     assert found == {
@@ -77,7 +77,7 @@ def test_a_control_plane_tells_its_replicas_only_when_the_cluster_asks_for_some(
     assert without == {"name": "c1-x", "version": "v1.32.0"}
 
 
-def test_workers_tell_class_name_version_and_templates():
+def test_workers_tell_class_name_version_and_templates() -> None:
     one = cluster()
     assert one.spec.topology is not None
     workers = one.spec.topology.workers

@@ -94,7 +94,7 @@ def wanted(of: Cluster | None = None, by: Blueprint | None = None, plan: Plan = 
 # -- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_names_follow_from_the_cluster_and_differ_between_clusters_of_the_same_name():
+def test_names_follow_from_the_cluster_and_differ_between_clusters_of_the_same_name() -> None:
     one, two = cluster(), cluster()
     two.metadata.uid = "u-2"
     for named in (name.infrastructure, name.control_plane, name.template, lambda c: name.deployment(c, "a")):
@@ -104,14 +104,14 @@ def test_names_follow_from_the_cluster_and_differ_between_clusters_of_the_same_n
     assert name.infrastructure(one) != name.control_plane(one)
 
 
-def test_names_of_templates_follow_from_what_is_in_them():
+def test_names_of_templates_follow_from_what_is_in_them() -> None:
     one = cluster()
     four, eight = name.template(one, "a", {"cores": 4}), name.template(one, "a", {"cores": 8})
     assert len({four, eight, name.template(one, "a"), name.template(one, "b", {"cores": 4})}) == 4
     assert four == name.template(one, "a", {"cores": 4})
 
 
-def test_names_fit():
+def test_names_fit() -> None:
     long = cluster()
     long.metadata.name = "c" * 60
     made = [name.control_plane(long), name.deployment(long, "d" * 60), name.template(long, "d" * 60, {"a": 1})]
@@ -122,7 +122,7 @@ def test_names_fit():
 # -- desired ---------------------------------------------------------------------------------------------------------
 
 
-def test_objects_come_from_patched_templates_with_their_owner_and_labels():
+def test_objects_come_from_patched_templates_with_their_owner_and_labels() -> None:
     made = wanted()
     assert made.machines is not None
     assert made.infrastructure["spec"] == {"network": "x"}
@@ -149,21 +149,21 @@ def test_objects_come_from_patched_templates_with_their_owner_and_labels():
         ("{{ if .builtin.controlPlane }}{{ .builtin.controlPlane.version }}{{ else }}w{{ end }}", "v1.30.0"),
     ],
 )
-def test_patches_know_what_they_are_for(text, value):
+def test_patches_know_what_they_are_for(text, value) -> None:
     by = blueprint(patches=[patch("MachineTemplate", "/spec/template/spec/size", text)])
     made = wanted(cluster(version="v1.31.0"), by)
     assert made.machines is not None
     assert made.machines["spec"]["template"]["spec"]["size"] == value
 
 
-def test_a_patch_finds_the_version_that_a_part_has_now():
+def test_a_patch_finds_the_version_that_a_part_has_now() -> None:
     text = "{{ .builtin.machineDeployment.version }} {{ .builtin.machineDeployment.topologyName }}"
     by = blueprint(patches=[patch("ConfigTemplate", "/spec/template/spec/x", text)])
     made = wanted(by=by, plan=Plan("v1.31.0", {"a": "v1.30.5"}))
     assert made.deployments["a"].bootstrap["spec"]["template"]["spec"]["x"] == "v1.30.5 a"
 
 
-def test_what_is_there_keeps_its_name():
+def test_what_is_there_keeps_its_name() -> None:
     found = cluster()
     found.spec.control_plane_ref = ContractRef(api_group=GROUP, kind="Plane", name="mine")
     found.spec.infrastructure_ref = ContractRef(api_group=GROUP, kind="Infra", name="ours")
@@ -189,7 +189,7 @@ def test_what_is_there_keeps_its_name():
     assert md.bootstrap["metadata"]["name"] == name.template(found, "a"), "of another kind: another name"
 
 
-def test_zero_is_a_value_and_nothing_is_none():
+def test_zero_is_a_value_and_nothing_is_none() -> None:
     made = wanted(cluster(workers={"machineDeployments": [{"class": "w", "name": "a", "replicas": 0}]}))
     assert made.deployments["a"].object["spec"]["replicas"] == 0
     made = wanted(cluster(workers={"machineDeployments": [{"class": "w", "name": "a"}]}, controlPlane={}))
@@ -206,13 +206,13 @@ def test_zero_is_a_value_and_nothing_is_none():
         ({}, {"controlPlane": {"naming": {"template": "{{ .nobody }}"}}}, "a naming template"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(topology, given, text):
+def test_what_is_wrong_is_told_with_its_place(topology, given, text) -> None:
     with pytest.raises(Trouble, match=text):
         wanted(cluster(**topology), blueprint(**given))
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 1), ("3", 3), ("0", 1), ("many", 1)])
-def test_concurrency_is_at_least_one(text, number):
+def test_concurrency_is_at_least_one(text, number) -> None:
     found = cluster()
     found.metadata.annotations = {"topology.cluster.x-k8s.io/upgrade-concurrency": text} if text else {}
     assert concurrency(found) == number
@@ -227,7 +227,7 @@ def test_concurrency_is_at_least_one(text, number):
         ({"a": "defer-upgrade", "c": "hold-upgrade-sequence"}, ["a", "c"]),
     ],
 )
-def test_holding_the_sequence_holds_all_that_come_later(marks, deferred):
+def test_holding_the_sequence_holds_all_that_come_later(marks, deferred) -> None:
     listed = [
         msgspec.convert(
             {"name": each, "class": "w", "metadata": {"annotations": {f"topology.cluster.x-k8s.io/{marks[each]}": ""}}}
@@ -255,7 +255,7 @@ CHECK: Json = {"checks": {"nodeStartupTimeoutSeconds": 60}}
         ({"enabled": True}, {}, None),
     ],
 )
-def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said, given, made):
+def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said, given, made) -> None:
     found = msgspec.convert({"name": "a", "class": "w", "healthCheck": said}, MachineDeploymentTopology)
     classes = blueprint(worker_class={"healthCheck": given}).deployments["w"].given
     assert rules(found.health_check, classes.health_check) == made
@@ -271,7 +271,7 @@ def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said, given, 
         ([("v1.31.0", "v1.30.0")], True),
     ],
 )
-def test_a_deployment_is_being_upgraded_while_a_machine_or_kubelet_has_another_version(versions, upgrading):
+def test_a_deployment_is_being_upgraded_while_a_machine_or_kubelet_has_another_version(versions, upgrading) -> None:
     md = msgspec.convert({"spec": {"template": {"spec": {"version": "v1.31.0"}}}}, MachineDeployment)
     machines = [
         msgspec.convert({"spec": {"version": spec}, "status": {"nodeInfo": {"kubeletVersion": kubelet}}}, Machine)
@@ -283,7 +283,7 @@ def test_a_deployment_is_being_upgraded_while_a_machine_or_kubelet_has_another_v
 # -- the Cluster itself ------------------------------------------------------------------------------------------------
 
 
-def test_the_cluster_is_patched_once_and_then_left_alone():
+def test_the_cluster_is_patched_once_and_then_left_alone() -> None:
     found, made = cluster(), wanted()
     first = cluster_patch(found, "", made)
     assert first["spec"]["controlPlaneRef"] == {
@@ -335,7 +335,7 @@ LATE = Plan("v1.31.0", {"a": "v1.30.0", "b": "v1.30.0"}, worker_steps=["v1.31.0"
         ),
     ],
 )
-def test_what_is_waited_for_is_named(plan, reason, parts):
+def test_what_is_waited_for_is_named(plan, reason, parts) -> None:
     wait = status.waiting(cluster(version="v1.32.0"), plan, "Plane p", {"a": "d-a", "b": "d-b"})
     assert wait is not None
     assert wait.reason == reason
@@ -343,7 +343,7 @@ def test_what_is_waited_for_is_named(plan, reason, parts):
         assert part in wait.message
 
 
-def test_there_is_nothing_to_say_when_all_is_done():
+def test_there_is_nothing_to_say_when_all_is_done() -> None:
     assert status.waiting(cluster(), PLAN, "Plane p", {}) is None
 
 
@@ -356,7 +356,7 @@ def copy(kind: str, called: str, owner: str = "u-1", **meta: Any) -> tuple[Resou
     return Resource(GROUP, "v1", kind, kind.lower()), Unstructured(body)
 
 
-def test_templates_that_nobody_refers_to_are_left():
+def test_templates_that_nobody_refers_to_are_left() -> None:
     def sets(called: str, **meta: Any) -> MachineSet:
         ref = {"apiGroup": GROUP, "kind": "ATemplate", "name": called}
         spec = {

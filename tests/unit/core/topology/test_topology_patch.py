@@ -74,7 +74,7 @@ def over(subject: Subject, *patches: Any) -> Any:
         (template("- {{ (index .keys 0).name }}\n"), ["a"]),
     ],
 )
-def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value, result):
+def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value, result) -> None:
     given = subject(**ENDPOINT, keys=[{"name": "a"}, {"name": "b"}], large=4000000, builtin={"cluster": {"name": "c1"}})
     assert over(given, patch(add("/spec/template/spec/x", **value))) == {"x": result}
 
@@ -91,7 +91,7 @@ def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value, 
         ("yes it is", False),
     ],
 )
-def test_a_patch_is_used_when_its_condition_says_true(condition, on):
+def test_a_patch_is_used_when_its_condition_says_true(condition, on) -> None:
     one = patch(add("/spec/template/spec/x", value=1), **({"enabledIf": condition} if condition else {}))
     assert over(subject(project="a"), one) == ({"x": 1} if on else {})
 
@@ -112,17 +112,17 @@ def test_a_patch_is_used_when_its_condition_says_true(condition, on):
         ({"machinePoolClass": {"names": ["w"]}}, "machinePool", "w", True),
     ],
 )
-def test_a_selector_means_the_templates_of_a_role_or_class(match, role, class_name, meant):
+def test_a_selector_means_the_templates_of_a_role_or_class(match, role, class_name, meant) -> None:
     given = subject(role=role, class_name=class_name)
     assert bool(over(given, patch(add("/spec/template/spec/x", value=1), match=match))) is meant
 
 
-def test_another_kind_or_version_is_left_alone():
+def test_another_kind_or_version_is_left_alone() -> None:
     step = add("/spec/template/spec/x", value=1)
     assert over(subject(), patch(step, kind="Other"), patch(step, apiVersion=INFRA.replace("v1beta1", "v1"))) == {}
 
 
-def test_what_comes_out_shares_nothing_with_what_went_in():
+def test_what_comes_out_shares_nothing_with_what_went_in() -> None:
     given = subject({"own": {}}, shared={"list": []})
     one = patch(add("/spec/template/spec/x", **variable("shared")), add("/spec/template/spec/y", value={"z": []}))
     first, second = over(given, one), over(given, one)
@@ -130,7 +130,7 @@ def test_what_comes_out_shares_nothing_with_what_went_in():
     assert second == over(given, one) == {"own": {}, "x": {"list": []}, "y": {"z": []}}
 
 
-def test_patches_go_one_after_the_other_and_leave_the_input_alone():
+def test_patches_go_one_after_the_other_and_leave_the_input_alone() -> None:
     given = subject({"list": ["a"], "old": 1})
     before = copy.deepcopy(given.object)
     result = over(
@@ -160,7 +160,7 @@ def test_patches_go_one_after_the_other_and_leave_the_input_alone():
         (add("/spec/template/spec/x"), "either value or valueFrom"),
     ],
 )
-def test_what_goes_wrong_names_patch_definition_operation_and_object(operation, message):
+def test_what_goes_wrong_names_patch_definition_operation_and_object(operation, message) -> None:
     with pytest.raises(PatchError) as caught:
         over(subject(e={}, l=[1]), patch(operation, name="mine"))
     assert message in str(caught.value)
@@ -170,13 +170,13 @@ def test_what_goes_wrong_names_patch_definition_operation_and_object(operation, 
     assert "NutanixClusterTemplate 't'" in str(caught.value)
 
 
-def test_a_patch_of_an_extension_is_refused():
+def test_a_patch_of_an_extension_is_refused() -> None:
     external = msgspec.convert({"name": "e", "external": {"generatePatchesExtension": "x.y"}}, ClusterClassPatch)
     with pytest.raises(PatchError, match="runtime extension"):
         patched([external], [subject()])
 
 
-def test_the_variables_that_values_come_from_are_known():
+def test_the_variables_that_values_come_from_are_known() -> None:
     patches = [
         patch(add("/spec/a", **variable("one.two")), add("/spec/b", **variable("many[0].x"))),
         patch(add("/spec/c", **variable("builtin.cluster.name")), add("/spec/d", **template("{{ .other }}"))),
@@ -223,7 +223,7 @@ def cluster_class(*patches: Any) -> ClusterClass:
         (add("/spec/a", **variable("builtin.cluster.nam")), ".valueFrom.variable", "not a builtin variable"),
     ],
 )
-def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, message):
+def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, message) -> None:
     [(found, why)] = check_patches(cluster_class(patch(operation)))
     assert found == f"spec.patches[0].definitions[0].jsonPatches[0]{path}"
     assert message in why
@@ -258,13 +258,13 @@ def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, mess
         ({"match": {"machinePoolClass": {"names": ["w"]}}}, ".machinePoolClass.names[0]", "spec.workers.machinePools"),
     ],
 )
-def test_a_selector_that_matches_nothing_is_found(parts, path, message):
+def test_a_selector_that_matches_nothing_is_found(parts, path, message) -> None:
     [(found, why)] = check_patches(cluster_class(patch(add("/spec/a", value=1), **parts)))
     assert found == f"spec.patches[0].definitions[0].selector.matchResources{path}"
     assert message in why
 
 
-def test_a_class_may_have_these_patches():
+def test_a_class_may_have_these_patches() -> None:
     step = add("/spec/a", **variable("builtin.cluster.network.pods[0]"))
     machines = {"controlPlane": True, "machineDeploymentClass": {"names": ["w-*"]}}
     good = cluster_class(
@@ -274,7 +274,7 @@ def test_a_class_may_have_these_patches():
     assert check_patches(good) == []
 
 
-def test_names_conditions_and_extensions_are_checked():
+def test_names_conditions_and_extensions_are_checked() -> None:
     external = msgspec.convert({"name": "e", "external": {"generatePatchesExtension": "x.y"}}, ClusterClassPatch)
     empty = msgspec.convert({"name": "inline"}, ClusterClassPatch)
     found = check_patches(cluster_class(external, empty, patch(add("/spec/a", value=1), name="e", enabledIf="{{")))
@@ -309,7 +309,7 @@ sources = st.one_of(
         st.tuples(st.sampled_from(["add", "replace", "remove"]), st.lists(names, max_size=3), sources), max_size=3
     ),
 )
-def test_a_patch_is_laid_over_or_says_why_not(spec, known, steps):
+def test_a_patch_is_laid_over_or_says_why_not(spec, known, steps) -> None:
     operations = [
         {"op": op, "path": "/spec/template/spec" + "".join(f"/{each}" for each in path), **made}
         for op, path, made in steps

@@ -33,12 +33,12 @@ ALL = [f"v1.{minor}.{patch}" for minor in range(28, 35) for patch in (0, 4)]
         ("v1.30.0", "v1.30.4", ALL, ["v1.30.4"]),
     ],
 )
-def test_a_control_plane_goes_through_the_newest_of_each_minor_version(current, goal, known, steps):
+def test_a_control_plane_goes_through_the_newest_of_each_minor_version(current, goal, known, steps) -> None:
     assert find_steps(current, goal, known) == steps
 
 
 @pytest.mark.parametrize("known", [[], ["v1.31.0"], ["v1.32.0"]])
-def test_there_is_no_way_that_skips_a_minor_version(known):
+def test_there_is_no_way_that_skips_a_minor_version(known) -> None:
     with pytest.raises(NoUpgradePath, match="can't skip minor versions"):
         find_steps("v1.30.0", "v1.33.0", known)
 
@@ -55,11 +55,11 @@ def test_there_is_no_way_that_skips_a_minor_version(known):
         (["v1.28.0"], "v1.31.4", "v1.34.4", ["v1.31.4", "v1.34.4"]),
     ],
 )
-def test_workers_take_as_few_steps_as_the_skew_allows(workers, current, goal, steps):
+def test_workers_take_as_few_steps_as_the_skew_allows(workers, current, goal, steps) -> None:
     assert find_worker_steps(workers, current, goal, find_steps(current, goal, ALL)) == steps
 
 
-def test_workers_that_were_left_too_far_behind_are_told():
+def test_workers_that_were_left_too_far_behind_are_told() -> None:
     with pytest.raises(NoUpgradePath, match=r"workers of v1\.28\.0 can't be upgraded to v1\.34\.4"):
         find_worker_steps(["v1.28.0"], "v1.33.0", "v1.34.4", ["v1.34.4"])
 
@@ -72,12 +72,12 @@ HERE = Observed("v1.31.0", Plane("v1.30.0"), [one("a"), one("b"), one("c")])
 THERE = replace(HERE, plane=Plane("v1.31.0"), begun=True)
 
 
-def test_what_is_new_has_the_version_of_the_topology_at_once():
+def test_what_is_new_has_the_version_of_the_topology_at_once() -> None:
     made = plan(Observed("v1.31.0", None, new=["a"]))
     assert (made.plane, made.groups, made.step, made.upgrading) == ("v1.31.0", {"a": "v1.31.0"}, "", False)
 
 
-def test_the_control_plane_goes_first_and_workers_wait():
+def test_the_control_plane_goes_first_and_workers_wait() -> None:
     made = plan(HERE)
     assert (made.plane, made.plane_moves, made.plane_waits) == ("v1.31.0", True, False)
     assert set(made.groups.values()) == {"v1.30.0"}
@@ -85,7 +85,7 @@ def test_the_control_plane_goes_first_and_workers_wait():
 
 
 @pytest.mark.parametrize("state", ["provisioning", "upgrading"])
-def test_nobody_goes_while_the_control_plane_moves(state):
+def test_nobody_goes_while_the_control_plane_moves(state) -> None:
     made = plan(replace(HERE, plane=Plane("v1.30.0", **{state: True})))
     assert (made.plane, made.plane_waits, made.moving) == ("v1.30.0", True, [])
     made = plan(replace(THERE, plane=Plane("v1.31.0", **{state: True})))
@@ -105,19 +105,19 @@ def test_nobody_goes_while_the_control_plane_moves(state):
         ([one("a", "v1.31.0"), one("b", "v1.31.0")], 1, [], []),
     ],
 )
-def test_workers_go_in_order_and_not_too_many_at_a_time(groups, concurrency, moving, waiting):
+def test_workers_go_in_order_and_not_too_many_at_a_time(groups, concurrency, moving, waiting) -> None:
     made = plan(replace(THERE, groups=groups, concurrency=concurrency))
     assert (made.moving, made.waiting) == (moving, waiting)
     assert all(made.groups[name] == "v1.31.0" for name in moving)
     assert all(made.groups[name] == "v1.30.0" for name in waiting)
 
 
-def test_the_control_plane_waits_for_workers_that_are_still_being_upgraded():
+def test_the_control_plane_waits_for_workers_that_are_still_being_upgraded() -> None:
     made = plan(replace(HERE, groups=[one("a", upgrading=True), one("b")]))
     assert (made.plane, made.plane_waits, made.step) == ("v1.30.0", True, "")
 
 
-def test_an_annotation_keeps_an_upgrade_from_beginning_but_not_from_going_on():
+def test_an_annotation_keeps_an_upgrade_from_beginning_but_not_from_going_on() -> None:
     held = replace(HERE, hooks=["before-upgrade.hook.cluster.cluster.x-k8s.io/check"])
     made = plan(held)
     assert (made.plane, made.plane_waits, made.step) == ("v1.30.0", True, "")
@@ -135,12 +135,12 @@ def test_an_annotation_keeps_an_upgrade_from_beginning_but_not_from_going_on():
         (Plane("v1.30.0", provisioning=True), True),
     ],
 )
-def test_new_workers_are_made_when_the_control_plane_stands(plane, withheld):
+def test_new_workers_are_made_when_the_control_plane_stands(plane, withheld) -> None:
     made = plan(Observed("v1.31.0", plane, new=["n"]))
     assert (list(made.withheld) == ["n"], made.groups) == (withheld, {"n": "v1.31.0"})
 
 
-def test_the_step_is_forgotten_when_all_are_there():
+def test_the_step_is_forgotten_when_all_are_there() -> None:
     assert plan(THERE).step == "v1.31.0"
     there = [one("a", "v1.31.0", upgrading=True)]
     assert plan(replace(THERE, groups=there)).step == "v1.31.0"
@@ -148,7 +148,7 @@ def test_the_step_is_forgotten_when_all_are_there():
     assert (made.step, made.upgrading) == ("", False)
 
 
-def test_a_deferred_group_keeps_the_upgrade_open():
+def test_a_deferred_group_keeps_the_upgrade_open() -> None:
     made = plan(replace(THERE, groups=[one("a", deferred=True)]))
     assert (made.deferred, made.step, made.upgrading) == (["a"], "v1.31.0", True)
 
@@ -173,7 +173,7 @@ def rolled(seen: Observed) -> list[tuple[str, ...]]:
     raise AssertionError(f"it never ends: {told}")
 
 
-def test_a_long_way_is_gone_in_steps_in_which_workers_never_lag_too_far():
+def test_a_long_way_is_gone_in_steps_in_which_workers_never_lag_too_far() -> None:
     told = rolled(Observed("v1.34.0", Plane("v1.28.0"), [one("a", "v1.28.0"), one("b", "v1.28.0")], known=ALL))
     planes = list(dict.fromkeys(versions[0] for versions in told))
     assert planes == ["v1.28.0", "v1.29.4", "v1.30.4", "v1.31.4", "v1.32.4", "v1.33.4", "v1.34.0"][1:]
@@ -184,13 +184,13 @@ def test_a_long_way_is_gone_in_steps_in_which_workers_never_lag_too_far():
         assert all(0 <= lag <= 3 for lag in lags), (plane, workers)
 
 
-def test_a_chain_goes_on_when_nobody_remembers_that_it_began():
+def test_a_chain_goes_on_when_nobody_remembers_that_it_began() -> None:
     seen = Observed("v1.34.0", Plane("v1.31.4"), [one("a", "v1.28.0")], known=ALL, begun=False)
     made = plan(seen)
     assert (made.groups, made.step) == ({"a": "v1.31.4"}, "v1.31.4")
 
 
-def test_workers_that_are_at_the_step_wait_for_the_control_plane():
+def test_workers_that_are_at_the_step_wait_for_the_control_plane() -> None:
     seen = Observed("v1.34.0", Plane("v1.31.4"), [one("a", "v1.31.4"), one("b", "v1.28.0")], known=ALL, begun=True)
     made = plan(seen)
     assert (made.plane, made.plane_waits, made.waiting, made.moving) == ("v1.31.4", True, ["a"], ["b"])
@@ -209,33 +209,33 @@ def test_workers_that_are_at_the_step_wait_for_the_control_plane():
         ("v1.31.0", ["v1.30.0", "v1.31.0"]),
     ],
 )
-def test_a_group_with_another_version_than_the_topology_gave_it_gets_that_one_back(strayed, machines):
+def test_a_group_with_another_version_than_the_topology_gave_it_gets_that_one_back(strayed, machines) -> None:
     group = Group("a", strayed, upgrading=bool(machines), machines=machines)
     made = plan(Observed("v1.30.0", Plane("v1.30.0"), [group]))
     assert made.groups == {"a": "v1.30.0"}
     assert made.waiting == []
 
 
-def test_a_group_that_strays_while_the_control_plane_is_upgraded_gets_the_version_of_its_machines_back():
+def test_a_group_that_strays_while_the_control_plane_is_upgraded_gets_the_version_of_its_machines_back() -> None:
     group = Group("a", "v1.33.0", upgrading=True, machines=["v1.30.0"])
     made = plan(Observed("v1.31.0", Plane("v1.31.0", upgrading=True), [group]))
     assert made.groups == {"a": "v1.30.0"}
     assert made.waiting == ["a"]
 
 
-def test_a_group_on_its_way_to_the_version_of_the_control_plane_goes_on():
+def test_a_group_on_its_way_to_the_version_of_the_control_plane_goes_on() -> None:
     group = Group("a", "v1.31.0", upgrading=True, machines=["v1.30.0", "v1.31.0"])
     made = plan(Observed("v1.31.0", Plane("v1.31.0"), [group]))
     assert made.groups == {"a": "v1.31.0"}
     assert made.moving == ["a"]
 
 
-def test_a_control_plane_that_was_given_a_newer_version_gets_its_own_back_before_a_machine_has_it():
+def test_a_control_plane_that_was_given_a_newer_version_gets_its_own_back_before_a_machine_has_it() -> None:
     made = plan(Observed("v1.30.0", Plane("v1.31.0", upgrading=True, running=["v1.30.0"])))
     assert (made.plane, made.plane_waits, made.ahead) == ("v1.30.0", False, "")
 
 
-def test_a_control_plane_whose_machines_have_a_newer_version_is_not_taken_back():
+def test_a_control_plane_whose_machines_have_a_newer_version_is_not_taken_back() -> None:
     made = plan(Observed("v1.30.0", Plane("v1.31.0", running=["v1.31.0"]), [one("a")]))
     assert (made.plane, made.plane_waits, made.ahead) == ("v1.31.0", True, "v1.31.0")
     assert made.groups == {"a": "v1.30.0"}

@@ -53,7 +53,7 @@ def fields(found: Any) -> list[tuple[str, str]]:
     return [(each.field, each.message) for each in found]
 
 
-def test_names_conversion_and_stored_versions_are_filled_in():
+def test_names_conversion_and_stored_versions_are_filled_in() -> None:
     made = ready(definition())
     assert made["spec"]["names"] == {
         "plural": "widgets",
@@ -66,7 +66,7 @@ def test_names_conversion_and_stored_versions_are_filled_in():
     assert crd.check(made) == []
 
 
-def test_the_port_of_a_conversion_service_has_a_default():
+def test_the_port_of_a_conversion_service_has_a_default() -> None:
     made = definition(
         conversion={
             "strategy": "Webhook",
@@ -81,7 +81,7 @@ def test_the_port_of_a_conversion_service_has_a_default():
     assert crd.check(made) == []
 
 
-def test_scope_and_kind_are_fixed_once_established():
+def test_scope_and_kind_are_fixed_once_established() -> None:
     old = established(definition())
     new = json.loads(json.dumps(old))
     new["spec"]["scope"] = "Cluster"
@@ -94,7 +94,7 @@ def test_scope_and_kind_are_fixed_once_established():
     assert crd.check(new, old) == []
 
 
-def test_group_and_plural_are_always_fixed():
+def test_group_and_plural_are_always_fixed() -> None:
     old = ready(definition())
     new = json.loads(json.dumps(old))
     new["spec"]["group"] = "other.com"
@@ -102,7 +102,7 @@ def test_group_and_plural_are_always_fixed():
     assert [field for field, _ in fields(crd.check(new, old))] == ["spec.group", "spec.names.plural"]
 
 
-def test_a_version_that_objects_are_stored_in_must_stay():
+def test_a_version_that_objects_are_stored_in_must_stay() -> None:
     old = ready(definition(versions=[version("v1", storage=True), version("v2")]))
     new = json.loads(json.dumps(old))
     new["spec"]["versions"] = [version("v2", storage=True)]
@@ -112,7 +112,7 @@ def test_a_version_that_objects_are_stored_in_must_stay():
     assert "v1 was previously a storage version" in found[0][1]
 
 
-def test_a_schema_that_did_not_change_is_not_judged_again():
+def test_a_schema_that_did_not_change_is_not_judged_again() -> None:
     old = ready(definition())
     old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
     new = json.loads(json.dumps(old))
@@ -121,7 +121,7 @@ def test_a_schema_that_did_not_change_is_not_judged_again():
     assert crd.check(new) != []
 
 
-def test_an_approval_that_was_missing_may_stay_missing():
+def test_an_approval_that_was_missing_may_stay_missing() -> None:
     old = ready(definition(group="x.k8s.io"))
     old["metadata"]["name"] = "widgets.x.k8s.io"
     assert [field for field, _ in fields(crd.check(old))] == ["metadata.annotations[api-approved.kubernetes.io]"]
@@ -130,7 +130,7 @@ def test_an_approval_that_was_missing_may_stay_missing():
     assert crd.check(old) == []
 
 
-def test_errors_of_versions_that_differ_are_told_at_the_version():
+def test_errors_of_versions_that_differ_are_told_at_the_version() -> None:
     second = version("v2")
     second["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
     made = ready(definition(versions=[version("v1", storage=True), second]))
@@ -139,7 +139,7 @@ def test_errors_of_versions_that_differ_are_told_at_the_version():
     ]
 
 
-def test_a_rule_that_does_not_compile_is_refused():
+def test_a_rule_that_does_not_compile_is_refused() -> None:
     made = ready(definition())
     spec = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["x-kubernetes-validations"] = [{"rule": "self.nope == 'x'"}]
@@ -150,7 +150,7 @@ def test_a_rule_that_does_not_compile_is_refused():
     assert "undefined field 'nope'" in found[0][1]
 
 
-def test_formats_that_mean_nothing_are_warned_of_once():
+def test_formats_that_mean_nothing_are_warned_of_once() -> None:
     made = ready(definition())
     properties = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     properties["spec"]["properties"] = {
@@ -164,7 +164,7 @@ def test_formats_that_mean_nothing_are_warned_of_once():
 @pytest.mark.skipif(
     "HOMEPORT_REFERENCE" not in os.environ, reason="HOMEPORT_REFERENCE names no folder of upstream CRDs"
 )
-def test_upstream_definitions_are_accepted():
+def test_upstream_definitions_are_accepted() -> None:
     found = 0
     for path in sorted(Path(os.environ["HOMEPORT_REFERENCE"]).rglob("*.yaml")):
         for made in load_all(path.read_text(), str(path)):

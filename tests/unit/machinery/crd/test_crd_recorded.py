@@ -14,7 +14,7 @@ RECORDED = json.loads(Path(__file__).with_name("recorded_definitions.json").read
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=[each["definition"]["metadata"]["name"] for each in RECORDED])
-def test_a_definition_is_judged_as_by_a_real_server(recorded: dict[str, Any]):
+def test_a_definition_is_judged_as_by_a_real_server(recorded: dict[str, Any]) -> None:
     definition = json.loads(json.dumps(recorded["definition"]))
     crd.default(definition)
     crd.remember_storage_version(definition)

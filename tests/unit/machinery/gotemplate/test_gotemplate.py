@@ -19,12 +19,12 @@ GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "gotemplate.json").r
 VALUES: dict[str, Any] = {"list": [1, 2, 3], "map": {"b": 1, "a": "x"}, "name": "c1", "three": 3.0, "nil": None}
 
 
-def test_every_template_of_the_corpus_has_an_answer_of_go():
+def test_every_template_of_the_corpus_has_an_answer_of_go() -> None:
     assert [case["template"] for case in cases()] == [answer["template"] for answer in GOLDEN]
 
 
 @pytest.mark.parametrize("number", range(0, len(GOLDEN), 20))
-def test_templates_give_what_go_gives(number):
+def test_templates_give_what_go_gives(number) -> None:
     for case, answer in list(zip(cases(), GOLDEN, strict=True))[number : number + 20]:
         assert rendered(case) == expected(answer), case["template"]
 
@@ -77,7 +77,7 @@ def expected(answer: dict[str, str]) -> dict[str, str]:
         ('{{ genCA "a" 1 }}', "makes secrets"),
     ],
 )
-def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source, message):
+def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source, message) -> None:
     with pytest.raises(TemplateError, match=message):
         compiled(source).render(VALUES)
 
@@ -114,38 +114,38 @@ def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source, message
         '{{ regexMatch "(a{1000}){1000}" .big }}{{ regexFind "(((a{30}){30}){30})" "x" }}',
     ],
 )
-def test_no_template_takes_long_or_much(source):
+def test_no_template_takes_long_or_much(source) -> None:
     data = {"big": "a" * 1_000_000, "many": ["b" * 100] * 10_000}
     with pytest.raises(TemplateError):
         compiled(source).render(data)
 
 
-def test_the_text_may_not_grow_beyond_the_limit():
+def test_the_text_may_not_grow_beyond_the_limit() -> None:
     with pytest.raises(TemplateError, match="larger than 10 bytes"):
         render("{{ range .list }}12345{{ end }}", VALUES, limit=10)
 
 
-def test_a_template_changes_its_own_copy_of_the_data():
+def test_a_template_changes_its_own_copy_of_the_data() -> None:
     template = compiled('{{ $x := set .map "new" 1 }}{{ $y := merge .map (dict "z" 2) }}{{ .map }}')
     assert template.render(VALUES) == template.render(VALUES) == "map[a:x b:1 new:1 z:2]"
     assert VALUES["map"] == {"b": 1, "a": "x"}
 
 
-def test_files_of_machines_have_the_functions_of_go_alone():
+def test_files_of_machines_have_the_functions_of_go_alone() -> None:
     assert render('{{ slice "abc" 1 }}', {}) == "bc"
     with pytest.raises(TemplateError, match="'upper' is not known"):
         render('{{ upper "a" }}', {})
 
 
-def test_keys_and_values_come_in_order():
+def test_keys_and_values_come_in_order() -> None:
     assert compiled("{{ keys .map }} {{ values .map }}").render({"map": {"b": 1, "a": 2}}) == "[a b] [2 1]"
 
 
-def test_a_template_is_read_once():
+def test_a_template_is_read_once() -> None:
     assert compiled("{{ .a }}") is compiled("{{ .a }}")
 
 
-def test_the_page_on_templates_names_every_function_and_no_other():
+def test_the_page_on_templates_names_every_function_and_no_other() -> None:
     page = (Path(__file__).parents[4] / "docs" / "reference" / "templates.md").read_text()
     there, refused = page.split("## Functions")[1].split("These functions are rejected")
     assert set(re.findall(r"`(\w+)`", there)) == set(_ALL)

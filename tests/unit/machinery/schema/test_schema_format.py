@@ -56,20 +56,20 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, texts in GOOD.items() for t in texts])
-def test_a_string_of_the_format_passes(name: str, text: str):
+def test_a_string_of_the_format_passes(name: str, text: str) -> None:
     check = string_check(name)
     assert check is not None
     assert check(text)
 
 
 @pytest.mark.parametrize(("name", "text"), [(n, t) for n, texts in BAD.items() for t in texts])
-def test_a_string_of_another_form_does_not(name: str, text: str):
+def test_a_string_of_another_form_does_not(name: str, text: str) -> None:
     check = string_check(name)
     assert check is not None
     assert not check(text)
 
 
-def test_a_format_means_something_only_for_its_own_type():
+def test_a_format_means_something_only_for_its_own_type() -> None:
     assert recognised("integer", "int32") == "int32"
     assert recognised("integer", "date") == ""
     assert recognised("string", "int32") == ""

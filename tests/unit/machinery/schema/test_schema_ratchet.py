@@ -48,15 +48,15 @@ def fields(found: Any) -> list[str]:
     return [v.field for v in found]
 
 
-def test_an_unchanged_bad_value_is_tolerated(checker: SchemaChecker):
+def test_an_unchanged_bad_value_is_tolerated(checker: SchemaChecker) -> None:
     assert checker.validate(obj(a="long text", b="new"), obj(a="long text", b="old")) == []
 
 
-def test_a_changed_bad_value_is_not(checker: SchemaChecker):
+def test_a_changed_bad_value_is_not(checker: SchemaChecker) -> None:
     assert fields(checker.validate(obj(a="other text"), obj(a="long text"))) == ["spec.a"]
 
 
-def test_a_missing_field_is_tolerated_only_while_its_parent_is_unchanged(checker: SchemaChecker):
+def test_a_missing_field_is_tolerated_only_while_its_parent_is_unchanged(checker: SchemaChecker) -> None:
     old: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"b": "x"}}
     labelled = {"metadata": {"name": "a", "labels": {"k": "v"}}, "spec": {"b": "x"}}
     assert checker.validate(labelled, old) == []
@@ -64,25 +64,25 @@ def test_a_missing_field_is_tolerated_only_while_its_parent_is_unchanged(checker
     assert fields(checker.validate(changed, old)) == ["spec.must"]
 
 
-def test_items_of_a_keyed_list_are_followed_by_key(checker: SchemaChecker):
+def test_items_of_a_keyed_list_are_followed_by_key(checker: SchemaChecker) -> None:
     old = obj(keyed=[{"name": "one", "value": "too long"}])
     new = obj(keyed=[{"name": "two", "value": "ok"}, {"name": "one", "value": "too long"}])
     assert checker.validate(new, old) == []
 
 
-def test_items_of_a_plain_list_are_not_followed(checker: SchemaChecker):
+def test_items_of_a_plain_list_are_not_followed(checker: SchemaChecker) -> None:
     old = obj(plain=[{"name": "one", "value": "too long"}])
     new = obj(plain=[{"name": "one", "value": "too long"}, {"name": "two"}])
     assert fields(checker.validate(new, old)) == ["spec.plain[0].value"]
     assert checker.validate(obj(b="x", plain=old["spec"]["plain"]), old) == []
 
 
-def test_old_duplicates_are_tolerated_new_ones_are_not(checker: SchemaChecker):
+def test_old_duplicates_are_tolerated_new_ones_are_not(checker: SchemaChecker) -> None:
     assert checker.validate(obj(set=["a", "a", "b"]), obj(set=["a", "a"])) == []
     assert fields(checker.validate(obj(set=["a", "a"]), obj(set=["a"]))) == ["spec.set[1]"]
 
 
-def test_a_write_to_the_status_looks_at_the_status_only(checker: SchemaChecker):
+def test_a_write_to_the_status_looks_at_the_status_only(checker: SchemaChecker) -> None:
     old = {**obj(a="long text"), "status": {"phase": "Up"}}
     bad = {**obj(a="long text"), "status": {"phase": "Sideways"}}
     found = checker.validate_status(bad, old)

@@ -20,7 +20,7 @@ CHECKER = compile_checker(RECORDED["schema"])
 
 
 @pytest.mark.parametrize("chunk", range(10))
-def test_objects_fare_as_they_do_on_a_real_server(chunk: int):
+def test_objects_fare_as_they_do_on_a_real_server(chunk: int) -> None:
     for recorded in RECORDED["objects"][chunk::10]:
         obj: dict[str, Any] = {"metadata": {"name": "x"}, "spec": json.loads(json.dumps(recorded["spec"]))}
         unknown = CHECKER.settle(obj)
@@ -30,7 +30,7 @@ def test_objects_fare_as_they_do_on_a_real_server(chunk: int):
             assert (obj["spec"], unknown) == (recorded["result"], recorded["unknown"]), recorded["spec"]
 
 
-def test_updates_of_objects_from_a_looser_past_fare_as_they_do_on_a_real_server():
+def test_updates_of_objects_from_a_looser_past_fare_as_they_do_on_a_real_server() -> None:
     recorded = json.loads(Path(__file__).with_name("recorded_updates.json").read_text())
     checker = compile_checker(recorded["schema"])
     for update in recorded["updates"]:
@@ -41,7 +41,7 @@ def test_updates_of_objects_from_a_looser_past_fare_as_they_do_on_a_real_server(
         assert causes == {tuple(cause) for cause in update["causes"]}, update
 
 
-def test_the_quick_yes_never_disagrees_with_the_long_answer():
+def test_the_quick_yes_never_disagrees_with_the_long_answer() -> None:
     from homeport.machinery.schema.explain import Explainer
     from homeport.machinery.schema.fast import compile_fast
 

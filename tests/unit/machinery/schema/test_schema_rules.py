@@ -35,7 +35,7 @@ class Small:
         return [Broken("spec.a", "too big or shrinking", "FieldValueInvalid", a)]
 
 
-def test_rules_run_after_the_schema_with_the_old_object():
+def test_rules_run_after_the_schema_with_the_old_object() -> None:
     checker = compile_checker(SCHEMA, rules=Small())
     assert checker.validate({"metadata": {}, "spec": {"a": 5}}) == []
     assert checker.validate({"metadata": {}, "spec": {"a": 50}}) == [
@@ -44,7 +44,7 @@ def test_rules_run_after_the_schema_with_the_old_object():
     assert len(checker.validate({"metadata": {}, "spec": {"a": 5}}, {"metadata": {}, "spec": {"a": 6}})) == 1
 
 
-def test_rules_are_left_out_when_the_object_could_mislead_them():
+def test_rules_are_left_out_when_the_object_could_mislead_them() -> None:
     checker = compile_checker(SCHEMA, rules=Small())
     found = checker.validate({"metadata": {}, "spec": {}})
     assert [v.reason for v in found] == ["FieldValueRequired", "FieldValueInvalid"]
@@ -56,13 +56,13 @@ def test_rules_are_left_out_when_the_object_could_mislead_them():
     )
 
 
-def test_rules_still_run_beside_harmless_errors():
+def test_rules_still_run_beside_harmless_errors() -> None:
     checker = compile_checker(SCHEMA, rules=Small())
     found = checker.validate({"metadata": {}, "spec": {"a": 50, "b": "x"}})
     assert [v.field for v in found] == ["spec.b", "spec.a"]
 
 
-def test_rules_are_compiled_when_first_needed():
+def test_rules_are_compiled_when_first_needed() -> None:
     compiled: list[int] = []
 
     def late() -> Small:

@@ -134,7 +134,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("x", "value", "reason", "message"), CASES)
-def test_a_bad_value_is_refused_in_the_servers_words(x: dict[str, Any], value: Any, reason: str, message: str):
+def test_a_bad_value_is_refused_in_the_servers_words(x: dict[str, Any], value: Any, reason: str, message: str) -> None:
     assert check(x, value) == [Violation(reason, message, "spec.x")]
 
 
@@ -162,27 +162,27 @@ GOOD: list[tuple[dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("x", "value"), GOOD)
-def test_a_good_value_is_accepted(x: dict[str, Any], value: Any):
+def test_a_good_value_is_accepted(x: dict[str, Any], value: Any) -> None:
     assert check(x, value) == []
 
 
-def test_a_missing_required_field_is_named():
+def test_a_missing_required_field_is_named() -> None:
     assert check({"type": "string"}, ..., required=True) == [Violation(REQUIRED, "Required value", "spec.x")]
 
 
-def test_true_is_not_one_in_an_enum():
+def test_true_is_not_one_in_an_enum() -> None:
     assert check({"enum": [1]}, True)[0].reason == UNSUPPORTED
     assert check({"enum": [1]}, 1.0) == []
 
 
-def test_a_trailing_newline_does_not_slip_past_an_anchored_pattern():
+def test_a_trailing_newline_does_not_slip_past_an_anchored_pattern() -> None:
     assert check({"type": "string", "pattern": "^a+$"}, "aa\n")[0].reason == INVALID
 
 
 @pytest.mark.parametrize(
     ("format_", "value"), [("int32", 2**31), ("int32", -(2**31) - 1), ("int64", 2**63), ("", 2**63)]
 )
-def test_an_integer_out_of_its_formats_range_is_refused(format_: str, value: int):
+def test_an_integer_out_of_its_formats_range_is_refused(format_: str, value: int) -> None:
     schema = {"type": "integer", "format": format_} if format_ else {"type": "integer"}
     said = f"with format {format_}" if format_ else "(default format)"
     assert check(schema, value)[-1] == Violation(
@@ -190,7 +190,7 @@ def test_an_integer_out_of_its_formats_range_is_refused(format_: str, value: int
     )
 
 
-def test_a_fraction_is_no_integer():
+def test_a_fraction_is_no_integer() -> None:
     assert check({"type": "integer", "format": "int32"}, 1.5) == [
         Violation(TYPE, 'Invalid value: "float64": spec.x in body must be of type int32: "float64"', "spec.x"),
         Violation(
@@ -201,14 +201,14 @@ def test_a_fraction_is_no_integer():
     ]
 
 
-def test_items_and_map_values_are_named_by_index_and_key():
+def test_items_and_map_values_are_named_by_index_and_key() -> None:
     found = check({"type": "array", "items": {"type": "string"}}, ["a", 1])
     assert [v.field for v in found] == ["spec.x[1]"]
     found = check({"type": "object", "additionalProperties": {"type": "string"}}, {"k": 1})
     assert [v.field for v in found] == ["spec.x.k"]
 
 
-def test_all_errors_are_told_at_once():
+def test_all_errors_are_told_at_once() -> None:
     checker = compile_checker(
         {
             "type": "object",
@@ -227,7 +227,7 @@ def test_all_errors_are_told_at_once():
     assert checker.validate({"metadata": {}}) == [Violation(REQUIRED, "Required value", "spec")]
 
 
-def test_one_of_tells_how_many_alternatives_fit():
+def test_one_of_tells_how_many_alternatives_fit() -> None:
     schema = {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}], "additionalProperties": True}
     both = check(schema, {"a": 1, "b": 1})
     assert both == [
@@ -243,7 +243,7 @@ def test_one_of_tells_how_many_alternatives_fit():
     assert check(schema, {"a": 1}) == []
 
 
-def test_any_of_all_of_and_not_are_told():
+def test_any_of_all_of_and_not_are_told() -> None:
     any_of = check({"type": "string", "anyOf": [{"minLength": 5}, {"pattern": "^z"}]}, "abc")
     assert any_of[0].message == 'Invalid value: "": "spec.x" must validate at least one schema (anyOf)'
     assert len(any_of) == 2
@@ -253,20 +253,20 @@ def test_any_of_all_of_and_not_are_told():
     assert [v.message for v in not_] == ['Invalid value: "": "spec.x" must not validate the schema (not)']
 
 
-def test_a_refused_alternative_under_not_is_exact():
+def test_a_refused_alternative_under_not_is_exact() -> None:
     # The quick check knows plain dates only; under `not` that must not turn into an acceptance of odd ones.
     schema = {"type": "string", "not": {"format": "date-time", "type": "string"}}
     assert check(schema, "2024-02-29T10:00:00Z") != []
     assert check(schema, "no date") == []
 
 
-def test_a_set_refuses_the_second_of_two_equal_items():
+def test_a_set_refuses_the_second_of_two_equal_items() -> None:
     schema = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}
     assert check(schema, ["a", "b", "a", "a"]) == [Violation(DUPLICATE, 'Duplicate value: "a"', "spec.x[2]")]
     assert check(schema, ["a", "b"]) == []
 
 
-def test_a_keyed_list_refuses_equal_keys():
+def test_a_keyed_list_refuses_equal_keys() -> None:
     item = {
         "type": "object",
         "properties": {"n": {"type": "string"}, "p": {"type": "string"}, "v": {"type": "integer"}},
@@ -282,7 +282,7 @@ def test_a_keyed_list_refuses_equal_keys():
     ]
 
 
-def test_an_embedded_object_must_say_what_it_is():
+def test_an_embedded_object_must_say_what_it_is() -> None:
     schema = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     found = check(schema, {"kind": "Bad Kind", "metadata": {"labels": {"-": "x"}, "name": "a/b"}})
     assert [v.field for v in found] == [
@@ -296,13 +296,13 @@ def test_an_embedded_object_must_say_what_it_is():
     assert check(schema, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}) == []
 
 
-def test_metadata_has_its_types():
+def test_metadata_has_its_types() -> None:
     checker = compile_checker({"type": "object"})
     found = checker.validate({"metadata": {"labels": {"a": 1}, "finalizers": "x"}})
     assert sorted(v.field for v in found) == ["metadata.finalizers", "metadata.labels.a"]
 
 
-def test_metadata_can_be_restricted_by_the_schema():
+def test_metadata_can_be_restricted_by_the_schema() -> None:
     checker = compile_checker(
         {
             "type": "object",
@@ -314,5 +314,5 @@ def test_metadata_can_be_restricted_by_the_schema():
     ]
 
 
-def test_an_unreadable_pattern_refuses_every_string():
+def test_an_unreadable_pattern_refuses_every_string() -> None:
     assert check({"type": "string", "pattern": "(a"}, "a")[0].reason == INVALID
