@@ -59,7 +59,7 @@ class Calls:
 
 
 async def measure(count: int, control_planes: int, workers: int, database: Path | None) -> dict[str, Any]:
-    from capikit.yard import yard
+    from capikit.harness import harness
     from homeport.api.cluster.v1beta2 import Cluster
     from homeport.app.standalone import tune_garbage_collection
     from homeport.client.protocol import Query
@@ -73,16 +73,16 @@ async def measure(count: int, control_planes: int, workers: int, database: Path 
             workers,
         )
 
-    async with yard(database=database) as y:
+    async with harness(database=database) as h:
         tune_garbage_collection()
-        calls = Calls(y.plane.server.registry)
-        revision = y.plane.server.store.revision
+        calls = Calls(h.plane.server.registry)
+        revision = h.plane.server.store.revision
         memory_before, cpu_before, started = resident_mib(), cpu_seconds(), time.monotonic()
         room = asyncio.Semaphore(WAVE)
 
         async def await_all() -> None:
             ready: set[str] = set()
-            async with y.client.watch(Cluster, Query(namespace="default"), initial_events=True) as events:
+            async with h.client.watch(Cluster, Query(namespace="default"), initial_events=True) as events:
                 async for event in events:
                     if event.type in ("ADDED", "MODIFIED") and is_up(event.object):
                         if event.object.metadata.name not in ready:
@@ -97,11 +97,11 @@ async def measure(count: int, control_planes: int, workers: int, database: Path 
         waiting = asyncio.create_task(await_all())
         for number in range(count):
             await room.acquire()
-            await y.create(f"c{number:04d}", control_planes, workers)
+            await h.create(f"c{number:04d}", control_planes, workers)
         await waiting
         machines = count * (control_planes + workers)
         remote: collections.Counter[str] = collections.Counter()
-        for cluster in y.fleet.clusters():
+        for cluster in h.fleet.clusters():
             if cluster.server.http is not None:
                 remote.update(cluster.server.http.metrics.requests())
         return {
@@ -109,10 +109,10 @@ async def measure(count: int, control_planes: int, workers: int, database: Path 
             "cpu": cpu_seconds() - cpu_before,
             "memory": resident_mib() - memory_before,
             "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "writes": (y.plane.server.store.revision - revision) / count,
+            "writes": (h.plane.server.store.revision - revision) / count,
             "calls": calls.made.total() / machines,
             "remote": remote.total() / machines,
-            "reconciles": {each.name: each.metrics.counts for each in y.plane.manager.controllers},
+            "reconciles": {each.name: each.metrics.counts for each in h.plane.manager.controllers},
             "by call": calls.made,
             "by remote call": remote,
         }

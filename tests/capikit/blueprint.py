@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from capikit import generic
+from capikit.harness import NAMESPACE, Harness
 from capikit.manifest import _PROVIDER_ID, CLUSTER_API, _object
-from capikit.yard import NAMESPACE, Yard
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
@@ -189,10 +189,10 @@ def topology(
 # -- looking ---------------------------------------------------------------------------------------------------------
 
 
-async def have_class(y: Yard, name: str = CLASS, **spec: Any) -> None:
+async def have_class(h: Harness, name: str = CLASS, **spec: Any) -> None:
     """The class with its templates, ready for use."""
-    await y.plane.have(*whole_class(name, **spec))
-    await y.until(ClusterClass, name, class_ready, what="being ready")
+    await h.plane.have(*whole_class(name, **spec))
+    await h.until(ClusterClass, name, class_ready, what="being ready")
 
 
 def class_ready(obj: ClusterClass) -> bool:
@@ -200,30 +200,30 @@ def class_ready(obj: ClusterClass) -> bool:
     return ready and obj.status.observed_generation == obj.metadata.generation
 
 
-async def control_plane(y: Yard, name: str) -> KubeadmControlPlane:
-    cluster = await y.client.get(Cluster, Key(NAMESPACE, name))
+async def control_plane(h: Harness, name: str) -> KubeadmControlPlane:
+    cluster = await h.client.get(Cluster, Key(NAMESPACE, name))
     assert cluster.spec.control_plane_ref is not None
-    return await y.client.get(KubeadmControlPlane, Key(NAMESPACE, cluster.spec.control_plane_ref.name))
+    return await h.client.get(KubeadmControlPlane, Key(NAMESPACE, cluster.spec.control_plane_ref.name))
 
 
-async def deployments(y: Yard, name: str) -> dict[str, MachineDeployment]:
+async def deployments(h: Harness, name: str) -> dict[str, MachineDeployment]:
     """By their names in the topology."""
-    found = await y.client.list(MachineDeployment, Query(namespace=NAMESPACE, labels=f"{CLUSTER_LABEL}={name}"))
+    found = await h.client.list(MachineDeployment, Query(namespace=NAMESPACE, labels=f"{CLUSTER_LABEL}={name}"))
     return {each.metadata.labels[DEPLOYMENT_LABEL]: each for each in found.items}
 
 
-async def machines(y: Yard, name: str, deployment: str = "") -> dict[str, Machine]:
+async def machines(h: Harness, name: str, deployment: str = "") -> dict[str, Machine]:
     """By name: those of one deployment, or those of the control plane."""
     label = f"{DEPLOYMENT_LABEL}={deployment}" if deployment else "cluster.x-k8s.io/control-plane"
-    found = await y.client.list(Machine, Query(namespace=NAMESPACE, labels=f"{CLUSTER_LABEL}={name},{label}"))
+    found = await h.client.list(Machine, Query(namespace=NAMESPACE, labels=f"{CLUSTER_LABEL}={name},{label}"))
     return {each.metadata.name: each for each in found.items}
 
 
-async def infra_template(y: Yard, obj: KubeadmControlPlane | MachineDeployment) -> dict[str, Any]:
+async def infra_template(h: Harness, obj: KubeadmControlPlane | MachineDeployment) -> dict[str, Any]:
     """The machines' spec that something refers to."""
     ref = (obj.spec.machine_template if isinstance(obj, KubeadmControlPlane) else obj.spec.template).spec
     assert ref.infrastructure_ref is not None
-    found = await y.client.get(generic.TEMPLATE, Key(NAMESPACE, ref.infrastructure_ref.name))
+    found = await h.client.get(generic.TEMPLATE, Key(NAMESPACE, ref.infrastructure_ref.name))
     return dict(found["spec"]["template"]["spec"])
 
 
@@ -235,7 +235,7 @@ def reconciled(cluster: Cluster) -> bool:
 
 
 async def steady(
-    y: Yard,
+    h: Harness,
     name: str,
     control_planes: int,
     workers: Mapping[str, int] | None = None,
@@ -243,19 +243,19 @@ async def steady(
     timeout: float = 3600.0,
 ) -> None:
     """The topology says that it is done, and all that it names is there, available and up to date."""
-    await y.until(Cluster, name, reconciled, timeout, what="its topology being reconciled")
-    plane = await control_plane(y, name)
-    await y.until(
+    await h.until(Cluster, name, reconciled, timeout, what="its topology being reconciled")
+    plane = await control_plane(h, name)
+    await h.until(
         KubeadmControlPlane,
         plane.metadata.name,
         lambda k: _settled(k, control_planes) and [v.version for v in k.status.versions] == [version],
         timeout,
         what=f"{control_planes} control planes at {version}",
     )
-    found = await deployments(y, name)
+    found = await deployments(h, name)
     assert sorted(found) == sorted(workers or {})
     for called, count in (workers or {}).items():
-        await y.until(
+        await h.until(
             MachineDeployment,
             found[called].metadata.name,
             lambda m, count=count: _settled(m, count) and m.spec.template.spec.version == version,  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The yard on a server of others: a real kube-apiserver, upstream's definitions, our webhooks, real time.
+"""The harness on another API server: a real kube-apiserver, upstream's definitions, our webhooks, real time.
 
 No controller-manager runs there: nobody collects garbage, and what must go is deleted by its controller or stays.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from capikit import generic, manifest
-from capikit.yard import Yard, make_hooks
+from capikit.harness import Harness, make_hooks
 from homeport.api.cluster.v1beta2 import MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Object, Resource
@@ -77,7 +77,7 @@ class OutsidePlane(Plane):
                 await client.close()
 
 
-class OutsideYard(Yard):
+class OutsideHarness(Harness):
     """The same hands, on a server that is not ours."""
 
     def __init__(self, plane: OutsidePlane, network: Network, fleet: Fleet, proxy: str) -> None:
@@ -89,7 +89,7 @@ class OutsideYard(Yard):
         self.proxy = proxy
 
     async def steady(self, name: str, control_planes: int, workers: int, version: str, timeout: float = 120.0) -> None:
-        """As in the yard; upstream's older definitions know the lowest version alone, and no list of versions."""
+        """As in the harness; upstream's older definitions know the lowest version alone, and no list of versions."""
         await self.until(
             KubeadmControlPlane,
             f"{name}-cp",
@@ -127,8 +127,8 @@ def _served(crd: Mapping[str, Any]) -> list[Resource]:
 
 
 @asynccontextmanager
-async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[OutsideYard]:
-    """`crds` are Cluster API's; the provider's are added. They may be there already from an earlier yard."""
+async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[OutsideHarness]:
+    """`crds` are Cluster API's; the provider's are added. An earlier harness may have created them already."""
     every = [*crds, *generic.definitions()]
     with LogTail() as logs:
         plane = OutsidePlane(kube.kubeconfig, every, logs)
@@ -139,7 +139,7 @@ async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[O
         try:
             async with serving(hooks, plane.client) as webhooks:
                 await prepare(plane.client, hooks, every, webhooks)
-                made = OutsideYard(plane, network, fleet, await proxy.start())
+                made = OutsideHarness(plane, network, fleet, await proxy.start())
                 made.install(plane.manager)
                 await plane.start()
                 yield made

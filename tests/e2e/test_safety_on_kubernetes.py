@@ -128,23 +128,25 @@ async def test_an_object_of_an_older_version_is_named_and_the_others_are_followe
 
 
 async def test_an_unsafe_change_of_a_control_plane_is_reported_and_not_acted_on(kube: RealKube) -> None:
-    async with outside(kube, shipped()) as yard:
-        for configuration in (await yard.client.list(VALIDATING)).items:
-            await yard.client.delete(VALIDATING, Key("", configuration.name))
-        await yard.create("one", 1, 0)
-        await yard.steady("one", 1, 0, "v1.30.0")
+    async with outside(kube, shipped()) as harness:
+        for configuration in (await harness.client.list(VALIDATING)).items:
+            await harness.client.delete(VALIDATING, Key("", configuration.name))
+        await harness.create("one", 1, 0)
+        await harness.steady("one", 1, 0, "v1.30.0")
         for change, kind, words in (
             ({"replicas": 2}, "ScalingUp", "spec.replicas is 2: an even number of etcd members is not safe"),
             ({"replicas": 1, "version": "v1.32.0"}, "RollingOut", "upgrade one minor version at a time"),
         ):
-            await yard.patch(KubeadmControlPlane, "one-cp", {"spec": change})
-            await yard.until(KubeadmControlPlane, "one-cp", lambda k, kind=kind, words=words: says(k, kind, words), 60)
-            assert len(yard.infra.created) == 1
-        await yard.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.30.0"}})
-        await yard.steady("one", 1, 0, "v1.30.0")
-        assert len(yard.infra.created) == 1
-        await yard.delete(Cluster, "one")
-        await yard.gone(Cluster, "one", timeout=120)
+            await harness.patch(KubeadmControlPlane, "one-cp", {"spec": change})
+            await harness.until(
+                KubeadmControlPlane, "one-cp", lambda k, kind=kind, words=words: says(k, kind, words), 60
+            )
+            assert len(harness.infra.created) == 1
+        await harness.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.30.0"}})
+        await harness.steady("one", 1, 0, "v1.30.0")
+        assert len(harness.infra.created) == 1
+        await harness.delete(Cluster, "one")
+        await harness.gone(Cluster, "one", timeout=120)
 
 
 def says(obj: Any, kind: str, words: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from capikit import blueprint, upstream
 from capikit.blueprint import deployments, infra_template, machines, reconciled
-from capikit.outside import OutsideYard, outside, settled
+from capikit.outside import OutsideHarness, outside, settled
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.errors import Invalid
@@ -33,56 +33,56 @@ def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
 
 
 @pytest.fixture
-async def yard(kube: RealKube) -> AsyncIterator[OutsideYard]:
+async def harness(kube: RealKube) -> AsyncIterator[OutsideHarness]:
     async with outside(kube, upstream.definitions("core", "bootstrap", "controlplane", newest=True)) as made:
         yield made
 
 
-async def steady(yard: OutsideYard, version: str, workers: int) -> None:
-    await yard.until(Cluster, "one", reconciled, 120, what="its topology being reconciled")
-    plane = await blueprint.control_plane(yard, "one")
+async def steady(harness: OutsideHarness, version: str, workers: int) -> None:
+    await harness.until(Cluster, "one", reconciled, 120, what="its topology being reconciled")
+    plane = await blueprint.control_plane(harness, "one")
     at = f"one control plane at {version}"
-    await yard.until(
+    await harness.until(
         KubeadmControlPlane,
         plane.metadata.name,
         lambda k: settled(k, 1) and [v.version for v in k.status.versions] == [version],
         120,
         what=at,
     )
-    (found,) = (await deployments(yard, "one")).values()
-    await yard.until(
+    (found,) = (await deployments(harness, "one")).values()
+    await harness.until(
         MachineDeployment, found.metadata.name, lambda m: settled(m, workers), 120, what=f"{workers} workers"
     )
 
 
-async def test_a_cluster_from_a_class_is_made_changed_upgraded_and_goes(yard: OutsideYard) -> None:
-    await blueprint.have_class(yard)
+async def test_a_cluster_from_a_class_is_made_changed_upgraded_and_goes(harness: OutsideHarness) -> None:
+    await blueprint.have_class(harness)
     with pytest.raises(Invalid, match=r"variables\[machine\]\.value\.cores"):
-        await yard.plane.have(blueprint.topology("one", 1, {"a": 1}, variables={"machine": {"cores": 0}}))
-    await yard.plane.have(blueprint.topology("one", 1, {"a": 1}))
-    await steady(yard, "v1.30.0", 1)
-    before = {*await machines(yard, "one"), *await machines(yard, "one", "a")}
+        await harness.plane.have(blueprint.topology("one", 1, {"a": 1}, variables={"machine": {"cores": 0}}))
+    await harness.plane.have(blueprint.topology("one", 1, {"a": 1}))
+    await steady(harness, "v1.30.0", 1)
+    before = {*await machines(harness, "one"), *await machines(harness, "one", "a")}
     # Nothing is replaced when controllers begin anew, or when the same is applied again.
-    await yard.restart()
+    await harness.restart()
     same = blueprint.topology("one", 1, {"a": 1})["spec"]["topology"]
-    await yard.patch(Cluster, "one", {"spec": {"topology": same}, "metadata": {"labels": {"a": "b"}}})
-    await yard.patch(
+    await harness.patch(Cluster, "one", {"spec": {"topology": same}, "metadata": {"labels": {"a": "b"}}})
+    await harness.patch(
         Cluster, "one", {"spec": {"topology": {"workers": {"machineDeployments": [blueprint.deployment("a", 2)]}}}}
     )
-    await steady(yard, "v1.30.0", 2)
-    assert before <= {*await machines(yard, "one"), *await machines(yard, "one", "a")}
+    await steady(harness, "v1.30.0", 2)
+    assert before <= {*await machines(harness, "one"), *await machines(harness, "one", "a")}
     # One change for the workers, then another version for all.
-    await yard.patch(
+    await harness.patch(
         Cluster, "one", {"spec": {"topology": {"variables": [{"name": "machine", "value": {"cores": 8}}]}}}
     )
-    await steady(yard, "v1.30.0", 2)
-    assert (await infra_template(yard, (await deployments(yard, "one"))["a"]))["cores"] == 8
-    assert {*await machines(yard, "one")} <= before
-    await yard.patch(Cluster, "one", {"spec": {"topology": {"version": "v1.31.0"}}})
-    await steady(yard, "v1.31.0", 2)
+    await steady(harness, "v1.30.0", 2)
+    assert (await infra_template(harness, (await deployments(harness, "one"))["a"]))["cores"] == 8
+    assert {*await machines(harness, "one")} <= before
+    await harness.patch(Cluster, "one", {"spec": {"topology": {"version": "v1.31.0"}}})
+    await steady(harness, "v1.31.0", 2)
     with pytest.raises(Invalid, match="default/one"):
-        await yard.client.delete(ClusterClass, Key("default", blueprint.CLASS))
-    await yard.delete(Cluster, "one")
-    await yard.gone(Cluster, "one", timeout=120)
-    assert not yard.infra.machines
-    await yard.client.delete(ClusterClass, Key("default", blueprint.CLASS))
+        await harness.client.delete(ClusterClass, Key("default", blueprint.CLASS))
+    await harness.delete(Cluster, "one")
+    await harness.gone(Cluster, "one", timeout=120)
+    assert not harness.infra.machines
+    await harness.client.delete(ClusterClass, Key("default", blueprint.CLASS))

@@ -65,13 +65,13 @@ def storage_hash(served: ServedKind) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
-def subresources(served: ServedKind, at: Version) -> list[tuple[str, tuple[str, str, str], tuple[str, ...]]]:
+def subresources(served: ServedKind, version: Version) -> list[tuple[str, tuple[str, str, str], tuple[str, ...]]]:
     """(name, (group, version, kind) of its body, verbs), in the order of kube-apiserver."""
-    own = (served.group, at.resource.version, served.kind)
+    own = (served.group, version.resource.version, served.kind)
     found: list[tuple[str, tuple[str, str, str], tuple[str, ...]]] = []
-    if at.status:
+    if version.status:
         found.append(("status", own, _STATUS_VERBS))
-    if at.scale is not None:
+    if version.scale is not None:
         found.append(("scale", _SCALE, _STATUS_VERBS))
     found += [
         (name, target, served.subresource_verbs.get(name, _STATUS_VERBS))
@@ -91,9 +91,9 @@ class Groups:
         self.versions: dict[str, dict[str, list[tuple[ServedKind, Version]]]] = {}
         for served in catalog:
             for name in served.versions:
-                at = served.version(name)
-                if at is not None:
-                    self.versions.setdefault(served.group, {}).setdefault(name, []).append((served, at))
+                version = served.version(name)
+                if version is not None:
+                    self.versions.setdefault(served.group, {}).setdefault(name, []).append((served, version))
         for group, found in self.versions.items():
             ordered = sorted(found, key=version_order)
             self.versions[group] = {name: sorted(found[name], key=lambda pair: pair[0].plural) for name in ordered}
@@ -204,10 +204,13 @@ def _resource_list(group: str, version: str, resources: list[tuple[ServedKind, V
     # The core group's list is older than apiVersion in it, and still goes without.
     head: Json = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
     head["groupVersion"] = f"{group}/{version}" if group else version
-    return {**head, "resources": [entry for served, at in resources for entry in _entries(served, at)]}
+    return {
+        **head,
+        "resources": [entry for served, served_version in resources for entry in _entries(served, served_version)],
+    }
 
 
-def _entries(served: ServedKind, at: Version) -> Iterator[Json]:
+def _entries(served: ServedKind, served_version: Version) -> Iterator[Json]:
     entry: Json = {
         "name": served.plural,
         "singularName": served.singular,
@@ -222,9 +225,9 @@ def _entries(served: ServedKind, at: Version) -> Iterator[Json]:
     if "list" in served.verbs:
         entry["storageVersionHash"] = storage_hash(served)
     yield entry
-    for name, (group, version, kind), allowed in subresources(served, at):
+    for name, (group, version, kind), allowed in subresources(served, served_version):
         below: Json = {"name": f"{served.plural}/{name}", "singularName": "", "namespaced": served.namespaced}
-        if (group, version) != (served.group, at.resource.version):
+        if (group, version) != (served.group, served_version.resource.version):
             below |= {"group": group, "version": version}
         yield {**below, "kind": kind, "verbs": list(allowed)}
 
@@ -247,7 +250,7 @@ def _discovered(group: str, groups: Groups) -> Json:
     versions = [
         {
             "version": version,
-            "resources": [_resource(served, at) for served, at in resources],
+            "resources": [_resource(served, served_version) for served, served_version in resources],
             "freshness": "Current",
         }
         for version, resources in groups.versions[group].items()
@@ -255,10 +258,10 @@ def _discovered(group: str, groups: Groups) -> Json:
     return {"metadata": {"name": group} if group else {}, "versions": versions}
 
 
-def _resource(served: ServedKind, at: Version) -> Json:
+def _resource(served: ServedKind, version: Version) -> Json:
     resource: Json = {
         "resource": served.plural,
-        "responseKind": _kind(served, (served.group, at.resource.version, served.kind), at),
+        "responseKind": _kind(served, (served.group, version.resource.version, served.kind), version),
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": verbs(served),
@@ -268,15 +271,15 @@ def _resource(served: ServedKind, at: Version) -> Json:
     if served.categories:
         resource["categories"] = list(served.categories)
     below = [
-        {"subresource": name, "responseKind": _kind(served, target, at), "verbs": list(allowed)}
-        for name, target, allowed in subresources(served, at)
+        {"subresource": name, "responseKind": _kind(served, target, version), "verbs": list(allowed)}
+        for name, target, allowed in subresources(served, version)
     ]
     return {**resource, "subresources": below} if below else resource
 
 
-def _kind(served: ServedKind, target: tuple[str, str, str], at: Version) -> Json:
+def _kind(served: ServedKind, target: tuple[str, str, str], served_version: Version) -> Json:
     """Built-in kinds leave the group and version out where they are those of the list."""
     group, version, kind = target
-    if not served.custom and (group, version) == (served.group, at.resource.version):
+    if not served.custom and (group, version) == (served.group, served_version.resource.version):
         group = version = ""
     return {"group": group, "version": version, "kind": kind}

@@ -77,7 +77,7 @@ class LocalClient:
         resource = _resource(kind)
         return self._registry.find(resource.group, resource.version, resource.plural)
 
-    def _context(self, at: Version, options: Write, kind: str) -> Context:
+    def _context(self, version: Version, options: Write, kind: str) -> Context:
         """`kind` (CreateOptions, UpdateOptions, PatchOptions) is what an error names."""
         if causes := write_faults(options.field_manager, options.field_validation):
             raise invalid("meta.k8s.io", kind, "", causes)
@@ -87,8 +87,8 @@ class LocalClient:
             dry_run=options.dry_run,
             field_validation=options.field_validation or "Warn",
         )
-        if at.deprecation:
-            ctx.warn(at.deprecation)
+        if version.deprecation:
+            ctx.warn(version.deprecation)
         return ctx
 
     def _done(self, ctx: Context) -> None:
@@ -102,9 +102,9 @@ class LocalClient:
         self, kind: Resource, key: Key, *, subresource: str = "", resource_version: str = ""
     ) -> Unstructured: ...
     async def get(self, kind: Kind, key: Key, *, subresource: str = "", resource_version: str = "") -> Any:
-        served, at = self._find(kind)
+        served, version = self._find(kind)
         body = await self._registry.get(
-            served, at, key.namespace, key.name, subresource=subresource, resource_version=resource_version
+            served, version, key.namespace, key.name, subresource=subresource, resource_version=resource_version
         )
         return _decode(kind, body)
 
@@ -113,8 +113,8 @@ class LocalClient:
     @overload
     async def list(self, kind: Resource, query: Query = ALL) -> Page[Unstructured]: ...
     async def list(self, kind: Kind, query: Query = ALL) -> Page[Any]:
-        served, at = self._find(kind)
-        listing = await self._registry.list(served, at, query.namespace, _list_options(query))
+        served, version = self._find(kind)
+        listing = await self._registry.list(served, version, query.namespace, _list_options(query))
         items = [_decode(kind, item, lenient=query.lenient) for item in listing.items]
         return Page(items, str(listing.revision), listing.continue_, listing.remaining)
 
@@ -135,7 +135,7 @@ class LocalClient:
     async def _watch(
         self, kind: Kind, query: Query, initial_events: bool, timeout: float | None
     ) -> AsyncIterator[AsyncIterator[Event[Any]]]:
-        served, at = self._find(kind)
+        served, version = self._find(kind)
         options = WatchOptions(
             labels=query.labels,
             fields=query.fields,
@@ -144,7 +144,7 @@ class LocalClient:
             initial_events=True if initial_events else None,
             bookmarks=True,
         )
-        stream = self._registry.watch(served, at, query.namespace, options)
+        stream = self._registry.watch(served, version, query.namespace, options)
         try:
             yield _events(kind, stream, timeout, lenient=query.lenient)
         finally:
@@ -172,13 +172,13 @@ class LocalClient:
         subresource: str = "",
     ) -> Any:
         shape: Kind = kind or type(obj)
-        served, at = self._find(shape)
+        served, version = self._find(shape)
         body = _plain(obj, _resource(shape))
         namespace = key.namespace if key else (body.get("metadata") or {}).get("namespace", "")
-        ctx = self._context(at, options, "CreateOptions")
+        ctx = self._context(version, options, "CreateOptions")
         connector = self._registry.connector(served, subresource)
         if connector is not None:
-            call = Call(ctx, served, at, namespace, key.name if key else "", "POST", body, {})
+            call = Call(ctx, served, version, namespace, key.name if key else "", "POST", body, {})
             answer = await connector(call)
             if isinstance(answer, Raw | Forward):
                 raise BadRequest(f"{served.plural}/{subresource} does not answer with an object")
@@ -187,20 +187,20 @@ class LocalClient:
         if subresource:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         try:
-            return _decode(shape, await self._registry.create(ctx, served, at, namespace, body))
+            return _decode(shape, await self._registry.create(ctx, served, version, namespace, body))
         finally:
             self._done(ctx)
 
     async def replace(
         self, obj: Mapping[str, Any], options: Write = DEFAULT_WRITE, *, kind: Resource, subresource: str = ""
     ) -> Unstructured:
-        served, at = self._find(kind)
+        served, version = self._find(kind)
         body = _plain(obj, kind)
         meta = body.get("metadata") or {}
-        ctx = self._context(at, options, "UpdateOptions")
+        ctx = self._context(version, options, "UpdateOptions")
         try:
             written, _ = await self._registry.update(
-                ctx, served, at, meta.get("namespace", ""), meta.get("name", ""), body, subresource=subresource
+                ctx, served, version, meta.get("namespace", ""), meta.get("name", ""), body, subresource=subresource
             )
         finally:
             self._done(ctx)
@@ -217,12 +217,12 @@ class LocalClient:
     async def patch(
         self, kind: Kind, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
-        served, at = self._find(kind)
+        served, version = self._find(kind)
         patch_type, body = _patch(patch)
-        ctx = self._context(at, options, "PatchOptions")
+        ctx = self._context(version, options, "PatchOptions")
         try:
             written, _ = await self._registry.patch(
-                ctx, served, at, key.namespace, key.name, patch_type, body, subresource=subresource
+                ctx, served, version, key.namespace, key.name, patch_type, body, subresource=subresource
             )
         finally:
             self._done(ctx)
@@ -244,16 +244,16 @@ class LocalClient:
         subresource: str = "",
     ) -> Any:
         shape: Kind = kind or type(obj)
-        served, at = self._find(shape)
+        served, version = self._find(shape)
         body = _plain(obj, _resource(shape))
         meta = body.get("metadata") or {}
-        ctx = self._context(at, options, "PatchOptions")
+        ctx = self._context(version, options, "PatchOptions")
         ctx.field_manager = options.field_manager
         try:
             written, _ = await self._registry.patch(
                 ctx,
                 served,
-                at,
+                version,
                 meta.get("namespace", ""),
                 meta.get("name", ""),
                 APPLY_PATCH,
@@ -276,11 +276,11 @@ class LocalClient:
         grace_seconds: int | None = None,
         dry_run: bool = False,
     ) -> Unstructured:
-        served, at = self._find(kind)
+        served, version = self._find(kind)
         options = DeleteOptions(uid, resource_version, propagation or "", grace_seconds)
-        ctx = self._context(at, Write(dry_run=dry_run), "DeleteOptions")
+        ctx = self._context(version, Write(dry_run=dry_run), "DeleteOptions")
         try:
-            body, _ = await self._registry.delete(ctx, served, at, key.namespace, key.name, options)
+            body, _ = await self._registry.delete(ctx, served, version, key.namespace, key.name, options)
         finally:
             self._done(ctx)
         return Unstructured(orjson.loads(body))
@@ -293,14 +293,14 @@ class LocalClient:
         propagation: Propagation | None = None,
         dry_run: bool = False,
     ) -> Unstructured:
-        served, at = self._find(kind)
-        ctx = self._context(at, Write(dry_run=dry_run), "DeleteOptions")
+        served, version = self._find(kind)
+        ctx = self._context(version, Write(dry_run=dry_run), "DeleteOptions")
         listing = await self._registry.delete_collection(
-            ctx, served, at, query.namespace, _list_options(query), DeleteOptions(propagation=propagation or "")
+            ctx, served, version, query.namespace, _list_options(query), DeleteOptions(propagation=propagation or "")
         )
         return Unstructured(
             kind=served.list_kind or f"{served.kind}List",
-            apiVersion=at.resource.api_version,
+            apiVersion=version.resource.api_version,
             metadata={"resourceVersion": str(listing.revision)},
             items=[orjson.loads(item) for item in listing.items],
         )

@@ -59,7 +59,7 @@ class Call:
 
     ctx: Context
     served: ServedKind
-    at: Version
+    version: Version
     namespace: str
     name: str
     method: str
@@ -127,9 +127,9 @@ class Registry:
     def connector(self, served: ServedKind, subresource: str = "") -> Connector | None:
         return self._connectors.get((served.group, served.plural, subresource))
 
-    def has_window(self, served: ServedKind, at: Version, subresource: str) -> bool:
+    def has_subresource(self, served: ServedKind, version: Version, subresource: str) -> bool:
         """Whether the subresource shows a part of the stored object."""
-        exists = {"status": at.status, "scale": at.scale is not None}.get(
+        exists = {"status": version.status, "scale": version.scale is not None}.get(
             subresource, subresource in served.subresources
         )
         return exists and subresource in _WINDOWS
@@ -139,7 +139,7 @@ class Registry:
     async def get(
         self,
         served: ServedKind,
-        at: Version,
+        version: Version,
         namespace: str,
         name: str,
         *,
@@ -149,16 +149,16 @@ class Registry:
     ) -> bytes:
         """`as_of`: as it was at that revision."""
         if subresource:
-            self._check_window(served, at, subresource)
+            self._check_subresource(served, version, subresource)
         if resource_version and (wanted := parse_revision(resource_version)) > self.store.revision:
             raise too_large(wanted, self.store.revision)
-        target = _addressed(served, at, namespace, name, subresource)
+        target = _addressed(served, version, namespace, name, subresource)
         record = self.store.get(served.bucket, target.key) if as_of is None else self._past(served, target.key, as_of)
         if record is None:
             raise target.not_found()
-        value = await view(record, served, at)
-        if subresource == "scale" and at.scale is not None:
-            return orjson.dumps(scale_of(orjson.loads(value), at.scale, served))
+        value = await view(record, served, version)
+        if subresource == "scale" and version.scale is not None:
+            return orjson.dumps(scale_of(orjson.loads(value), version.scale, served))
         return value
 
     def _past(self, served: ServedKind, key: str, revision: int) -> Record | None:
@@ -169,31 +169,31 @@ class Registry:
             return self.store.get(served.bucket, key)
         return found[0] if found and found[0].name == key else None
 
-    async def list(self, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
+    async def list(self, served: ServedKind, version: Version, namespace: str, options: ListOptions) -> Listing:
         self._check_verb(served, "list")
         _check_namespace(namespace)
-        return await list_objects(self.store, served, at, namespace, options)
+        return await list_objects(self.store, served, version, namespace, options)
 
-    def watch(self, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+    def watch(self, served: ServedKind, version: Version, namespace: str, options: WatchOptions) -> WatchStream:
         self._check_verb(served, "watch")
         _check_namespace(namespace)
         try:
-            return open_watch(self.store, served, at, namespace, options)
+            return open_watch(self.store, served, version, namespace, options)
         except StoreUnavailable as error:
             raise Unavailable(f"the server is shutting down: {error}", retry_after=1) from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def create(self, ctx: Context, served: ServedKind, at: Version, namespace: str, body: Json) -> bytes:
+    async def create(self, ctx: Context, served: ServedKind, version: Version, namespace: str, body: Json) -> bytes:
         self._check_verb(served, "create")
         async with _Durability(self.store):
-            return await self._writer.create(ctx, Target(served, at, namespace, ""), body)
+            return await self._writer.create(ctx, Target(served, version, namespace, ""), body)
 
     async def update(
         self,
         ctx: Context,
         served: ServedKind,
-        at: Version,
+        version: Version,
         namespace: str,
         name: str,
         body: Json,
@@ -201,8 +201,8 @@ class Registry:
         subresource: str = "",
     ) -> tuple[bytes, bool]:
         """The object, and whether the write created it."""
-        self._check_write(served, at, "update", subresource)
-        target = _addressed(served, at, namespace, name, subresource)
+        self._check_write(served, version, "update", subresource)
+        target = _addressed(served, version, namespace, name, subresource)
         async with _Durability(self.store):
             if subresource == "scale":
                 return await self._scaler.update(ctx, target, body), False
@@ -212,7 +212,7 @@ class Registry:
         self,
         ctx: Context,
         served: ServedKind,
-        at: Version,
+        version: Version,
         namespace: str,
         name: str,
         patch_type: str,
@@ -221,8 +221,8 @@ class Registry:
         subresource: str = "",
         force: bool = False,
     ) -> tuple[bytes, bool]:
-        self._check_write(served, at, "patch", subresource)
-        target = _addressed(served, at, namespace, name, subresource)
+        self._check_write(served, version, "patch", subresource)
+        target = _addressed(served, version, namespace, name, subresource)
         async with _Durability(self.store):
             if subresource == "scale":
                 return await self._patch_scale(ctx, target, patch_type, patch, force), False
@@ -236,25 +236,31 @@ class Registry:
         return await self._scaler.patch(ctx, target, patch_type, patch)
 
     async def delete(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, version: Version, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[bytes, bool]:
         """The object while something holds it, or a Status (some kinds: the object) when it is gone."""
         self._check_verb(served, "delete")
-        target = _addressed(served, at, namespace, name)
+        target = _addressed(served, version, namespace, name)
         async with _Durability(self.store):
             return await self._remover.delete(ctx, target, options)
 
     async def delete_collection(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
+        self,
+        ctx: Context,
+        served: ServedKind,
+        version: Version,
+        namespace: str,
+        chosen: ListOptions,
+        options: DeleteOptions,
     ) -> Listing:
         """Deletes what the selectors choose; the listing shows the objects as they were."""
         self._check_verb(served, "deletecollection")
         _check_namespace(namespace)
-        listing = await list_objects(self.store, served, at, namespace, chosen)
+        listing = await list_objects(self.store, served, version, namespace, chosen)
         for item in listing.items:
             meta = orjson.loads(item)["metadata"]
             try:
-                await self.delete(ctx, served, at, meta.get("namespace", ""), meta["name"], options)
+                await self.delete(ctx, served, version, meta.get("namespace", ""), meta["name"], options)
             except NotFound:
                 continue  # somebody else was faster
         return listing if served.custom else replace(listing, items=[_untyped(item) for item in listing.items])
@@ -265,14 +271,14 @@ class Registry:
         if verb not in served.verbs:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
 
-    def _check_write(self, served: ServedKind, at: Version, verb: str, subresource: str) -> None:
+    def _check_write(self, served: ServedKind, version: Version, verb: str, subresource: str) -> None:
         if subresource:
-            self._check_window(served, at, subresource)
+            self._check_subresource(served, version, subresource)
         else:
             self._check_verb(served, verb)
 
-    def _check_window(self, served: ServedKind, at: Version, subresource: str) -> None:
-        if not self.has_window(served, at, subresource):
+    def _check_subresource(self, served: ServedKind, version: Version, subresource: str) -> None:
+        if not self.has_subresource(served, version, subresource):
             raise NotFound("the server could not find the requested resource")
 
 
@@ -281,7 +287,7 @@ def _check_namespace(namespace: str) -> None:
         raise BadRequest(f'Namespace parameter invalid: "{namespace}": {wrong}')
 
 
-def _addressed(served: ServedKind, at: Version, namespace: str, name: str, subresource: str = "") -> Target:
+def _addressed(served: ServedKind, version: Version, namespace: str, name: str, subresource: str = "") -> Target:
     """One object's address. A name that could be taken for another address, or for none, is refused."""
     if not name:
         raise BadRequest("name must be provided")
@@ -290,7 +296,7 @@ def _addressed(served: ServedKind, at: Version, namespace: str, name: str, subre
     _check_namespace(namespace)
     if served.namespaced and not namespace:
         raise NotFound("the server could not find the requested resource")
-    return Target(served, at, namespace, name, subresource)
+    return Target(served, version, namespace, name, subresource)
 
 
 def _untyped(item: bytes) -> bytes:

@@ -66,12 +66,12 @@ def partial_metadata_list(objects: Sequence[bytes], list_meta: Json, version: st
 class TableForm:
     """Makes Tables of one kind. `include` is None, Metadata or Object: what stands behind each row."""
 
-    def __init__(self, served: ServedKind, at: Version, include: str = "", version: str = "v1") -> None:
+    def __init__(self, served: ServedKind, served_version: Version, include: str = "", version: str = "v1") -> None:
         if include not in ("", "None", "Metadata", "Object"):
             raise BadRequest(f'includeObject "{include}" is not known: use None, Metadata or Object')
         self._include = include or "Metadata"
         self._version = version
-        self._columns, self._read = _layout(served, at)
+        self._columns, self._read = _layout(served, served_version)
 
     def render(self, objects: Sequence[bytes], list_meta: Json, *, header: bool = True) -> bytes:
         """The Table of some objects; later ones of a watch leave the header out."""
@@ -99,11 +99,11 @@ class TableForm:
         return obj if self._include == "Object" else partial_metadata(obj, self._version)
 
 
-def _layout(served: ServedKind, at: Version) -> tuple[tuple[Column, ...], Reader]:
-    if not served.custom and not at.columns:
+def _layout(served: ServedKind, version: Version) -> tuple[tuple[Column, ...], Reader]:
+    if not served.custom and not version.columns:
         printer = printer_for(served.group, served.kind)
         return printer.columns, printer.cells
-    columns = at.columns or (_AGE,)
+    columns = version.columns or (_AGE,)
     if columns[0].format != "name":
         columns = (_NAME, *columns)
     return columns, lambda obj, now: [_cell(column, column.read(obj), now) for column in columns]

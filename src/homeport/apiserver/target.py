@@ -11,11 +11,11 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 class Target:
     """The address of one write, and what messages call it."""
 
-    __slots__ = ("asked_finalizers", "at", "called", "faults", "key", "name", "namespace", "served", "subresource")
+    __slots__ = ("asked_finalizers", "called", "faults", "key", "name", "namespace", "served", "subresource", "version")
 
-    def __init__(self, served: ServedKind, at: Version, namespace: str, name: str, subresource: str = "") -> None:
+    def __init__(self, served: ServedKind, version: Version, namespace: str, name: str, subresource: str = "") -> None:
         self.served = served
-        self.at = at
+        self.version = version
         self.namespace = namespace if served.namespaced else ""
         self.name = name
         self.subresource = subresource

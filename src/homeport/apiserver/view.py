@@ -89,7 +89,7 @@ class Selection:
 
     __slots__ = ("_fields", "_labels", "_served", "all", "name")
 
-    def __init__(self, served: ServedKind, at: Version, labels: str, fields: str) -> None:
+    def __init__(self, served: ServedKind, version: Version, labels: str, fields: str) -> None:
         self._served = served
         try:
             self._labels: LabelSelector | None = parse_labels(labels) if labels else None
@@ -100,13 +100,13 @@ class Selection:
             self._labels = None
         self.name: str | None = None
         if self._fields is not None:
-            self._check_fields(at)
+            self._check_fields(version)
         self.all = self._labels is None and self._fields is None
 
-    def _check_fields(self, at: Version) -> None:
+    def _check_fields(self, version: Version) -> None:
         assert self._fields is not None
         names = self._fields.names()
-        known = {"metadata.name", "metadata.namespace"} | {p.removeprefix(".") for p in at.selectable}
+        known = {"metadata.name", "metadata.namespace"} | {p.removeprefix(".") for p in version.selectable}
         unknown = names - known - set(self._served.field_names)
         if unknown:
             raise BadRequest(self._unsupported(sorted(unknown)[0]))
@@ -128,51 +128,51 @@ class Selection:
         return self._fields.matches(fields_of(record, self._served))
 
 
-async def view(record: Record, served: ServedKind, at: Version) -> bytes:
+async def view(record: Record, served: ServedKind, version: Version) -> bytes:
     """The object's bytes in version `at`."""
-    known = peek_view(record, served, at)
-    return known if known is not None else (await views([record], served, at))[0]
+    known = peek_view(record, served, version)
+    return known if known is not None else (await views([record], served, version))[0]
 
 
-def peek_view(record: Record, served: ServedKind, at: Version) -> bytes | None:
+def peek_view(record: Record, served: ServedKind, version: Version) -> bytes | None:
     """The bytes if they are at hand without work."""
-    if not served.custom and at.resource.version == served.storage:
+    if not served.custom and version.resource.version == served.storage:
         return record.value
     memo = memo_of(record)
-    if memo.normal is at:
+    if memo.normal is version:
         return record.value
-    known = memo.views.get(at.resource.version)
-    return known[1] if known is not None and known[0] is at else None
+    known = memo.views.get(version.resource.version)
+    return known[1] if known is not None and known[0] is version else None
 
 
-async def views(records: Sequence[Record], served: ServedKind, at: Version) -> list[bytes]:
+async def views(records: Sequence[Record], served: ServedKind, version: Version) -> list[bytes]:
     """Many at once: a conversion webhook is asked once for all."""
-    result: list[bytes | None] = [peek_view(record, served, at) for record in records]
+    result: list[bytes | None] = [peek_view(record, served, version) for record in records]
     todo = [i for i, known in enumerate(result) if known is None]
     if todo:
         objects = [orjson.loads(records[i].value) for i in todo]
-        for i, obj in zip(todo, await convert(objects, served, at), strict=True):
-            result[i] = _remember(records[i], at, orjson.dumps(obj))
+        for i, obj in zip(todo, await convert(objects, served, version), strict=True):
+            result[i] = _remember(records[i], version, orjson.dumps(obj))
     return cast(list[bytes], result)
 
 
-def _remember(record: Record, at: Version, value: bytes) -> bytes:
+def _remember(record: Record, version: Version, value: bytes) -> bytes:
     if value == record.value:  # most are stored as they are served: one copy is enough
-        memo_of(record).normal = at
+        memo_of(record).normal = version
         return record.value
     value = bytes(memoryview(value))  # without the unused part of the encoder's buffer
-    memo_of(record).views[at.resource.version] = (at, value)
+    memo_of(record).views[version.resource.version] = (version, value)
     return value
 
 
-async def convert(objects: list[Json], served: ServedKind, at: Version) -> list[Json]:
+async def convert(objects: list[Json], served: ServedKind, version: Version) -> list[Json]:
     """Stored objects in version `at`, pruned and defaulted by its schema as a decode does."""
-    target = at.resource.version
-    if any(obj.get("apiVersion") != at.resource.api_version for obj in objects):
-        objects = await to_version(objects, served, target, at.resource.api_version)
+    target = version.resource.version
+    if any(obj.get("apiVersion") != version.resource.api_version for obj in objects):
+        objects = await to_version(objects, served, target, version.resource.api_version)
     if served.custom:
         for obj in objects:
-            at.checker.settle(obj)
+            version.checker.settle(obj)
     return objects
 
 

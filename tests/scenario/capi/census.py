@@ -8,7 +8,7 @@ from types import TracebackType
 
 import msgspec
 
-from capikit.yard import Yard
+from capikit.harness import Harness
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.machinery import condition
 from homeport.store import Change
@@ -31,8 +31,8 @@ Rule = Callable[[Count], str]  # what is wrong; '' if nothing
 class Census:
     """While it is entered, every change of a Machine is held against the rules of the owners of all."""
 
-    def __init__(self, y: Yard) -> None:
-        self._store = y.plane.server.store
+    def __init__(self, h: Harness) -> None:
+        self._store = h.plane.server.store
         self._machines: dict[str, Machine] = {}
         self.rules: dict[str, Rule] = {}
         self.most: dict[str, int] = {}

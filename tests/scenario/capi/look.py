@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from capikit.yard import Yard
+from capikit.harness import Harness
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Client, Key
@@ -34,22 +34,22 @@ def says(kind: str, *texts: str, status: str = "") -> Callable[[Any], bool]:
     return check
 
 
-async def workers(y: Yard) -> list[Machine]:
-    return [m for m in await y.machines() if CONTROL_PLANE not in m.metadata.labels]
+async def workers(h: Harness) -> list[Machine]:
+    return [m for m in await h.machines() if CONTROL_PLANE not in m.metadata.labels]
 
 
-async def control_planes(y: Yard) -> list[Machine]:
-    return [m for m in await y.machines() if CONTROL_PLANE in m.metadata.labels]
+async def control_planes(h: Harness) -> list[Machine]:
+    return [m for m in await h.machines() if CONTROL_PLANE in m.metadata.labels]
 
 
-def workload(y: Yard) -> Client:
-    (found,) = y.fleet.clusters()
+def workload(h: Harness) -> Client:
+    (found,) = h.fleet.clusters()
     return found.client()
 
 
-async def run_pod(y: Yard, name: str, node: str, *, guarded: bool = False) -> None:
+async def run_pod(h: Harness, name: str, node: str, *, guarded: bool = False) -> None:
     """`guarded`: a budget wants it to stay."""
-    client = workload(y)
+    client = workload(h)
     meta = {"name": name, "namespace": "default", "labels": {"app": name}}
     pod = {
         "apiVersion": "v1",
@@ -68,9 +68,9 @@ async def run_pod(y: Yard, name: str, node: str, *, guarded: bool = False) -> No
         await client.create(budget, kind=BUDGET)
 
 
-async def drop_budget(y: Yard, name: str) -> None:
-    await workload(y).delete(BUDGET, Key("default", f"{name}-budget"))
+async def drop_budget(h: Harness, name: str) -> None:
+    await workload(h).delete(BUDGET, Key("default", f"{name}-budget"))
 
 
-async def read(y: Yard, group: str, version: str, kind: str, plural: str, name: str) -> Unstructured:
-    return await y.client.get(Resource(group, version, kind, plural), Key("default", name))
+async def read(h: Harness, group: str, version: str, kind: str, plural: str, name: str) -> Unstructured:
+    return await h.client.get(Resource(group, version, kind, plural), Key("default", name))

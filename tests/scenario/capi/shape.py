@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from capikit.yard import Yard
+from capikit.harness import Harness
 
 _PASSING = ("events", "leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io")
 _PARTS = ("cluster.x-k8s.io", "example.com")
@@ -21,10 +21,10 @@ _EXPIRY = ("machine.cluster.x-k8s.io/certificates-expiry", "certificatesExpiryDa
 _RANDOM = ("token", "caCertHashes", "bootID", "machineID", "systemUUID")
 
 
-def shape(y: Yard) -> dict[str, int]:
+def shape(h: Harness) -> dict[str, int]:
     """How often each object is there, written down."""
     found: Counter[str] = Counter()
-    store = y.plane.server.store
+    store = h.plane.server.store
     for bucket in store.buckets():
         if bucket in _PASSING or not (bucket == "secrets" or bucket.endswith(_PARTS)):
             continue

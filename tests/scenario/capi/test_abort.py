@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Key, MergePatch
@@ -20,20 +20,20 @@ _VERSIONS = ("v1.29.0", "v1.30.0", "v1.31.0", "v1.32.0")
 _CONFIG = Key("kube-system", "kubeadm-config")
 
 
-async def configured(y: Yard) -> str:
+async def configured(h: Harness) -> str:
     """The version that a machine which joins now finds."""
-    (workload,) = y.fleet.clusters()
+    (workload,) = h.fleet.clusters()
     found = await workload.client().get(CONFIG_MAP, _CONFIG)
     return str(yaml.load(found["data"]["ClusterConfiguration"])["kubernetesVersion"])
 
 
-async def wish(y: Yard, version: str, **more: object) -> None:
-    await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version, **more}})
+async def wish(h: Harness, version: str, **more: object) -> None:
+    await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version, **more}})
 
 
-async def joined(y: Yard) -> list[Machine]:
+async def joined(h: Harness) -> list[Machine]:
     """Control planes that can be spared one after the other."""
-    found = [m for m in await y.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
+    found = [m for m in await h.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
     whole = [m for m in found if m.status.node_ref is not None and not m.metadata.deletion_timestamp]
     return whole if len(whole) == len(found) else []
 
@@ -42,58 +42,58 @@ async def joined(y: Yard) -> list[Machine]:
 def test_an_upgrade_is_reverted_at_any_moment_and_the_control_plane_grows(seconds: float) -> None:
     @virtual
     async def run() -> None:
-        async with yard(pace=REALISTIC) as y:
-            await y.create("one", 1, 1, "v1.30.0")
-            await y.steady("one", 1, 1, "v1.30.0")
-            await wish(y, "v1.31.0")
+        async with harness(pace=REALISTIC) as h:
+            await h.create("one", 1, 1, "v1.30.0")
+            await h.steady("one", 1, 1, "v1.30.0")
+            await wish(h, "v1.31.0")
             await asyncio.sleep(seconds)
-            for machine in await y.machines("one"):
+            for machine in await h.machines("one"):
                 if machine.spec.version == "v1.31.0" and machine.status.node_ref is None:
-                    await y.delete(Machine, machine.metadata.name)
-            await wish(y, "v1.30.0", replicas=3)
-            await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
-            await y.steady("one", 3, 2, "v1.30.0")
-            assert await configured(y) == "v1.30.0"
+                    await h.delete(Machine, machine.metadata.name)
+            await wish(h, "v1.30.0", replicas=3)
+            await h.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+            await h.steady("one", 3, 2, "v1.30.0")
+            assert await configured(h) == "v1.30.0"
 
     run()
 
 
 @virtual
 async def test_the_configuration_is_put_back_when_somebody_else_changes_it() -> None:
-    async with yard() as y:
-        await y.create("one", 1, 0, "v1.30.0")
-        await y.steady("one", 1, 0, "v1.30.0")
-        (workload,) = y.fleet.clusters()
+    async with harness() as h:
+        await h.create("one", 1, 0, "v1.30.0")
+        await h.steady("one", 1, 0, "v1.30.0")
+        (workload,) = h.fleet.clusters()
         found = await workload.client().get(CONFIG_MAP, _CONFIG)
         text = found["data"]["ClusterConfiguration"].replace("v1.30.0", "v1.33.0").replace("v1beta3", "v1beta4")
         await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
-        assert await configured(y) == "v1.33.0"
+        assert await configured(h) == "v1.33.0"
         await asyncio.sleep(300)
-        assert await configured(y) == "v1.30.0"
+        assert await configured(h) == "v1.30.0"
         await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
-        await wish(y, "v1.30.0", replicas=3)
-        await y.steady("one", 3, 0, "v1.30.0")
+        await wish(h, "v1.30.0", replicas=3)
+        await h.steady("one", 3, 0, "v1.30.0")
 
 
 @virtual
 async def test_a_new_machine_that_can_never_join_does_not_hold_up_what_comes_after_it() -> None:
-    async with yard() as y:
-        await y.create("one", 3, 0, "v1.30.0")
-        await y.steady("one", 3, 0, "v1.30.0")
-        old = [m.metadata.name for m in await y.machines("one")]
+    async with harness() as h:
+        await h.create("one", 3, 0, "v1.30.0")
+        await h.steady("one", 3, 0, "v1.30.0")
+        old = [m.metadata.name for m in await h.machines("one")]
         broken = {"kubeadmConfigSpec": {"preKubeadmCommands": ["exit 1"]}}
-        await y.patch(KubeadmControlPlane, "one-cp", {"spec": broken})
-        await y.until(KubeadmControlPlane, "one-cp", lambda k: k.status.replicas == 4)
-        await y.delete(Machine, old[0])
-        await y.gone(Machine, old[0])
+        await h.patch(KubeadmControlPlane, "one-cp", {"spec": broken})
+        await h.until(KubeadmControlPlane, "one-cp", lambda k: k.status.replicas == 4)
+        await h.delete(Machine, old[0])
+        await h.gone(Machine, old[0])
         mended = {"kubeadmConfigSpec": {"preKubeadmCommands": ["true"]}}
-        await y.patch(KubeadmControlPlane, "one-cp", {"spec": mended})
-        await y.steady("one", 3, 0, "v1.30.0")
+        await h.patch(KubeadmControlPlane, "one-cp", {"spec": mended})
+        await h.steady("one", 3, 0, "v1.30.0")
 
 
-async def steps(y: Yard, target: int) -> list[int]:
+async def steps(h: Harness, target: int) -> list[int]:
     """The minor versions to go through, one at a time, from what control plane machines run to the target."""
-    running = {_VERSIONS.index(machine.spec.version) for machine in await joined(y)} | {target}
+    running = {_VERSIONS.index(machine.spec.version) for machine in await joined(h)} | {target}
     if target > min(running):
         return list(range(min(running) + 1, target + 1))
     return list(range(max(max(running) - 1, target), target - 1, -1))
@@ -109,36 +109,36 @@ def test_versions_come_and_go_while_machines_are_deleted(seed: int) -> None:
     @virtual
     async def run() -> None:
         chance = random.Random(seed)
-        async with yard(pace=REALISTIC) as y:
-            await y.create("one", 3, 1, _VERSIONS[0])
-            await y.steady("one", 3, 1, _VERSIONS[0])
+        async with harness(pace=REALISTIC) as h:
+            await h.create("one", 3, 1, _VERSIONS[0])
+            await h.steady("one", 3, 1, _VERSIONS[0])
             at = 0
             for _ in range(8):
                 await asyncio.sleep(chance.choice((0.0, 0.2, 3.0, 30.0, 90.0, 200.0)))
                 match chance.choice(("version", "version", "control plane", "worker", "scale")):
                     case "version":
                         at = min(max(at + chance.choice((-1, 1, 1)), 0), len(_VERSIONS) - 1)
-                        await wish(y, _VERSIONS[at])
+                        await wish(h, _VERSIONS[at])
                     case "control plane":
-                        if len(spare := await joined(y)) >= 3:
-                            await y.delete(Machine, chance.choice(spare).metadata.name)
+                        if len(spare := await joined(h)) >= 3:
+                            await h.delete(Machine, chance.choice(spare).metadata.name)
                     case "worker":
-                        for machine in await y.machines("one"):
+                        for machine in await h.machines("one"):
                             if "cluster.x-k8s.io/control-plane" not in machine.metadata.labels:
-                                await y.delete(Machine, machine.metadata.name)
+                                await h.delete(Machine, machine.metadata.name)
                     case "scale":
-                        await wish(y, _VERSIONS[at], replicas=chance.choice((3, 5)))
-            path = await steps(y, at)
+                        await wish(h, _VERSIONS[at], replicas=chance.choice((3, 5)))
+            path = await steps(h, at)
             for back in range(at - 1, path[0], -1):  # admission allows one minor version back at a time
-                await wish(y, _VERSIONS[back])
+                await wish(h, _VERSIONS[back])
             for step in path:  # a skipped minor version is held back until the user takes it after all
-                await wish(y, _VERSIONS[step], replicas=3)
-                await y.until(KubeadmControlPlane, "one-cp", lambda k, step=step: runs(k, _VERSIONS[step]), 7200)
+                await wish(h, _VERSIONS[step], replicas=3)
+                await h.until(KubeadmControlPlane, "one-cp", lambda k, step=step: runs(k, _VERSIONS[step]), 7200)
             version = {"template": {"spec": {"version": _VERSIONS[at]}}}
-            await y.patch(MachineDeployment, "one-md-0", {"spec": version})
-            await y.steady("one", 3, 1, _VERSIONS[at], timeout=7200)
-            assert await configured(y) == _VERSIONS[at]
-            (workload,) = y.fleet.clusters()
+            await h.patch(MachineDeployment, "one-md-0", {"spec": version})
+            await h.steady("one", 3, 1, _VERSIONS[at], timeout=7200)
+            assert await configured(h) == _VERSIONS[at]
+            (workload,) = h.fleet.clusters()
             assert len(workload.etcd.members) == 3
 
     run()

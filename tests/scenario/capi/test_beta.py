@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capikit import generic, manifest
-from capikit.yard import yard
+from capikit.harness import harness
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
 from homeport.client.errors import Invalid
@@ -77,28 +77,28 @@ def whole() -> list[dict[str, Any]]:
 def test_a_cluster_of_the_older_version_comes_up_and_is_read_back_in_it() -> None:
     @virtual
     async def run() -> None:
-        async with yard(contract="v1beta1") as y:
-            await y.plane.have(*whole())
-            await y.steady("one", 1, 2, "v1.30.0")
-            await y.available("one")
-            await y.plane.settle(quiet=60)
-            cluster = await read(y, CORE, "v1beta1", "Cluster", "clusters", "one")
+        async with harness(contract="v1beta1") as h:
+            await h.plane.have(*whole())
+            await h.steady("one", 1, 2, "v1.30.0")
+            await h.available("one")
+            await h.plane.settle(quiet=60)
+            cluster = await read(h, CORE, "v1beta1", "Cluster", "clusters", "one")
             assert cluster["status"]["infrastructureReady"] is True
             assert cluster["status"]["controlPlaneReady"] is True
             assert cluster["status"]["phase"] == "Provisioned"
             assert cluster["spec"]["controlPlaneRef"]["apiVersion"].startswith(f"{CONTROL_PLANE}/")
             assert cluster["spec"]["controlPlaneEndpoint"]["port"] == 6443
-            plane = await read(y, CONTROL_PLANE, "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes", "one-cp")
+            plane = await read(h, CONTROL_PLANE, "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes", "one-cp")
             assert plane["status"]["initialized"] is True
             assert plane["status"]["ready"] is True
             assert (plane["status"]["replicas"], plane["status"]["readyReplicas"]) == (1, 1)
             assert plane["spec"]["machineTemplate"]["nodeDrainTimeout"] == "5m0s"
-            deployment = await read(y, CORE, "v1beta1", "MachineDeployment", "machinedeployments", "one-md-0")
+            deployment = await read(h, CORE, "v1beta1", "MachineDeployment", "machinedeployments", "one-md-0")
             assert deployment["status"]["phase"] == "Running"
             assert deployment["status"]["replicas"] == deployment["status"]["readyReplicas"] == 2
             assert deployment["spec"]["template"]["spec"]["nodeDrainTimeout"] == "10m0s"
-            for each in await y.machines("one"):
-                machine = await read(y, CORE, "v1beta1", "Machine", "machines", each.metadata.name)
+            for each in await h.machines("one"):
+                machine = await read(h, CORE, "v1beta1", "Machine", "machines", each.metadata.name)
                 assert machine["status"]["bootstrapReady"] is True
                 assert machine["status"]["infrastructureReady"] is True
                 assert machine["status"]["phase"] == "Running"
@@ -114,24 +114,24 @@ def test_changes_made_in_the_older_version_do_what_they_say() -> None:
     async def run() -> None:
         from homeport.api.meta import Resource
 
-        async with yard() as y:
-            await y.plane.have(*whole())
-            await y.steady("one", 1, 2, "v1.30.0")
-            await y.patch(
+        async with harness() as h:
+            await h.plane.have(*whole())
+            await h.steady("one", 1, 2, "v1.30.0")
+            await h.patch(
                 Resource(CORE, "v1beta1", "MachineDeployment", "machinedeployments"),
                 "one-md-0",
                 {"spec": {"replicas": 3}},
             )
-            await y.steady("one", 1, 3, "v1.30.0")
-            await y.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": True}})
-            await y.until(Cluster, "one", lambda c: c.spec.paused is True)
-            await y.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": False}})
+            await h.steady("one", 1, 3, "v1.30.0")
+            await h.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": True}})
+            await h.until(Cluster, "one", lambda c: c.spec.paused is True)
+            await h.patch(Resource(CORE, "v1beta1", "Cluster", "clusters"), "one", {"spec": {"paused": False}})
             version = {"spec": {"version": "v1.31.0"}}
-            await y.patch(
+            await h.patch(
                 Resource(CONTROL_PLANE, "v1beta1", "KubeadmControlPlane", "kubeadmcontrolplanes"), "one-cp", version
             )
-            await y.steady("one", 1, 3, "v1.31.0")
-            assert len(y.infra.created) == 5
+            await h.steady("one", 1, 3, "v1.31.0")
+            assert len(h.infra.created) == 5
 
     run()
 
@@ -205,9 +205,9 @@ def test_what_the_newest_version_refuses_is_refused_in_the_words_of_the_older_on
 ) -> None:
     @virtual
     async def run() -> None:
-        async with yard(start=False) as y:
+        async with harness(start=False) as h:
             with pytest.raises(Invalid) as refused:
-                await y.plane.have(given)
+                await h.plane.have(given)
             assert field in [cause.field for cause in refused.value.causes]
             assert field in str(refused.value)
 
@@ -216,9 +216,9 @@ def test_what_the_newest_version_refuses_is_refused_in_the_words_of_the_older_on
 
 @virtual
 async def test_a_part_of_a_second_is_not_no_limit_at_all() -> None:
-    async with yard(start=False) as y:
-        await y.plane.have(_object("Machine", _machine_spec(nodeDrainTimeout="500ms")))
-        found = await y.client.get(Machine, Key("default", "x"))
+    async with harness(start=False) as h:
+        await h.plane.have(_object("Machine", _machine_spec(nodeDrainTimeout="500ms")))
+        found = await h.client.get(Machine, Key("default", "x"))
         assert found.spec.deletion.node_drain_timeout_seconds == 1
         older = Resource(CORE, "v1beta1", "Machine", "machines")
-        assert (await y.client.get(older, Key("default", "x")))["spec"]["nodeDrainTimeout"] == "500ms"
+        assert (await h.client.get(older, Key("default", "x")))["spec"]["nodeDrainTimeout"] == "500ms"

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
 from scenario.capi.look import control_planes, message, run_pod, workers
 
-Break = Callable[[Yard], Awaitable[list[str]]]  # what the sentence must have in it
+Break = Callable[[Harness], Awaitable[list[str]]]  # what the sentence must have in it
 
 
 def sentence(cluster: Cluster) -> str:
@@ -25,72 +25,72 @@ class Everything(set[str]):
         return True
 
 
-async def held_infrastructure(y: Yard) -> list[str]:
-    y.infra.hold = Everything()
-    await y.create("one", 1, 0)
-    await y.plane.settle(quiet=60)
-    (machine,) = await control_planes(y)
+async def held_infrastructure(h: Harness) -> list[str]:
+    h.infra.hold = Everything()
+    await h.create("one", 1, 0)
+    await h.plane.settle(quiet=60)
+    (machine,) = await control_planes(h)
     return [f"control plane machine {machine.metadata.name}", "GenericMachine", "quota"]
 
 
-async def image_that_does_not_boot(y: Yard) -> list[str]:
-    y.infra.broken = True
-    await y.create("one", 1, 0)
-    await y.plane.settle(quiet=60)
-    (machine,) = await control_planes(y)
+async def image_that_does_not_boot(h: Harness) -> list[str]:
+    h.infra.broken = True
+    await h.create("one", 1, 0)
+    await h.plane.settle(quiet=60)
+    (machine,) = await control_planes(h)
     return [f"control plane machine {machine.metadata.name}", "can't be reached"]
 
 
-async def worker_that_does_not_boot(y: Yard) -> list[str]:
-    await y.create("one", 1, 1)
-    await y.steady("one", 1, 1, "v1.30.0")
-    y.infra.broken = True
-    await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
-    await y.plane.settle(quiet=60)
-    (machine,) = [m for m in await workers(y) if m.status.node_ref is None]
+async def worker_that_does_not_boot(h: Harness) -> list[str]:
+    await h.create("one", 1, 1)
+    await h.steady("one", 1, 1, "v1.30.0")
+    h.infra.broken = True
+    await h.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+    await h.plane.settle(quiet=60)
+    (machine,) = [m for m in await workers(h) if m.status.node_ref is None]
     return [f"machine {machine.metadata.name}", "has not joined", machine.spec.provider_id or "?"]
 
 
-async def missing_template(y: Yard) -> list[str]:
+async def missing_template(h: Harness) -> list[str]:
     from capikit import manifest
 
     objects = manifest.whole("one", 1, 0)
-    await y.plane.have(*[each for each in objects if each["kind"] != "GenericMachineTemplate"])
+    await h.plane.have(*[each for each in objects if each["kind"] != "GenericMachineTemplate"])
     return ["KubeadmControlPlane one-cp", "GenericMachineTemplate one-cp", "not"]
 
 
-async def missing_infrastructure(y: Yard) -> list[str]:
+async def missing_infrastructure(h: Harness) -> list[str]:
     from capikit import manifest
 
     objects = manifest.whole("one", 1, 0)
-    await y.plane.have(*[each for each in objects if each["kind"] != "GenericCluster"])
+    await h.plane.have(*[each for each in objects if each["kind"] != "GenericCluster"])
     return ["GenericCluster one", "not exist"]
 
 
-async def unreachable_cluster(y: Yard) -> list[str]:
-    await y.create("one", 1, 1)
-    await y.steady("one", 1, 1, "v1.30.0")
-    for made in y.infra.machines.values():
+async def unreachable_cluster(h: Harness) -> list[str]:
+    await h.create("one", 1, 1)
+    await h.steady("one", 1, 1, "v1.30.0")
+    for made in h.infra.machines.values():
         if made.control_plane:
-            y.fleet.powered_off(made.uid, crashed=True)
-    (machine,) = await control_planes(y)
+            h.fleet.powered_off(made.uid, crashed=True)
+    (machine,) = await control_planes(h)
     return [f"control plane machine {machine.metadata.name}", "can't be reached"]
 
 
-async def blocked_drain(y: Yard) -> list[str]:
-    await y.create("one", 1, 1)
-    await y.steady("one", 1, 1, "v1.30.0")
-    (worker,) = await workers(y)
+async def blocked_drain(h: Harness) -> list[str]:
+    await h.create("one", 1, 1)
+    await h.steady("one", 1, 1, "v1.30.0")
+    (worker,) = await workers(h)
     assert worker.status.node_ref is not None
-    await run_pod(y, "precious", worker.status.node_ref.name, guarded=True)
-    await y.delete(Machine, worker.metadata.name)
+    await run_pod(h, "precious", worker.status.node_ref.name, guarded=True)
+    await h.delete(Machine, worker.metadata.name)
     return [f"machine {worker.metadata.name}", "Pod default/precious", "precious-budget"]
 
 
-async def worker_newer_than_its_control_plane(y: Yard) -> list[str]:
-    await y.create("one", 1, 1)
-    await y.steady("one", 1, 1, "v1.30.0")
-    await y.patch(
+async def worker_newer_than_its_control_plane(h: Harness) -> list[str]:
+    await h.create("one", 1, 1)
+    await h.steady("one", 1, 1, "v1.30.0")
+    await h.patch(
         MachineDeployment, "one-md-0", {"spec": {"replicas": 2, "template": {"spec": {"version": "v1.31.0"}}}}
     )
     return ["one-md-0", "v1.31.0", "v1.30.0"]
@@ -113,12 +113,12 @@ async def worker_newer_than_its_control_plane(y: Yard) -> list[str]:
 def test_the_cluster_says_the_deepest_cause(broken: Break) -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            wanted = await broken(y)
+        async with harness() as h:
+            wanted = await broken(h)
             try:
-                await y.until(Cluster, "one", lambda cluster: all(each in sentence(cluster) for each in wanted), 1800)
+                await h.until(Cluster, "one", lambda cluster: all(each in sentence(cluster) for each in wanted), 1800)
             except AssertionError:
-                cluster = await y.client.get(Cluster, Key("default", "one"))
+                cluster = await h.client.get(Cluster, Key("default", "one"))
                 raise AssertionError(f"{wanted} not in the first line of {message(cluster, 'Available')!r}") from None
 
     run()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from capikit import generic
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
@@ -26,24 +26,24 @@ _KINDS = (
 )
 
 
-async def nothing_left(y: Yard) -> None:
+async def nothing_left(h: Harness) -> None:
     for kind in _KINDS:
-        left = [getattr(each, "metadata", None) for each in (await y.client.list(kind, Query())).items]
+        left = [getattr(each, "metadata", None) for each in (await h.client.list(kind, Query())).items]
         assert not left, f"{kind}: {left}"
-    assert not y.infra.machines
-    assert not y.infra.balancers
+    assert not h.infra.machines
+    assert not h.infra.balancers
 
 
 def test_a_deleted_cluster_leaves_nothing_behind() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 3)
-            await y.steady("one", 3, 3, "v1.30.0")
-            await y.delete(Cluster, "one")
-            await y.gone(Cluster, "one")
-            await y.plane.settle(quiet=30)
-            await nothing_left(y)
+        async with harness() as h:
+            await h.create("one", 3, 3)
+            await h.steady("one", 3, 3, "v1.30.0")
+            await h.delete(Cluster, "one")
+            await h.gone(Cluster, "one")
+            await h.plane.settle(quiet=30)
+            await nothing_left(h)
 
     run()
 
@@ -54,12 +54,12 @@ def test_a_cluster_can_be_deleted_at_every_phase(moment: float) -> None:
     async def run() -> None:
         from homeport.sim.machine.pace import REALISTIC
 
-        async with yard(pace=REALISTIC) as y:
-            await y.create("one", 3, 2)
+        async with harness(pace=REALISTIC) as h:
+            await h.create("one", 3, 2)
             await asyncio.sleep(moment)
-            await y.delete(Cluster, "one")
-            await y.gone(Cluster, "one", timeout=3600)
-            await y.plane.settle(quiet=30)
-            await nothing_left(y)
+            await h.delete(Cluster, "one")
+            await h.gone(Cluster, "one", timeout=3600)
+            await h.plane.settle(quiet=30)
+            await nothing_left(h)
 
     run()

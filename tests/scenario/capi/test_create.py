@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capikit.yard import yard
+from capikit.harness import harness
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.client.protocol import Key, Query
 from homeport.runtime.testing import versions, virtual
@@ -14,14 +14,14 @@ from homeport.runtime.testing import versions, virtual
 def test_a_cluster_of_every_size_becomes_available(control_planes: int, workers: int) -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", control_planes, workers)
-            await y.available("one")
-            await y.steady("one", control_planes, workers, "v1.30.0")
-            machines = await y.machines("one")
-            assert len(machines) == control_planes + workers == len(y.infra.machines)
+        async with harness() as h:
+            await h.create("one", control_planes, workers)
+            await h.available("one")
+            await h.steady("one", control_planes, workers, "v1.30.0")
+            machines = await h.machines("one")
+            assert len(machines) == control_planes + workers == len(h.infra.machines)
             assert {m.status.phase for m in machines} == {"Running"}
-            assert len(y.infra.created) == control_planes + workers
+            assert len(h.infra.created) == control_planes + workers
 
     run()
 
@@ -30,12 +30,12 @@ def test_a_cluster_of_every_size_becomes_available(control_planes: int, workers:
 def test_providers_of_both_contracts_work(contract: str) -> None:
     @virtual
     async def run() -> None:
-        async with yard(contract=contract, domains=["a", "b", "c"]) as y:
-            await y.create("one", 3, 2)
-            cluster = await y.available("one")
-            await y.steady("one", 3, 2, "v1.30.0")
+        async with harness(contract=contract, domains=["a", "b", "c"]) as h:
+            await h.create("one", 3, 2)
+            cluster = await h.available("one")
+            await h.steady("one", 3, 2, "v1.30.0")
             assert {each.name for each in cluster.status.failure_domains} == {"a", "b", "c"}
-            planes = [m for m in await y.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
+            planes = [m for m in await h.machines("one") if "cluster.x-k8s.io/control-plane" in m.metadata.labels]
             assert sorted(m.spec.failure_domain for m in planes) == ["a", "b", "c"]
 
     run()
@@ -44,15 +44,15 @@ def test_providers_of_both_contracts_work(contract: str) -> None:
 def test_nothing_is_written_once_a_cluster_is_available() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 3)
-            await y.steady("one", 3, 3, "v1.30.0")
-            await y.plane.settle(quiet=30)
-            before = versions(y.plane)
-            revision = y.plane.server.store.revision
-            await y.plane.settle(quiet=120)
-            changed = {k for k, v in versions(y.plane).items() if before.get(k) != v}
-            assert not changed, f"{y.plane.server.store.revision - revision} writes in two quiet minutes: {changed}"
+        async with harness() as h:
+            await h.create("one", 3, 3)
+            await h.steady("one", 3, 3, "v1.30.0")
+            await h.plane.settle(quiet=30)
+            before = versions(h.plane)
+            revision = h.plane.server.store.revision
+            await h.plane.settle(quiet=120)
+            changed = {k for k, v in versions(h.plane).items() if before.get(k) != v}
+            assert not changed, f"{h.plane.server.store.revision - revision} writes in two quiet minutes: {changed}"
 
     run()
 
@@ -60,14 +60,14 @@ def test_nothing_is_written_once_a_cluster_is_available() -> None:
 def test_the_workload_cluster_has_the_nodes_that_the_machines_name() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 2)
-            await y.steady("one", 3, 2, "v1.30.0")
-            (workload,) = y.fleet.clusters()
+        async with harness() as h:
+            await h.create("one", 3, 2)
+            await h.steady("one", 3, 2, "v1.30.0")
+            (workload,) = h.fleet.clusters()
             from homeport.sim.machine.workload.kind import NODE
 
             nodes = {n.name: n for n in (await workload.client().list(NODE)).items}
-            machines = await y.machines("one")
+            machines = await h.machines("one")
             assert {m.status.node_ref.name for m in machines if m.status.node_ref} == set(nodes)
             for machine in machines:
                 assert machine.status.node_ref is not None
@@ -82,14 +82,14 @@ def test_the_workload_cluster_has_the_nodes_that_the_machines_name() -> None:
 def test_two_clusters_do_not_meet() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 1, 1)
-            await y.create("two", 3, 1)
-            await y.steady("one", 1, 1, "v1.30.0")
-            await y.steady("two", 3, 1, "v1.30.0")
-            page = await y.client.list(Machine, Query(namespace="default"))
+        async with harness() as h:
+            await h.create("one", 1, 1)
+            await h.create("two", 3, 1)
+            await h.steady("one", 1, 1, "v1.30.0")
+            await h.steady("two", 3, 1, "v1.30.0")
+            page = await h.client.list(Machine, Query(namespace="default"))
             assert sorted(m.spec.cluster_name for m in page.items) == ["one"] * 2 + ["two"] * 4
-            assert len(y.fleet.clusters()) == 2
-            assert (await y.client.get(Cluster, Key("default", "one"))).status.phase == "Provisioned"
+            assert len(h.fleet.clusters()) == 2
+            assert (await h.client.get(Cluster, Key("default", "one"))).status.phase == "Provisioned"
 
     run()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Client
@@ -23,8 +23,8 @@ MODE = Elected("default", "controllers")
 
 
 @asynccontextmanager
-async def replica(y: Yard, who: str) -> AsyncIterator[tuple[Manager, asyncio.Task[None]]]:
-    manager = y.manager(MODE, who)
+async def replica(h: Harness, who: str) -> AsyncIterator[tuple[Manager, asyncio.Task[None]]]:
+    manager = h.manager(MODE, who)
     task = asyncio.create_task(manager.run(), name=who)
     try:
         yield manager, task
@@ -46,19 +46,19 @@ def test_the_other_replica_goes_on_in_the_middle_of_a_rollout(gone: str, moment:
             return lines[-1]
 
         async with (
-            yard(start=False, pace=REALISTIC, wrap=wrap, errors=gone == "cut off") as y,
-            replica(y, "first") as (first, leading),
-            replica(y, "second") as (second, _),
+            harness(start=False, pace=REALISTIC, wrap=wrap, errors=gone == "cut off") as h,
+            replica(h, "first") as (first, leading),
+            replica(h, "second") as (second, _),
         ):
             await first.ready.wait()
-            await y.create("one", 3, 2)
-            await y.steady("one", 3, 2, "v1.30.0")
+            await h.create("one", 3, 2)
+            await h.steady("one", 3, 2, "v1.30.0")
             assert not second.ready.is_set()
-            with Census(y) as census:
+            with Census(h) as census:
                 census.rules = {"one-cp": between(2, 4), "one-md-0": between(2, 3)}
-                await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.31.0"}})
+                await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.31.0"}})
                 worker = {"spec": {"template": {"spec": {"version": "v1.31.0"}}}}
-                await y.patch(MachineDeployment, "one-md-0", worker)
+                await h.patch(MachineDeployment, "one-md-0", worker)
                 await asyncio.sleep(moment)
                 if gone == "stopped":
                     leading.cancel()
@@ -66,11 +66,11 @@ def test_the_other_replica_goes_on_in_the_middle_of_a_rollout(gone: str, moment:
                     lines[1].cut = True  # it must notice by itself that it may no longer write
                 async with asyncio.timeout(120):
                     await second.ready.wait()
-                await y.steady("one", 3, 2, "v1.31.0")
+                await h.steady("one", 3, 2, "v1.31.0")
                 await asyncio.sleep(120)  # the Lease is written all the time: nothing ever comes to rest
-            assert len(y.infra.created) == 10
-            assert len(y.infra.machines) == 5
-            (workload,) = y.fleet.clusters()
+            assert len(h.infra.created) == 10
+            assert len(h.infra.machines) == 5
+            (workload,) = h.fleet.clusters()
             assert len(workload.etcd.members) == 3
 
     run()

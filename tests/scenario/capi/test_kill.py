@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.runtime.testing import virtual
@@ -27,38 +27,38 @@ QUIET = 150.0  # no write for so long: the end
 def undisturbed(version: str) -> dict[str, int]:
     @virtual
     async def run() -> dict[str, int]:
-        async with yard(pace=REALISTIC) as y:
-            await y.create("one", 3, 2)
-            await end(y, "v1.30.0")
+        async with harness(pace=REALISTIC) as h:
+            await h.create("one", 3, 2)
+            await end(h, "v1.30.0")
             if version != "v1.30.0":
-                await upgrade(y, version)
-                await end(y, version)
-            return shape(y)
+                await upgrade(h, version)
+                await end(h, version)
+            return shape(h)
 
     return run()
 
 
-async def upgrade(y: Yard, version: str) -> None:
-    await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version}})
-    await y.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": version}}}})
+async def upgrade(h: Harness, version: str) -> None:
+    await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": version}})
+    await h.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": version}}}})
 
 
-async def end(y: Yard, version: str) -> None:
-    await y.steady("one", 3, 2, version, timeout=7200)
-    await y.plane.settle(quiet=QUIET)
+async def end(h: Harness, version: str) -> None:
+    await h.steady("one", 3, 2, version, timeout=7200)
+    await h.plane.settle(quiet=QUIET)
 
 
-async def live_and_die(y: Yard, killer: Killer) -> None:
+async def live_and_die(h: Harness, killer: Killer) -> None:
     """Until nobody has died for long: then there was nothing left to write."""
     while await killer.death(within=QUIET):
-        await y.restart()
+        await h.restart()
 
 
-async def same_end(y: Yard, version: str, machines: int = 5) -> None:
-    await end(y, version)
-    assert len(await y.machines()) == 5 == len(y.infra.machines)
-    assert len(y.infra.created) == machines
-    assert difference(shape(y), undisturbed(version)) == ""
+async def same_end(h: Harness, version: str, machines: int = 5) -> None:
+    await end(h, version)
+    assert len(await h.machines()) == 5 == len(h.infra.machines)
+    assert len(h.infra.created) == machines
+    assert difference(shape(h), undisturbed(version)) == ""
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +75,14 @@ def test_controllers_killed_at_random_moments_change_nothing_about_the_end(seed:
     @virtual
     async def run() -> None:
         rng = random.Random(seed)
-        async with yard(pace=REALISTIC) as y:
-            with Census(y) as census:
+        async with harness(pace=REALISTIC) as h:
+            with Census(h) as census:
                 census.rules = {"one-cp": between(0, 3), "one-md-0": between(0, 2)}
-                await y.create("one", 3, 2)
+                await h.create("one", 3, 2)
                 for _ in range(20):
                     await asyncio.sleep(rng.expovariate(1 / 8))
-                    await y.restart()
-                await same_end(y, "v1.30.0")
+                    await h.restart()
+                await same_end(h, "v1.30.0")
 
     run()
 
@@ -94,14 +94,14 @@ def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster
     async def run() -> None:
         alive = True
         killer = Killer(lambda: 1 if alive else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            with Census(y) as census:
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            with Census(h) as census:
                 census.rules = {"one-cp": between(0, 3), "one-md-0": between(0, 2)}
-                await y.create("one", 3, 2)
-                await live_and_die(y, killer)
+                await h.create("one", 3, 2)
+                await live_and_die(h, killer)
                 alive = False
-                await y.restart()
-                await same_end(y, "v1.30.0")
+                await h.restart()
+                await same_end(h, "v1.30.0")
             assert killer.kills > 60
 
     run()
@@ -114,16 +114,16 @@ def test_controllers_killed_after_some_writes_upgrade_the_cluster_all_the_same(s
         rng = random.Random(seed)
         lives = [0]
         killer = Killer(lambda: lives.pop() if lives else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            await y.create("one", 3, 2)
-            await end(y, "v1.30.0")
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            await h.create("one", 3, 2)
+            await end(h, "v1.30.0")
             lives = [rng.randint(1, 15) for _ in range(20)]
-            await y.restart()
-            with Census(y) as census:
+            await h.restart()
+            with Census(h) as census:
                 census.rules = {"one-cp": between(2, 4), "one-md-0": between(2, 3)}
-                await upgrade(y, "v1.31.0")
-                await live_and_die(y, killer)
-                await same_end(y, "v1.31.0", machines=10)
+                await upgrade(h, "v1.31.0")
+                await live_and_die(h, killer)
+                await same_end(h, "v1.31.0", machines=10)
             assert killer.kills == 20
 
     run()
@@ -136,18 +136,18 @@ def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(se
         rng = random.Random(seed)
         lives = [0]
         killer = Killer(lambda: lives.pop() if lives else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            await y.create("one", 3, 2)
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            await h.create("one", 3, 2)
             await asyncio.sleep(rng.uniform(0, 300))
             lives = [rng.randint(1, 5) for _ in range(15)]
-            await y.restart()
-            await y.delete(Cluster, "one")
-            await live_and_die(y, killer)
-            await y.gone(Cluster, "one", timeout=3600)
-            await y.plane.settle(quiet=30)
-            assert not shape(y)
-            assert not y.infra.machines
-            assert not y.infra.balancers
+            await h.restart()
+            await h.delete(Cluster, "one")
+            await live_and_die(h, killer)
+            await h.gone(Cluster, "one", timeout=3600)
+            await h.plane.settle(quiet=30)
+            assert not shape(h)
+            assert not h.infra.machines
+            assert not h.infra.balancers
             assert killer.kills > 5
 
     run()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from capikit import generic, manifest
-from capikit.yard import yard
+from capikit.harness import harness
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Key
@@ -24,24 +24,24 @@ RESUME = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": None}}}
 def test_an_upgrade_stands_still_while_the_cluster_is_paused(moment: float) -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 1, 2)
-            await y.steady("one", 1, 2, "v1.30.0")
-            y.fleet.pace = REALISTIC
-            await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.31.0"}})
-            await y.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": "v1.31.0"}}}})
+        async with harness() as h:
+            await h.create("one", 1, 2)
+            await h.steady("one", 1, 2, "v1.30.0")
+            h.fleet.pace = REALISTIC
+            await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.31.0"}})
+            await h.patch(MachineDeployment, "one-md-0", {"spec": {"template": {"spec": {"version": "v1.31.0"}}}})
             await asyncio.sleep(moment)
-            await y.patch(Cluster, "one", {"spec": {"paused": True}})
-            await y.plane.settle(quiet=120)
-            made, alive = len(y.infra.created), dict(y.alive())
+            await h.patch(Cluster, "one", {"spec": {"paused": True}})
+            await h.plane.settle(quiet=120)
+            made, alive = len(h.infra.created), dict(h.alive())
             await asyncio.sleep(900)
-            assert (len(y.infra.created), y.alive()) == (made, alive)
+            assert (len(h.infra.created), h.alive()) == (made, alive)
             for kind, name in ((Cluster, "one"), (KubeadmControlPlane, "one-cp"), (MachineDeployment, "one-md-0")):
-                await y.until(kind, name, says("Paused", status="True"), timeout=1)
-            await y.patch(Cluster, "one", {"spec": {"paused": False}})
-            await y.steady("one", 1, 2, "v1.31.0")
-            await y.plane.settle(quiet=60)
-            assert len(y.infra.created) == 6
+                await h.until(kind, name, says("Paused", status="True"), timeout=1)
+            await h.patch(Cluster, "one", {"spec": {"paused": False}})
+            await h.steady("one", 1, 2, "v1.31.0")
+            await h.plane.settle(quiet=60)
+            assert len(h.infra.created) == 6
 
     run()
 
@@ -50,17 +50,17 @@ def test_an_upgrade_stands_still_while_the_cluster_is_paused(moment: float) -> N
 def test_one_object_may_be_paused_by_itself(kind: type, name: str) -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 1, 1)
-            await y.steady("one", 1, 1, "v1.30.0")
-            await y.patch(kind, name, PAUSE)
-            await y.until(kind, name, says("Paused", "cluster.x-k8s.io/paused", status="True"))
-            await y.patch(kind, name, {"spec": {"replicas": 3}})
+        async with harness() as h:
+            await h.create("one", 1, 1)
+            await h.steady("one", 1, 1, "v1.30.0")
+            await h.patch(kind, name, PAUSE)
+            await h.until(kind, name, says("Paused", "cluster.x-k8s.io/paused", status="True"))
+            await h.patch(kind, name, {"spec": {"replicas": 3}})
             await asyncio.sleep(900)
-            assert len(y.infra.created) == 2
-            await y.patch(kind, name, RESUME)
+            assert len(h.infra.created) == 2
+            await h.patch(kind, name, RESUME)
             planes, others = (3, 1) if kind is KubeadmControlPlane else (1, 3)
-            await y.steady("one", planes, others, "v1.30.0")
+            await h.steady("one", planes, others, "v1.30.0")
 
     run()
 
@@ -68,17 +68,17 @@ def test_one_object_may_be_paused_by_itself(kind: type, name: str) -> None:
 def test_a_paused_machine_is_not_deleted_until_it_is_resumed() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 1, 1)
-            await y.steady("one", 1, 1, "v1.30.0")
-            (worker,) = await workers(y)
-            await y.patch(Machine, worker.metadata.name, PAUSE)
-            await y.delete(Machine, worker.metadata.name)
+        async with harness() as h:
+            await h.create("one", 1, 1)
+            await h.steady("one", 1, 1, "v1.30.0")
+            (worker,) = await workers(h)
+            await h.patch(Machine, worker.metadata.name, PAUSE)
+            await h.delete(Machine, worker.metadata.name)
             await asyncio.sleep(900)
-            assert worker.metadata.name in y.alive().values()
-            await y.patch(Machine, worker.metadata.name, RESUME)
-            await y.gone(Machine, worker.metadata.name)
-            await y.steady("one", 1, 1, "v1.30.0")
+            assert worker.metadata.name in h.alive().values()
+            await h.patch(Machine, worker.metadata.name, RESUME)
+            await h.gone(Machine, worker.metadata.name)
+            await h.steady("one", 1, 1, "v1.30.0")
 
     run()
 
@@ -86,23 +86,23 @@ def test_a_paused_machine_is_not_deleted_until_it_is_resumed() -> None:
 def test_the_machine_that_was_marked_goes_first() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 3)
-            await y.steady("one", 3, 3, "v1.30.0")
+        async with harness() as h:
+            await h.create("one", 3, 3)
+            await h.steady("one", 3, 3, "v1.30.0")
             marked = []
             for label in ("cluster.x-k8s.io/control-plane-name", "cluster.x-k8s.io/deployment-name"):
-                machine = [m for m in await y.machines() if label in m.metadata.labels][1]
+                machine = [m for m in await h.machines() if label in m.metadata.labels][1]
                 mark = {"metadata": {"annotations": {"cluster.x-k8s.io/delete-machine": "yes"}}}
-                await y.patch(Machine, machine.metadata.name, mark)
+                await h.patch(Machine, machine.metadata.name, mark)
                 marked.append(machine.metadata.name)
-            with Census(y) as census:
+            with Census(h) as census:
                 census.rules = {"one-cp": between(1, 3), "one-md-0": between(2, 3)}
-                await y.patch(KubeadmControlPlane, "one-cp", {"spec": {"replicas": 1}})
-                await y.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
+                await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"replicas": 1}})
+                await h.patch(MachineDeployment, "one-md-0", {"spec": {"replicas": 2}})
                 for name in marked:
-                    await y.gone(Machine, name)
-                await y.steady("one", 1, 2, "v1.30.0")
-            assert len(y.infra.created) == 6
+                    await h.gone(Machine, name)
+                await h.steady("one", 1, 2, "v1.30.0")
+            assert len(h.infra.created) == 6
 
     run()
 
@@ -110,10 +110,10 @@ def test_the_machine_that_was_marked_goes_first() -> None:
 def test_infrastructure_that_somebody_else_manages_is_taken_as_it_is() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            address = y.infra.hold_endpoint("default", "one", "", 6443)
+        async with harness() as h:
+            address = h.infra.hold_endpoint("default", "one", "", 6443)
             objects = manifest.whole("one", 1, 0)
-            await y.plane.have(
+            await h.plane.have(
                 *[each for each in objects if each["kind"] != "GenericCluster"],
                 {
                     "apiVersion": f"{generic.GROUP}/v1",
@@ -122,12 +122,12 @@ def test_infrastructure_that_somebody_else_manages_is_taken_as_it_is() -> None:
                     "spec": {"controlPlaneEndpoint": {"host": address, "port": 6443}},
                 },
             )
-            await y.plane.settle(quiet=60)
-            assert not y.infra.created
+            await h.plane.settle(quiet=60)
+            assert not h.infra.created
             provisioned = {"status": {"initialization": {"provisioned": True}}}
             from homeport.client.protocol import MergePatch
 
-            await y.client.patch(generic.CLUSTER, Key("default", "one"), MergePatch(provisioned), subresource="status")
-            await y.steady("one", 1, 0, "v1.30.0")
+            await h.client.patch(generic.CLUSTER, Key("default", "one"), MergePatch(provisioned), subresource="status")
+            await h.steady("one", 1, 0, "v1.30.0")
 
     run()

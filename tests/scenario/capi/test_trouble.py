@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from capikit import generic, manifest
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.pace import REALISTIC
@@ -28,9 +28,9 @@ def health_check(name: str, *, control_plane: bool) -> dict[str, object]:
     }
 
 
-def crash(y: Yard, *, control_plane: bool) -> str:
-    made = next(m for m in y.infra.machines.values() if m.control_plane == control_plane)
-    y.fleet.powered_off(made.uid, crashed=True)
+def crash(h: Harness, *, control_plane: bool) -> str:
+    made = next(m for m in h.infra.machines.values() if m.control_plane == control_plane)
+    h.fleet.powered_off(made.uid, crashed=True)
     return made.name
 
 
@@ -38,16 +38,16 @@ def crash(y: Yard, *, control_plane: bool) -> str:
 def test_a_machine_that_died_is_replaced(control_plane: bool) -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 2)
-            await y.plane.have(health_check("one", control_plane=control_plane))
-            await y.steady("one", 3, 2, "v1.30.0")
-            lost = crash(y, control_plane=control_plane)
-            await y.gone(generic.MACHINE, lost, timeout=7200)
-            await y.steady("one", 3, 2, "v1.30.0")
-            await y.plane.settle(quiet=60)
-            assert len(y.infra.machines) == 5
-            (workload,) = y.fleet.clusters()
+        async with harness() as h:
+            await h.create("one", 3, 2)
+            await h.plane.have(health_check("one", control_plane=control_plane))
+            await h.steady("one", 3, 2, "v1.30.0")
+            lost = crash(h, control_plane=control_plane)
+            await h.gone(generic.MACHINE, lost, timeout=7200)
+            await h.steady("one", 3, 2, "v1.30.0")
+            await h.plane.settle(quiet=60)
+            assert len(h.infra.machines) == 5
+            (workload,) = h.fleet.clusters()
             assert len(workload.etcd.members) == 3
 
     run()
@@ -56,16 +56,16 @@ def test_a_machine_that_died_is_replaced(control_plane: bool) -> None:
 def test_without_quorum_nothing_is_deleted() -> None:
     @virtual
     async def run() -> None:
-        async with yard() as y:
-            await y.create("one", 3, 1)
-            await y.plane.have(health_check("one", control_plane=True))
-            await y.steady("one", 3, 1, "v1.30.0")
-            planes = [uid for uid, m in y.infra.machines.items() if m.control_plane]
+        async with harness() as h:
+            await h.create("one", 3, 1)
+            await h.plane.have(health_check("one", control_plane=True))
+            await h.steady("one", 3, 1, "v1.30.0")
+            planes = [uid for uid, m in h.infra.machines.items() if m.control_plane]
             for uid in planes[:2]:
-                y.fleet.powered_off(uid, crashed=True)
+                h.fleet.powered_off(uid, crashed=True)
             await asyncio.sleep(7200)
-            assert set(planes) <= set(y.infra.machines), "a control plane machine was deleted without quorum"
-            assert len(y.infra.created) == 4
+            assert set(planes) <= set(h.infra.machines), "a control plane machine was deleted without quorum"
+            assert len(h.infra.created) == 4
 
     run()
 
@@ -74,16 +74,16 @@ def test_without_quorum_nothing_is_deleted() -> None:
 def test_a_paused_cluster_stands_still_and_goes_on(moment: float) -> None:
     @virtual
     async def run() -> None:
-        async with yard(pace=REALISTIC) as y:
-            await y.create("one", 1, 1)
+        async with harness(pace=REALISTIC) as h:
+            await h.create("one", 1, 1)
             await asyncio.sleep(moment)
-            await y.patch(Cluster, "one", {"spec": {"paused": True}})
-            await y.plane.settle(quiet=120)
-            made = len(y.infra.created)
+            await h.patch(Cluster, "one", {"spec": {"paused": True}})
+            await h.plane.settle(quiet=120)
+            made = len(h.infra.created)
             await asyncio.sleep(600)
-            assert len(y.infra.created) == made
-            await y.patch(Cluster, "one", {"spec": {"paused": None}})
-            await y.steady("one", 1, 1, "v1.30.0")
-            assert len(y.infra.created) == 2
+            assert len(h.infra.created) == made
+            await h.patch(Cluster, "one", {"spec": {"paused": None}})
+            await h.steady("one", 1, 1, "v1.30.0")
+            assert len(h.infra.created) == 2
 
     run()

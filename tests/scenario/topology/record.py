@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from capikit.blueprint import DEPLOYMENT_LABEL
-from capikit.yard import Yard
+from capikit.harness import Harness
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.version import parse
@@ -28,8 +28,8 @@ class Told(NamedTuple):
 class Record:
     """While it is entered."""
 
-    def __init__(self, y: Yard) -> None:
-        self._store = y.plane.server.store
+    def __init__(self, h: Harness) -> None:
+        self._store = h.plane.server.store
         self._versions: dict[str, str] = {}
         self._made: dict[str, Told] = {}  # Machines by name
         self._machines: dict[str, Told] = {}  # those that are there

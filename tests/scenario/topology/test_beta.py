@@ -6,7 +6,7 @@ from typing import Any
 
 from capikit import generic
 from capikit.blueprint import control_plane, deployments, machines, steady
-from capikit.yard import yard
+from capikit.harness import harness
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.client.protocol import Key
 from homeport.machinery import condition, yaml
@@ -111,31 +111,31 @@ def parsed(text: str) -> list[dict[str, Any]]:
 
 @virtual
 async def test_older_manifests_make_a_cluster_and_change_it() -> None:
-    async with yard() as y:
-        await y.plane.have(*parsed(CLASS))
-        (made,) = await y.plane.have(*parsed(CLUSTER))
+    async with harness() as h:
+        await h.plane.have(*parsed(CLASS))
+        (made,) = await h.plane.have(*parsed(CLUSTER))
         # Defaults come in the version that the user speaks.
         assert made["apiVersion"] == "cluster.x-k8s.io/v1beta1"
         assert made["spec"]["topology"]["variables"] == [{"name": "logLevel", "value": "2"}]
-        await steady(y, "one", 1, {"a": 1})
-        plane = await control_plane(y, "one")
+        await steady(h, "one", 1, {"a": 1})
+        plane = await control_plane(h, "one")
         arguments = plane.spec.kubeadm_config_spec.cluster_configuration.api_server.extra_args
         assert {each.name: each.value for each in arguments} == {"audit-log-maxage": "7", "v": "2"}
-        assert (await deployments(y, "one"))["a"].spec.template.metadata.labels["tier"] == "back"
-        revision = await y.plane.settle(quiet=QUIET)
-        await y.restart()
-        assert await y.plane.settle(quiet=QUIET) == revision
-        old = {*await machines(y, "one"), *await machines(y, "one", "a")}
-        await y.patch(Cluster, "one", {"spec": {"topology": {"variables": [{"name": "logLevel", "value": "4"}]}}})
-        await y.plane.settle(quiet=QUIET)
-        await steady(y, "one", 1, {"a": 1})
-        assert not old & {*await machines(y, "one"), *await machines(y, "one", "a")}
-        found = await y.client.get(ClusterClass, Key("default", "old"))
+        assert (await deployments(h, "one"))["a"].spec.template.metadata.labels["tier"] == "back"
+        revision = await h.plane.settle(quiet=QUIET)
+        await h.restart()
+        assert await h.plane.settle(quiet=QUIET) == revision
+        old = {*await machines(h, "one"), *await machines(h, "one", "a")}
+        await h.patch(Cluster, "one", {"spec": {"topology": {"variables": [{"name": "logLevel", "value": "4"}]}}})
+        await h.plane.settle(quiet=QUIET)
+        await steady(h, "one", 1, {"a": 1})
+        assert not old & {*await machines(h, "one"), *await machines(h, "one", "a")}
+        found = await h.client.get(ClusterClass, Key("default", "old"))
         said = condition.find(found.status.conditions, "RefVersionsUpToDate")
         assert said is not None
         assert said["reason"] == "RefVersionsNotUpToDate"
-        await y.delete(Cluster, "one")
-        await y.gone(Cluster, "one")
-        await y.plane.settle(quiet=30)
-        assert not y.infra.machines
-        assert len((await y.client.list(generic.TEMPLATE)).items) == 1
+        await h.delete(Cluster, "one")
+        await h.gone(Cluster, "one")
+        await h.plane.settle(quiet=30)
+        assert not h.infra.machines
+        assert len((await h.client.list(generic.TEMPLATE)).items) == 1

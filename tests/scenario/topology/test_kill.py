@@ -13,7 +13,7 @@ import pytest
 
 from capikit import blueprint
 from capikit.blueprint import steady
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.pace import REALISTIC
@@ -42,38 +42,38 @@ def change() -> dict[str, object]:
 def undisturbed(changed: bool) -> dict[str, int]:
     @virtual
     async def run() -> dict[str, int]:
-        async with yard(pace=REALISTIC) as y:
-            await begin(y)
-            await end(y, WORKERS, "v1.30.0")
+        async with harness(pace=REALISTIC) as h:
+            await begin(h)
+            await end(h, WORKERS, "v1.30.0")
             if changed:
-                await y.patch(Cluster, "one", change())
-                await end(y, {"a": 1, "c": 1}, "v1.31.0")
-            return drawn(y)
+                await h.patch(Cluster, "one", change())
+                await end(h, {"a": 1, "c": 1}, "v1.31.0")
+            return drawn(h)
 
     return run()
 
 
-def drawn(y: Yard) -> dict[str, int]:
+def drawn(h: Harness) -> dict[str, int]:
     """What is there, without the hashes of names that are drawn, which are in names, too."""
     found: Counter[str] = Counter()
-    for line, count in shape(y).items():
+    for line, count in shape(h).items():
         found[_HASH.sub(r"\1HASH", line)] += count
     return dict(found)
 
 
-async def begin(y: Yard) -> None:
-    await y.plane.have(*blueprint.whole_class(), blueprint.topology("one", 1, WORKERS))
+async def begin(h: Harness) -> None:
+    await h.plane.have(*blueprint.whole_class(), blueprint.topology("one", 1, WORKERS))
 
 
-async def end(y: Yard, workers: dict[str, int], version: str) -> None:
-    await steady(y, "one", 1, workers, version, timeout=7200)
-    await y.plane.settle(quiet=QUIET)
+async def end(h: Harness, workers: dict[str, int], version: str) -> None:
+    await steady(h, "one", 1, workers, version, timeout=7200)
+    await h.plane.settle(quiet=QUIET)
 
 
-async def live_and_die(y: Yard, killer: Killer) -> None:
+async def live_and_die(h: Harness, killer: Killer) -> None:
     """Until nobody has died for long: then there was nothing left to write."""
     while await killer.death(within=QUIET):
-        await y.restart()
+        await h.restart()
 
 
 @pytest.fixture(params=[False])
@@ -88,15 +88,15 @@ def test_controllers_that_never_live_longer_than_one_write_make_the_same_cluster
     async def run() -> None:
         alive = True
         killer = Killer(lambda: 1 if alive else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            await begin(y)
-            await live_and_die(y, killer)
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            await begin(h)
+            await live_and_die(h, killer)
             alive = False
-            await y.restart()
-            await end(y, WORKERS, "v1.30.0")
+            await h.restart()
+            await end(h, WORKERS, "v1.30.0")
             assert killer.kills > 60
-            assert len(y.infra.created) == 3
-            assert difference(drawn(y), known_end) == ""
+            assert len(h.infra.created) == 3
+            assert difference(drawn(h), known_end) == ""
 
     run()
 
@@ -111,17 +111,17 @@ def test_controllers_killed_after_some_writes_change_the_cluster_all_the_same(
         rng = random.Random(seed)
         lives = [0]
         killer = Killer(lambda: lives.pop() if lives else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            await begin(y)
-            await end(y, WORKERS, "v1.30.0")
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            await begin(h)
+            await end(h, WORKERS, "v1.30.0")
             lives = [rng.randint(1, 8) for _ in range(KILLS)]
-            await y.restart()
-            await y.patch(Cluster, "one", change())
-            await live_and_die(y, killer)
-            await end(y, {"a": 1, "c": 1}, "v1.31.0")
+            await h.restart()
+            await h.patch(Cluster, "one", change())
+            await live_and_die(h, killer)
+            await end(h, {"a": 1, "c": 1}, "v1.31.0")
             # Every part was replaced once: the control plane, one of the workers; one is new.
-            assert len(y.infra.created) == 6
-            assert difference(drawn(y), known_end) == ""
+            assert len(h.infra.created) == 6
+            assert difference(drawn(h), known_end) == ""
             assert killer.kills == KILLS
 
     run()
@@ -134,16 +134,16 @@ def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(se
         rng = random.Random(seed)
         lives = [0]
         killer = Killer(lambda: lives.pop() if lives else 0)
-        async with yard(pace=REALISTIC, wrap=killer.wrap) as y:
-            await begin(y)
+        async with harness(pace=REALISTIC, wrap=killer.wrap) as h:
+            await begin(h)
             await asyncio.sleep(rng.uniform(0, 2))
             lives = [rng.randint(1, 5) for _ in range(8)]
-            await y.restart()
-            await y.delete(Cluster, "one")
-            await live_and_die(y, killer)
-            await y.gone(Cluster, "one", timeout=3600)
-            await y.plane.settle(quiet=30)
-            kinds = {line.split()[0] for line in shape(y)}
+            await h.restart()
+            await h.delete(Cluster, "one")
+            await live_and_die(h, killer)
+            await h.gone(Cluster, "one", timeout=3600)
+            await h.plane.settle(quiet=30)
+            kinds = {line.split()[0] for line in shape(h)}
             assert kinds == {
                 "clusterclasses.cluster.x-k8s.io",
                 "genericclustertemplates.infrastructure.example.com",
@@ -151,7 +151,7 @@ def test_controllers_killed_after_some_writes_delete_the_cluster_all_the_same(se
                 "kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io",
                 "kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io",
             }
-            assert sum(shape(y).values()) == 6
-            assert not y.infra.machines
+            assert sum(shape(h).values()) == 6
+            assert not h.infra.machines
 
     run()

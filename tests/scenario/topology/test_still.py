@@ -8,7 +8,7 @@ from typing import Any
 
 from capikit import blueprint
 from capikit.blueprint import CLASS, steady
-from capikit.yard import Yard, yard
+from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.client.protocol import Write
 from homeport.runtime.testing import virtual
@@ -22,54 +22,54 @@ def manifests() -> list[dict[str, Any]]:
     return [*blueprint.whole_class(), blueprint.topology("one", 1, workers, variables={"machine": {"cores": 4}})]
 
 
-async def apply(y: Yard) -> None:
+async def apply(h: Harness) -> None:
     """As `kubectl apply --server-side` does."""
     for each in manifests():
-        await y.client.apply(each, Write(field_manager="kubectl"), kind=y.plane.resource(each), force=True)
+        await h.client.apply(each, Write(field_manager="kubectl"), kind=h.plane.resource(each), force=True)
 
 
-async def at_rest(y: Yard) -> int:
-    await y.until(ClusterClass, CLASS, blueprint.class_ready)
-    await steady(y, "one", 1, {"a": 1, "b": 1})
-    return await y.plane.settle(quiet=QUIET)
+async def at_rest(h: Harness) -> int:
+    await h.until(ClusterClass, CLASS, blueprint.class_ready)
+    await steady(h, "one", 1, {"a": 1, "b": 1})
+    return await h.plane.settle(quiet=QUIET)
 
 
 @virtual
 async def test_nothing_is_written_when_nothing_changed() -> None:
-    async with yard() as y:
-        await apply(y)
-        revision = await at_rest(y)
-        made = list(y.infra.created)
+    async with harness() as h:
+        await apply(h)
+        revision = await at_rest(h)
+        made = list(h.infra.created)
         for _ in range(2):
-            await apply(y)
-            assert await y.plane.settle(quiet=QUIET) == revision, await news(y, revision)
-            await y.restart()
-            assert await y.plane.settle(quiet=QUIET) == revision, await news(y, revision)
+            await apply(h)
+            assert await h.plane.settle(quiet=QUIET) == revision, await news(h, revision)
+            await h.restart()
+            assert await h.plane.settle(quiet=QUIET) == revision, await news(h, revision)
         # What a client writes that knows no defaults: the list as it stands in the manifest.
         topology = manifests()[-1]["spec"]["topology"]
-        await y.patch(Cluster, "one", {"spec": {"topology": topology}})
-        await y.patch(ClusterClass, CLASS, {"spec": blueprint.cluster_class()["spec"]})
-        assert await y.plane.settle(quiet=QUIET) == revision, await news(y, revision)
-        assert y.infra.created == made
+        await h.patch(Cluster, "one", {"spec": {"topology": topology}})
+        await h.patch(ClusterClass, CLASS, {"spec": blueprint.cluster_class()["spec"]})
+        assert await h.plane.settle(quiet=QUIET) == revision, await news(h, revision)
+        assert h.infra.created == made
 
 
 @virtual
 async def test_a_cluster_at_rest_stays_at_rest() -> None:
-    async with yard() as y:
-        await apply(y)
-        revision = await at_rest(y)
+    async with harness() as h:
+        await apply(h)
+        revision = await at_rest(h)
         await asyncio.sleep(LONG)
-        kept = [change for change in await changes(y, revision) if not change.startswith(("secrets", "nodes"))]
+        kept = [change for change in await changes(h, revision) if not change.startswith(("secrets", "nodes"))]
         assert kept == []
 
 
-async def news(y: Yard, revision: int) -> str:
-    return "\n".join(await changes(y, revision))
+async def news(h: Harness, revision: int) -> str:
+    return "\n".join(await changes(h, revision))
 
 
-async def changes(y: Yard, revision: int) -> list[str]:
+async def changes(h: Harness, revision: int) -> list[str]:
     """What was written since then."""
-    store = y.plane.server.store
+    store = h.plane.server.store
     return [
         f"{bucket} {record.name}: {record.value.decode()[:2000]}"
         for bucket in store.buckets()

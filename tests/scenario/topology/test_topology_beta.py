@@ -7,7 +7,7 @@ from typing import Any
 
 from capikit import blueprint, generic
 from capikit.blueprint import machines, steady
-from capikit.yard import NAMESPACE, yard
+from capikit.harness import NAMESPACE, harness
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
@@ -95,23 +95,23 @@ def old_cluster() -> dict[str, Any]:
 
 @virtual
 async def test_a_class_of_the_old_version_works_and_its_templates_may_go_on_to_the_new_one() -> None:
-    async with yard(contract="v1beta1") as y:
-        await y.plane.have(*old_class(), old_cluster())
-        await steady(y, "c", 1, {"md": 1})
-        await y.available("c")
-        plane = await blueprint.control_plane(y, "c")
+    async with harness(contract="v1beta1") as h:
+        await h.plane.have(*old_class(), old_cluster())
+        await steady(h, "c", 1, {"md": 1})
+        await h.available("c")
+        plane = await blueprint.control_plane(h, "c")
         assert [each.name for each in plane.spec.kubeadm_config_spec.users] == ["joe"]
         assert plane.spec.machine_template.spec.deletion.node_drain_timeout_seconds == 30
-        before = {*await machines(y, "c"), *await machines(y, "c", "md")}
+        before = {*await machines(h, "c"), *await machines(h, "c", "md")}
 
-        found = await y.client.get(ClusterClass.__resource__, Key(NAMESPACE, "old"))
+        found = await h.client.get(ClusterClass.__resource__, Key(NAMESPACE, "old"))
         text = json.dumps(found["spec"])
         for group in (PLANE, BOOTSTRAP):
             text = text.replace(f"{group}/v1beta1", f"{group}/v1beta2")
-        await y.patch(ClusterClass, "old", {"spec": json.loads(text)})
-        await y.plane.settle(60)
-        await steady(y, "c", 1, {"md": 1})
-        assert {*await machines(y, "c"), *await machines(y, "c", "md")} == before
+        await h.patch(ClusterClass, "old", {"spec": json.loads(text)})
+        await h.plane.settle(60)
+        await steady(h, "c", 1, {"md": 1})
+        assert {*await machines(h, "c"), *await machines(h, "c", "md")} == before
 
-        await y.patch(Cluster, "c", {"spec": {"topology": {"version": "v1.31.0"}}})
-        await steady(y, "c", 1, {"md": 1}, "v1.31.0")
+        await h.patch(Cluster, "c", {"spec": {"topology": {"version": "v1.31.0"}}})
+        await steady(h, "c", 1, {"md": 1}, "v1.31.0")

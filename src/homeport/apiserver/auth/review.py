@@ -68,7 +68,7 @@ class Reviews:
     async def self_subject(self, call: Call, body: Json) -> Json:
         return {
             "kind": call.served.kind,
-            "apiVersion": call.at.resource.api_version,
+            "apiVersion": call.version.resource.api_version,
             "metadata": {"creationTimestamp": self._now()},
             "status": {"userInfo": user_info(call.ctx.user)},
         }
@@ -115,7 +115,7 @@ class Reviews:
             status["evaluationError"] = ", ".join(errors)
         return {
             "kind": call.served.kind,
-            "apiVersion": call.at.resource.api_version,
+            "apiVersion": call.version.resource.api_version,
             "metadata": {},
             "spec": {},
             "status": status,
@@ -129,7 +129,7 @@ class Reviews:
         return self._answer(call, body, status)
 
     def _answer(self, call: Call, body: Json, status: Json) -> Json:
-        resource = call.at.resource
+        resource = call.version.resource
         meta = dict(body.get("metadata") or {})
         meta.pop("managedFields", None)
         if call.namespace:
@@ -143,7 +143,7 @@ class Reviews:
         managed.update(
             None,
             review,
-            schema=call.at.schema,
+            schema=call.version.schema,
             api_version=resource.api_version,
             manager=call.ctx.manager,
             time=self._now(),
@@ -155,7 +155,7 @@ class Reviews:
 def checked_body(call: Call) -> Json:
     """The body, once it is an object of the right kind and shape."""
     body = call.body
-    resource = call.at.resource
+    resource = call.version.resource
     if not isinstance(body, dict):
         raise BadRequest(f"the body must be one {resource.kind}")
     kind = body.get("kind") or resource.kind
@@ -164,7 +164,7 @@ def checked_body(call: Call) -> Json:
             f'{kind} in version "{body.get("apiVersion")}" cannot be handled as a {resource.kind}: '
             f"expected {resource.kind} of {resource.api_version}"
         )
-    call.at.checker.prune(body)
+    call.version.checker.prune(body)
     return body
 
 

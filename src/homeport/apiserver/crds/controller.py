@@ -253,9 +253,9 @@ class CustomResources:
             self._watched[name] = self._store.subscribe(served.bucket, fewer)
 
     async def _delete_instances(self, served: ServedKind) -> None:
-        at = served.versions[served.storage]
+        version = served.versions[served.storage]
         ctx = Context(SYSTEM, user_agent="kube-apiserver")
-        await self._registry.delete_collection(ctx, served, at, "", ListOptions(), DeleteOptions())
+        await self._registry.delete_collection(ctx, served, version, "", ListOptions(), DeleteOptions())
 
     async def _report(self, name: str, status: str, reason: str, message: str) -> None:
         now = self._registry.now()
@@ -263,7 +263,7 @@ class CustomResources:
 
     async def _write(self, name: str, change: Callable[[Json], Any], subresource: str = "") -> None:
         """Changes the newest state of a definition; a change that changes nothing is not written."""
-        served, at = self._kind()
+        served, version = self._kind()
         ctx = Context(SYSTEM, field_manager="kube-apiserver")
         while True:
             record = self._store.head(DEFINITIONS, name)
@@ -274,7 +274,7 @@ class CustomResources:
             if crd == orjson.loads(record.value):
                 return
             try:
-                await self._registry.update(ctx, served, at, "", name, crd, subresource=subresource)
+                await self._registry.update(ctx, served, version, "", name, crd, subresource=subresource)
             except Conflict:
                 continue
             return

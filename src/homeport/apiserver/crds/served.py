@@ -25,7 +25,7 @@ def build_served(crd: Json, convert: Convert | None = None, *, names: Mapping[st
     names = names or spec["names"]
     meta, group = crd["metadata"], spec["group"]
     versions = {each["name"]: _version(each, spec, names) for each in spec["versions"]}
-    with_status = frozenset(at.resource.api_version for at in versions.values() if at.status)
+    with_status = frozenset(version.resource.api_version for version in versions.values() if version.status)
     terminating = bool(meta.get("deletionTimestamp"))
     return ServedKind(
         group=group,

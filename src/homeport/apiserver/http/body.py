@@ -137,19 +137,19 @@ def _repaired(body: bytes) -> bytes | None:
 
 
 def _malformed(body: bytes, error: orjson.JSONDecodeError) -> MalformedBody:
-    text, at = error.msg, _byte_position(body, error.pos)
+    text, position = error.msg, _byte_position(body, error.pos)
     if "infinity" in text:
-        return NumberTooLarge(f"json: cannot unmarshal number {_number(body, at)} into a value of type float64")
+        return NumberTooLarge(f"json: cannot unmarshal number {_number(body, position)} into a value of type float64")
     if text.startswith("depth limit"):
         return MalformedBody(f"json parse error: exceeded max depth of {MAX_DEPTH}")
-    if at >= len(body):
+    if position >= len(body):
         return MalformedBody("json parse error: unexpected end of JSON input")
     where = "looking for beginning of value"
     if "after document" in text:
         where = "after top-level value"
     elif "key" in text:
         where = "looking for beginning of object key string"
-    return MalformedBody(f"json parse error: invalid character {_character(body[at])} {where}")
+    return MalformedBody(f"json parse error: invalid character {_character(body[position])} {where}")
 
 
 def _byte_position(body: bytes, characters: int) -> int:
@@ -162,11 +162,11 @@ def _character(code: int) -> str:
     return "'" + {0x27: "\\'", 0x5C: "\\\\"}.get(code, chr(code) if 0x20 <= code < 0x7F else f"\\x{code:02x}") + "'"
 
 
-def _number(body: bytes, at: int) -> str:
-    end = at
-    while end < len(body) and end - at < 40 and body[end] in b"+-.0123456789eE":
+def _number(body: bytes, position: int) -> str:
+    end = position
+    while end < len(body) and end - position < 40 and body[end] in b"+-.0123456789eE":
         end += 1
-    return body[at:end].decode("ascii")
+    return body[position:end].decode("ascii")
 
 
 def _fit_numbers(value: Any) -> Any:
@@ -274,11 +274,11 @@ def _walk(path: str, value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, child in value:
-            at = f"{path}.{key}" if path else key
+            child_path = f"{path}.{key}" if path else key
             if key in seen:
-                yield at
+                yield child_path
             seen.add(key)
-            yield from _walk(at, child, depth + 1)
+            yield from _walk(child_path, child, depth + 1)
     elif isinstance(value, list):
         for index, child in enumerate(value):
             yield from _walk(f"{path}[{index}]", child, depth + 1)

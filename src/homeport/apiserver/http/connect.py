@@ -41,14 +41,14 @@ class Connectors:
                 connection.on_lost()
 
     async def serve(
-        self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version, connector: Connector
+        self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version, connector: Connector
     ) -> StreamResponse:
         info, method = exchange.info, exchange.request.method
         options = write_options(exchange.query, "CreateOptions")
         ctx.field_manager, ctx.dry_run = options.field_manager, options.dry_run
         ctx.field_validation = options.field_validation
         body = await self._body(exchange, ctx, method)
-        call = Call(ctx, served, at, info.namespace, info.name, method, body, exchange.query)
+        call = Call(ctx, served, version, info.namespace, info.name, method, body, exchange.query)
         answer = await connector(call)
         if isinstance(answer, Raw):
             return await self._raw(exchange, answer)

@@ -28,14 +28,14 @@ _MAP = "map[string]interface {}"
 _OPERATIONS = "[]handlers.jsonPatchOp"
 
 
-async def parse_object(ctx: Context, served: ServedKind, at: Version, body: bytes, content_type: str) -> Json:
+async def parse_object(ctx: Context, served: ServedKind, version: Version, body: bytes, content_type: str) -> Json:
     """The object of a POST or PUT."""
     kind = served.kind
     try:
         form = body_form(content_type, custom=served.custom)
         parsed = await parse_body(body, form)
     except NumberTooLarge as error:
-        raise BadRequest(f"{_handled(served, at)}: {error.message}") from error
+        raise BadRequest(f"{_handled(served, version)}: {error.message}") from error
     except NoText as error:
         raise _unrecognized(kind, error.message, body) from error
     except MalformedBody as error:
@@ -49,7 +49,7 @@ async def parse_object(ctx: Context, served: ServedKind, at: Version, body: byte
     if served.custom and not parsed.get("kind"):
         text = body.decode("utf-8", "replace")
         raise _unrecognized(kind, f"Object 'Kind' is missing in '{text[:1024]}'", body)
-    doubled = form == JSON and check_duplicates(ctx, body, parsed, f"{_handled(served, at)}: ", at)
+    doubled = form == JSON and check_duplicates(ctx, body, parsed, f"{_handled(served, version)}: ", version)
     if doubled and not served.custom:
         merged: Json = merge_duplicates(body)
         return merged
@@ -60,16 +60,16 @@ def _unrecognized(kind: str, why: str, body: bytes) -> BadRequest:
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown_bytes(body)})")
 
 
-def _handled(served: ServedKind, at: Version) -> str:
-    return f'{served.kind} in version "{at.resource.version}" cannot be handled as a {served.kind}'
+def _handled(served: ServedKind, version: Version) -> str:
+    return f'{served.kind} in version "{version.resource.version}" cannot be handled as a {served.kind}'
 
 
-def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str, at: Version | None = None) -> bool:
+def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str, version: Version | None = None) -> bool:
     """Refuses, reports or ignores fields that come twice, as `fieldValidation` says. Whether there are any."""
     found = [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
     if ctx.field_validation == "Strict" and found:
-        if at is not None:  # one refusal names them all
-            found += [f'unknown field "{path}"' for path in at.checker.prune(orjson.loads(orjson.dumps(parsed)))]
+        if version is not None:  # one refusal names them all
+            found += [f'unknown field "{path}"' for path in version.checker.prune(orjson.loads(orjson.dumps(parsed)))]
         raise BadRequest(f"{prefix}strict decoding error: {', '.join(found)}")
     for text in found if ctx.field_validation == "Warn" else ():
         ctx.warn(text)

@@ -62,36 +62,36 @@ def _raw_fields(data: bytes) -> dict[int, int | bytes]:
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """(number, value): an integer, or the bytes of a string, message or fixed-size number."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = _varint(data, at)
+    position, end = 0, len(data)
+    while position < end:
+        key, position = _varint(data, position)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _varint(data, at)
+            value, position = _varint(data, position)
             yield number, value
             continue
         if wire == 2:
-            size, at = _varint(data, at)
+            size, position = _varint(data, position)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
             raise ProtobufError(f"illegal wireType {wire}")
-        if at + size > end:
+        if position + size > end:
             raise ProtobufError("unexpected EOF")
-        yield number, data[at : at + size]
-        at += size
+        yield number, data[position : position + size]
+        position += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
-        if at >= len(data):
+        if position >= len(data):
             raise ProtobufError("unexpected EOF")
-        byte = data[at]
-        at += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
+            return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
     raise ProtobufError("integer overflow")
 

@@ -56,10 +56,10 @@ def list_meta(listing: Listing) -> dict[str, Any]:
     return meta
 
 
-def list_bytes(served: ServedKind, at: Version, listing: Listing) -> bytes:
+def list_bytes(served: ServedKind, version: Version, listing: Listing) -> bytes:
     """The list object around its items' bytes."""
     kind = served.list_kind or f"{served.kind}List"
-    head = {"kind": kind, "apiVersion": at.resource.api_version, "metadata": list_meta(listing)}
+    head = {"kind": kind, "apiVersion": version.resource.api_version, "metadata": list_meta(listing)}
     return b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(listing.items))
 
 

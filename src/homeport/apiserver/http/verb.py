@@ -66,21 +66,21 @@ class Verbs:
         found = self._registry.catalog.find(info.group, info.version, info.resource)
         if found is None:
             return self._unknown(exchange)
-        served, at = found
-        exchange.labels = self._label(exchange, served, at)
+        served, version = found
+        exchange.labels = self._label(exchange, served, version)
         ctx = exchange.ctx = Context(exchange.user, user_agent=exchange.header(USER_AGENT))
-        if at.deprecation:
-            ctx.warn(at.deprecation)
+        if version.deprecation:
+            ctx.warn(version.deprecation)
         connector = self._registry.connector(served, info.subresource)
-        self._check(exchange, served, at, connector)
+        self._check(exchange, served, version, connector)
         if connector is not None:
             ctx.may_create = lambda: self._may_create(exchange)
-            return await self._connectors.serve(exchange, ctx, served, at, connector)
+            return await self._connectors.serve(exchange, ctx, served, version, connector)
         verb = self._verbs.get(info.verb)
         if verb is None or exchange.request.method == "HEAD":
             raise no_method()
         exchange.form = accepted(exchange.header(ACCEPT))
-        return await verb(exchange, ctx, served, at)
+        return await verb(exchange, ctx, served, version)
 
     def _unknown(self, exchange: Exchange) -> Reply:
         """Groups of our own answer for their paths; everything else is nobody's."""
@@ -88,7 +88,7 @@ class Verbs:
             raise no_resource()
         return page_not_found(exchange)
 
-    def _label(self, exchange: Exchange, served: ServedKind, at: Version) -> Labels:
+    def _label(self, exchange: Exchange, served: ServedKind, version: Version) -> Labels:
         info = exchange.info
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
         known = info.subresource in ("", "status", "scale") or info.subresource in served.subresources
@@ -97,11 +97,11 @@ class Verbs:
         labels = _LABELS.get(key)
         if labels is None:
             verb = _METRIC_VERBS.get(info.verb, info.verb.upper())
-            labels = Labels(verb, served.group, at.resource.version, served.plural, subresource, scope)
+            labels = Labels(verb, served.group, version.resource.version, served.plural, subresource, scope)
             _LABELS[key] = labels
         return labels
 
-    def _check(self, exchange: Exchange, served: ServedKind, at: Version, connector: Connector | None) -> None:
+    def _check(self, exchange: Exchange, served: ServedKind, version: Version, connector: Connector | None) -> None:
         """Whether there is a route for the path and the method: nothing else may be done than what was authorised."""
         info, method = exchange.info, exchange.request.method
         if info.extra or not (info.plain or info.subresource):
@@ -114,7 +114,7 @@ class Verbs:
             if info.verb not in ("list", "watch"):
                 raise no_method()
         if info.subresource:
-            self._check_subresource(exchange, served, at, connector)
+            self._check_subresource(exchange, served, version, connector)
         elif connector is not None:
             if info.name or info.verb == "watch":
                 raise no_resource()
@@ -124,10 +124,10 @@ class Verbs:
             _check_object(exchange, served)
 
     def _check_subresource(
-        self, exchange: Exchange, served: ServedKind, at: Version, connector: Connector | None
+        self, exchange: Exchange, served: ServedKind, version: Version, connector: Connector | None
     ) -> None:
         info, method = exchange.info, exchange.request.method
-        if connector is None and not self._registry.has_window(served, at, info.subresource):
+        if connector is None and not self._registry.has_subresource(served, version, info.subresource):
             raise no_resource()
         if info.verb == "watch":
             raise no_method() if served.custom else no_resource()
@@ -142,20 +142,20 @@ class Verbs:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def _get(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _get(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
         body = await self._registry.get(
             served,
-            at,
+            version,
             info.namespace,
             info.name,
             subresource=info.subresource,
             resource_version=exchange.query.get("resourceVersion") if exchange.query else "",
             as_of=exchange.as_of,
         )
-        return self._reply(exchange, served, at, body)
+        return self._reply(exchange, served, version, body)
 
-    async def _list(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _list(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         form = exchange.form
         if form.kind == "PartialObjectMetadata":
             kind = served.list_kind or f"{served.kind}List"
@@ -164,20 +164,20 @@ class Verbs:
         options = list_options(exchange.query)
         if exchange.as_of is not None:
             options = replace(options, continue_="", resource_version=str(exchange.as_of), match="Exact")
-        listing = await self._registry.list(served, at, exchange.info.namespace, options)
+        listing = await self._registry.list(served, version, exchange.info.namespace, options)
         if form.kind == "Table":
-            table = TableForm(served, at, exchange.query.get("includeObject"), form.version)
+            table = TableForm(served, version, exchange.query.get("includeObject"), form.version)
             body = table.render(listing.items, list_meta(listing))
         elif form.kind:
             body = partial_metadata_list(listing.items, list_meta(listing), form.version)
         else:
-            body = list_bytes(served, at, listing)
+            body = list_bytes(served, version, listing)
         return reply_object(exchange, body)
 
-    async def _watch(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> StreamResponse:
+    async def _watch(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> StreamResponse:
         info = exchange.info
         namespace = info.namespace if served.namespaced else ""
-        return await self._watches.serve(exchange, served, at, namespace, info.name)
+        return await self._watches.serve(exchange, served, version, namespace, info.name)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -190,28 +190,28 @@ class Verbs:
         ctx.may_create = lambda: self._may_create(exchange)
         return options.force
 
-    async def _create(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _create(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         self._take_options(exchange, ctx)
         body = exchange.body if exchange.body is not None else await read_body(exchange.request)
-        obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
+        obj = await parse_object(ctx, served, version, body, exchange.header(CONTENT_TYPE))
         _check_created(exchange.info.name, obj)
-        written = await self._registry.create(ctx, served, at, exchange.info.namespace, obj)
-        return self._reply(exchange, served, at, written, 201)
+        written = await self._registry.create(ctx, served, version, exchange.info.namespace, obj)
+        return self._reply(exchange, served, version, written, 201)
 
-    async def _update(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _update(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
         self._take_options(exchange, ctx)
         body = await read_body(exchange.request)
         if info.subresource == "scale":
             obj = (await parse_options(body, exchange.header(CONTENT_TYPE))) or {}
         else:
-            obj = await parse_object(ctx, served, at, body, exchange.header(CONTENT_TYPE))
+            obj = await parse_object(ctx, served, version, body, exchange.header(CONTENT_TYPE))
         written, created = await self._registry.update(
-            ctx, served, at, info.namespace, info.name, obj, subresource=info.subresource
+            ctx, served, version, info.namespace, info.name, obj, subresource=info.subresource
         )
-        return self._reply(exchange, served, at, written, 201 if created else 200)
+        return self._reply(exchange, served, version, written, 201 if created else 200)
 
-    async def _patch(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _patch(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
         patch_type = patch_form(exchange.header(CONTENT_TYPE), strategic=not served.custom)
         options = write_options(exchange.query, _OPTIONS["patch"])
@@ -221,7 +221,7 @@ class Verbs:
         written, created = await self._registry.patch(
             ctx,
             served,
-            at,
+            version,
             info.namespace,
             info.name,
             patch_type,
@@ -229,31 +229,31 @@ class Verbs:
             subresource=info.subresource,
             force=bool(force),
         )
-        return self._reply(exchange, served, at, written, 201 if created else 200)
+        return self._reply(exchange, served, version, written, 201 if created else 200)
 
-    async def _delete(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _delete(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
-        body, gone = await self._registry.delete(ctx, served, at, info.namespace, info.name, options)
+        body, gone = await self._registry.delete(ctx, served, version, info.namespace, info.name, options)
         waits = not gone and options.orphan_dependents is False
-        return self._reply(exchange, served, at, body, 202 if waits else 200)
+        return self._reply(exchange, served, version, body, 202 if waits else 200)
 
-    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: ServedKind, at: Version) -> Reply:
+    async def _delete_collection(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
-        listing = await self._registry.delete_collection(ctx, served, at, exchange.info.namespace, chosen, options)
-        return reply_object(exchange, list_bytes(served, at, listing))
+        listing = await self._registry.delete_collection(ctx, served, version, exchange.info.namespace, chosen, options)
+        return reply_object(exchange, list_bytes(served, version, listing))
 
-    def _reply(self, exchange: Exchange, served: ServedKind, at: Version, body: bytes, status: int = 200) -> Reply:
+    def _reply(self, exchange: Exchange, served: ServedKind, version: Version, body: bytes, status: int = 200) -> Reply:
         """One object in the form that was asked for. A Status has no other form."""
         form = exchange.form
         if form.kind and not is_status(body):
             if form.kind == "PartialObjectMetadataList":
                 raise NotAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
             if form.kind == "Table":
-                body = TableForm(served, at, exchange.query.get("includeObject"), form.version).render_one(body)
+                body = TableForm(served, version, exchange.query.get("includeObject"), form.version).render_one(body)
             else:
                 body = partial_metadata(body, form.version)
         return reply_object(exchange, body, status)

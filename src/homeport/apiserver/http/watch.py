@@ -50,11 +50,11 @@ class _TableEncoder:
         return b'{"type":"%s","object":%s}\n' % (event.type.encode(), body)
 
 
-def _encoder(served: ServedKind, at: Version, form: Form, include: str) -> Encode:
+def _encoder(served: ServedKind, version: Version, form: Form, include: str) -> Encode:
     if not form.kind:
         return _line
     if form.kind == "Table":
-        return _TableEncoder(TableForm(served, at, include, form.version))
+        return _TableEncoder(TableForm(served, version, include, form.version))
     if form.kind == "PartialObjectMetadataList":
         raise NotAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list (watch)")
     return lambda event: (
@@ -189,7 +189,7 @@ class Watches:
             watcher.close()
 
     async def serve(
-        self, exchange: Exchange, served: ServedKind, at: Version, namespace: str, name: str
+        self, exchange: Exchange, served: ServedKind, version: Version, namespace: str, name: str
     ) -> StreamResponse:
         """Opens a watch. Its answer is an OpenStream, to be run when everything else is off the stack."""
         seconds = timeout_of(exchange)
@@ -198,10 +198,10 @@ class Watches:
         if exchange.form.media == YAML:
             raise NotAcceptable(f"only the following media types are accepted for a watch: {JSON}")
         need_chunks(exchange)
-        encode = _encoder(served, at, exchange.form, exchange.query.get("includeObject"))
+        encode = _encoder(served, version, exchange.form, exchange.query.get("includeObject"))
         options = watch_options(exchange.query, name)
         try:
-            stream = self._registry.watch(served, at, namespace, options)
+            stream = self._registry.watch(served, version, namespace, options)
         except (Expired, Timeout) as error:
             return await self._refuse(exchange, error)
         response = OpenStream(headers=stream_headers(exchange, JSON))

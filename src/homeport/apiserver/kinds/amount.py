@@ -109,19 +109,19 @@ def _divisible(key: str, amount: str) -> bool:
 def _claims(field: str, found: list[Json], known: Collection[str]) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, claim in enumerate(found):
-        at, name, request = f"{field}[{i}]", claim.get("name", ""), claim.get("request", "")
+        subfield, name, request = f"{field}[{i}]", claim.get("name", ""), claim.get("request", "")
         if not name:
-            yield required(at)
+            yield required(subfield)
             continue
         key = f"{name}/{request}" if request else name
         if request and name not in seen:
-            yield from named(f"{at}.request", request, dns_label)
+            yield from named(f"{subfield}.request", request, dns_label)
         if name in seen:
-            yield duplicate(at, name)
+            yield duplicate(subfield, name)
         elif key in seen or (not request and any(each.startswith(f"{name}/") for each in seen)):
-            yield duplicate(at, key)
+            yield duplicate(subfield, key)
         seen.add(key)
         if name not in known:
             listed = f": {', '.join(sorted(known))}" if known else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            yield Cause("FieldValueNotFound", f'Not found: "{name}": {detail}', at)
+            yield Cause("FieldValueNotFound", f'Not found: "{name}": {detail}', subfield)

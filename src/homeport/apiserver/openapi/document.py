@@ -91,7 +91,10 @@ class OpenApi:
         current = set(self._hashes.values())
         self._kept = {key: document for key, document in self._kept.items() if key in current}
         served = {
-            id(at) for versions in self._groups.versions.values() for found in versions.values() for _, at in found
+            id(served_version)
+            for versions in self._groups.versions.values()
+            for found in versions.values()
+            for _, served_version in found
         }
         self._digests = {key: value for key, value in self._digests.items() if key in served}
 
@@ -99,17 +102,26 @@ class OpenApi:
         found = hashlib.sha512(f"{kubernetes_version()} {group}/{version}".encode())
         if any(not served.custom for served, _ in pairs):
             found.update(_builtin_digest())
-        for served, at in pairs:
-            facts = [served.plural, served.kind, served.namespaced, list(served.verbs), at.status, at.scale is not None]
-            found.update(orjson.dumps([*facts, served.list_kind, list(at.selectable), dict(served.subresources)]))
+        for served, served_version in pairs:
+            facts = [
+                served.plural,
+                served.kind,
+                served.namespaced,
+                list(served.verbs),
+                served_version.status,
+                served_version.scale is not None,
+            ]
+            found.update(
+                orjson.dumps([*facts, served.list_kind, list(served_version.selectable), dict(served.subresources)])
+            )
             if served.custom:
-                found.update(self._digest(at))
+                found.update(self._digest(served_version))
         return found.hexdigest().upper()
 
-    def _digest(self, at: Version) -> bytes:
-        known = self._digests.get(id(at))
+    def _digest(self, version: Version) -> bytes:
+        known = self._digests.get(id(version))
         if known is None:
-            known = self._digests[id(at)] = (at, hashlib.sha512(orjson.dumps(at.raw_schema)).digest())
+            known = self._digests[id(version)] = (version, hashlib.sha512(orjson.dumps(version.raw_schema)).digest())
         return known[1]
 
     def _index(self) -> Document:
@@ -142,17 +154,19 @@ class OpenApi:
 
 
 def _all_routes(pairs: Iterable[tuple[ServedKind, Version]]) -> list[Route]:
-    return sorted((route for served, at in pairs for route in routes(served, at)), key=lambda route: route.path)
+    return sorted(
+        (route for served, version in pairs for route in routes(served, version)), key=lambda route: route.path
+    )
 
 
 def _own_models(pairs: _Pairs) -> dict[str, Json]:
     """Schemas that no definition holds: custom kinds, and all lists."""
     found: dict[str, Json] = {}
-    for served, at in pairs:
+    for served, version in pairs:
         if served.custom:
-            found[model_name(served, at)] = custom_v3(served, at)
+            found[model_name(served, version)] = custom_v3(served, version)
         if "list" in served.verbs:
-            found[list_name(served, at)] = list_schema(served, at, V3)
+            found[list_name(served, version)] = list_schema(served, version, V3)
     return found
 
 

@@ -86,11 +86,11 @@ class Route:
         return [name for name in ("name", "namespace") if f"{{{name}}}" in self.path]
 
 
-def routes(served: ServedKind, at: Version) -> Iterator[Route]:
-    resource = at.resource
+def routes(served: ServedKind, version: Version) -> Iterator[Route]:
+    resource = version.resource
     root = f"/apis/{served.group}/{resource.version}" if served.group else f"/api/{resource.version}"
     gvk = (served.group, resource.version, served.kind)
-    models = (model_name(served, at), list_name(served, at))
+    models = (model_name(served, version), list_name(served, version))
     listing = _list_operation(models[1])
     middle = "Namespaced" if served.namespaced else ""
     where = f"{root}/namespaces/{{namespace}}/{served.plural}" if served.namespaced else f"{root}/{served.plural}"
@@ -103,8 +103,8 @@ def routes(served: ServedKind, at: Version) -> Iterator[Route]:
     item = [op for verb, op in _item(models[0], served) if verb in served.verbs]
     if item:
         yield Route(where + "/{name}", tuple(item), served, resource.version, middle, target=gvk)
-    for name, target, verbs in subresources(served, at):
-        found = _subresource(served, at, target, verbs)
+    for name, target, verbs in subresources(served, version):
+        found = _subresource(served, version, target, verbs)
         if found and name != "log":  # a stream of text
             path = f"{where}/{{name}}/{name}"
             yield Route(path, found, served, resource.version, middle, name.capitalize(), name, target)
@@ -143,10 +143,10 @@ def _patch(model: str, served: ServedKind) -> Operation:
 
 
 def _subresource(
-    served: ServedKind, at: Version, target: tuple[str, str, str], verbs: tuple[str, ...]
+    served: ServedKind, version: Version, target: tuple[str, str, str], verbs: tuple[str, ...]
 ) -> tuple[Operation, ...]:
-    own = target == (served.group, at.resource.version, served.kind)
-    model = model_name(served, at) if own else _builtin_model(target)
+    own = target == (served.group, version.resource.version, served.kind)
+    model = model_name(served, version) if own else _builtin_model(target)
     if not model:
         return ()  # streams (exec, proxy, ...) carry no object
     known = dict(_item(model, served)) | {

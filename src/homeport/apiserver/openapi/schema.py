@@ -38,19 +38,19 @@ def descriptions() -> dict[str, dict[str, str]]:
     return found
 
 
-def model_name(served: ServedKind, at: Version) -> str:
+def model_name(served: ServedKind, version: Version) -> str:
     """`io.k8s.api.apps.v1.Deployment` for built-in kinds, `com.example.v1.Widget` for custom ones."""
-    if not served.custom and at.raw_schema is not None and "$ref" in at.raw_schema:
-        return str(at.raw_schema["$ref"]).removeprefix(V3)
-    return custom_name(served.group, at.resource.version, served.kind)
+    if not served.custom and version.raw_schema is not None and "$ref" in version.raw_schema:
+        return str(version.raw_schema["$ref"]).removeprefix(V3)
+    return custom_name(served.group, version.resource.version, served.kind)
 
 
 def custom_name(group: str, version: str, kind: str) -> str:
     return ".".join([*reversed(group.split(".")), version, kind])
 
 
-def list_name(served: ServedKind, at: Version) -> str:
-    model = model_name(served, at)
+def list_name(served: ServedKind, version: Version) -> str:
+    model = model_name(served, version)
     return model.removesuffix(served.kind) + (served.list_kind or f"{served.kind}List")
 
 
@@ -131,34 +131,34 @@ def _in_v2(schema: Any) -> Any:
     return found
 
 
-def custom_v3(served: ServedKind, at: Version) -> Json:
-    schema = at.raw_schema
+def custom_v3(served: ServedKind, version: Version) -> Json:
+    schema = version.raw_schema
     if schema is None:
-        return {"type": "object", GVK: _gvk(served, at, served.kind)}
+        return {"type": "object", GVK: _gvk(served, version, served.kind)}
     found = _unfolded(schema)
     found["properties"] = {**found.get("properties", {}), **_object_fields({"allOf": [{"$ref": V3 + OBJECT_META}]})}
-    return _marked(found, served, at)
+    return _marked(found, served, version)
 
 
-def custom_v2(served: ServedKind, at: Version) -> Json:
-    schema = at.raw_schema
+def custom_v2(served: ServedKind, version: Version) -> Json:
+    schema = version.raw_schema
     if schema is None or schema.get("x-kubernetes-preserve-unknown-fields"):
         # With any property named, kubectl would take every other field for unknown.
-        return {"type": "object", GVK: _gvk(served, at, served.kind)}
+        return {"type": "object", GVK: _gvk(served, version, served.kind)}
     found = _reduced(schema)
     found["properties"] = {**found.get("properties", {}), **_object_fields({"$ref": V2 + OBJECT_META})}
-    return _marked(found, served, at)
+    return _marked(found, served, version)
 
 
-def _marked(schema: Json, served: ServedKind, at: Version) -> Json:
-    schema[GVK] = _gvk(served, at, served.kind)
-    if at.selectable:
-        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path.lstrip(".")} for path in at.selectable]
+def _marked(schema: Json, served: ServedKind, version: Version) -> Json:
+    schema[GVK] = _gvk(served, version, served.kind)
+    if version.selectable:
+        schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path.lstrip(".")} for path in version.selectable]
     return schema
 
 
-def _gvk(served: ServedKind, at: Version, kind: str) -> list[Json]:
-    return [{"group": served.group, "kind": kind, "version": at.resource.version}]
+def _gvk(served: ServedKind, version: Version, kind: str) -> list[Json]:
+    return [{"group": served.group, "kind": kind, "version": version.resource.version}]
 
 
 def _object_fields(metadata: Json) -> Json:
@@ -224,7 +224,7 @@ def _require(schema: Json, names: list[str]) -> None:
         schema["required"] = names
 
 
-def list_schema(served: ServedKind, at: Version, prefix: str) -> Json:
+def list_schema(served: ServedKind, version: Version, prefix: str) -> Json:
     kind = served.list_kind or f"{served.kind}List"
     shared = descriptions().get(_EVERY_KIND, {})
     metadata: Json = {"$ref": prefix + LIST_META} if prefix == V2 else {"allOf": [{"$ref": prefix + LIST_META}]}
@@ -237,10 +237,10 @@ def list_schema(served: ServedKind, at: Version, prefix: str) -> Json:
             "items": {
                 "description": f"The {served.plural} of this page.",
                 "type": "array",
-                "items": {"$ref": prefix + model_name(served, at)},
+                "items": {"$ref": prefix + model_name(served, version)},
             },
             "kind": _with_text({"type": "string"}, shared.get("kind", "")),
             "metadata": {"description": "The revision of the list, and how to get the next page.", **metadata},
         },
-        GVK: _gvk(served, at, kind),
+        GVK: _gvk(served, version, kind),
     }

@@ -26,7 +26,7 @@ _Encoded = dict[str, bytes]
 class _Part:
     """The paths and own definitions of one kind in one version, encoded, and the built-in definitions they need."""
 
-    at: Version
+    version: Version
     paths: _Encoded
     models: _Encoded
     needed: frozenset[str]
@@ -40,7 +40,9 @@ class SwaggerDocument:
         self._parts: dict[int, _Part] = {}  # by the identity of the Version, which the part keeps alive
 
     def render(self, pairs: Iterable[tuple[ServedKind, Version]]) -> bytes:
-        parts = {id(at): self._parts.get(id(at)) or self._encode(served, at) for served, at in pairs}
+        parts = {
+            id(version): self._parts.get(id(version)) or self._encode(served, version) for served, version in pairs
+        }
         self._parts = parts
         models = {name: found for part in parts.values() for name, found in part.models.items()}
         builtin = _proto_definition if self._proto else _json_definition
@@ -54,20 +56,20 @@ class SwaggerDocument:
         body = {"paths": _fragments(paths), "definitions": _fragments(models)}
         return orjson.dumps({**head, **body, **foot})
 
-    def _encode(self, served: ServedKind, at: Version) -> _Part:
-        found = list(routes(served, at))
+    def _encode(self, served: ServedKind, version: Version) -> _Part:
+        found = list(routes(served, version))
         items = {route.path: item_v2(route) for route in found}
         models: dict[str, Json] = {}
         if served.custom:
-            models[model_name(served, at)] = custom_v2(served, at)
+            models[model_name(served, version)] = custom_v2(served, version)
         if "list" in served.verbs:
-            models[list_name(served, at)] = list_schema(served, at, V2)
-        wanted = {model_name(served, at), *(name for route in found for name in models_of(route))}
+            models[list_name(served, version)] = list_schema(served, version, V2)
+        wanted = {model_name(served, version), *(name for route in found for name in models_of(route))}
         wanted.update(name for model in models.values() for name in references(model))
         needed = _joined(_closure(name) for name in wanted if name in definitions())
         if self._proto:
-            return _Part(at, _each(items, encode_path_item), _each(models, encode_schema), needed)
-        return _Part(at, _each(items, orjson.dumps), _each(models, orjson.dumps), needed)
+            return _Part(version, _each(items, encode_path_item), _each(models, encode_schema), needed)
+        return _Part(version, _each(items, orjson.dumps), _each(models, orjson.dumps), needed)
 
 
 def _each(found: dict[str, Json], encode: Callable[[Json], bytes]) -> _Encoded:

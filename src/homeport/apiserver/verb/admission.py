@@ -28,7 +28,7 @@ class Attributes:
 
     ctx: Context
     served: ServedKind
-    at: Version
+    version: Version
     namespace: str
     name: str
     operation: str

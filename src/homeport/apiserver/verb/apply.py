@@ -75,14 +75,14 @@ class Applier:
             return managed.apply(
                 live,
                 applied,
-                schema=target.at.schema,
-                api_version=target.at.resource.api_version,
+                schema=target.version.schema,
+                api_version=target.version.resource.api_version,
                 manager=ctx.field_manager,
                 time="" if target.subresource == "scale" else self._now(),
                 force=force,
                 subresource=target.subresource,
-                status=target.at.status,
-                kind=target.at.resource.kind,
+                status=target.version.status,
+                kind=target.version.resource.kind,
             )
         except managed.ApplyConflict as error:
             raise Conflict(str(error), causes=[Cause(*cause) for cause in error.causes]) from error

@@ -65,13 +65,13 @@ class Remover:
         if not self._admission.validates(target.served, "DELETE", ""):
             return
         shown = old
-        if target.served.custom or target.at.resource.version != target.served.storage:
-            shown = (await convert([orjson.loads(orjson.dumps(old))], target.served, target.at))[0]
+        if target.served.custom or target.version.resource.version != target.served.storage:
+            shown = (await convert([orjson.loads(orjson.dumps(old))], target.served, target.version))[0]
         await self._admission.validate(
             Attributes(
                 ctx=ctx,
                 served=target.served,
-                at=target.at,
+                version=target.version,
                 namespace=target.namespace,
                 name=target.name,
                 operation="DELETE",
@@ -109,11 +109,11 @@ class Remover:
             if target.served.bucket == "namespaces":
                 obj.setdefault("status", {})["phase"] = "Terminating"
         if obj == old:
-            return await view(record, target.served, target.at), False
+            return await view(record, target.served, target.version), False
         if ctx.dry_run:
             return orjson.dumps(obj), False
         written = await self._store.put(target.served.bucket, target.key, encoder(obj), expect=record.revision)
-        return await view(written, target.served, target.at), False
+        return await view(written, target.served, target.version), False
 
     def _mark(self, target: Target, meta: Json, grace: int, *, first: bool) -> None:
         meta["deletionTimestamp"] = self._time(grace)
@@ -143,7 +143,7 @@ class Remover:
             change = await self._store.delete(served.bucket, target.key, encoder(obj), expect=record.revision)
             gone = change.value or b""
         if served.returns_deleted:
-            return await view(Record(served.bucket, target.key, gone, 0, record.revision), served, target.at), True
+            return await view(Record(served.bucket, target.key, gone, 0, record.revision), served, target.version), True
         details = {"name": target.name, "kind": served.plural, "uid": meta.get("uid", "")}
         if served.group:
             details["group"] = served.group

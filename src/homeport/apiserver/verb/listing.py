@@ -147,9 +147,11 @@ def _select(
     return (found[:limit] if more else found), more
 
 
-async def list_objects(store: Store, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
+async def list_objects(
+    store: Store, served: ServedKind, version: Version, namespace: str, options: ListOptions
+) -> Listing:
     _check(options)
-    selection = Selection(served, at, options.labels, options.fields)
+    selection = Selection(served, version, options.labels, options.fields)
     revision, after = _snapshot(store, options)
     prefix = f"{namespace}/" if namespace else ""
     shown = store.revision if revision is None else revision
@@ -167,4 +169,4 @@ async def list_objects(store: Store, served: ServedKind, at: Version, namespace:
         token = encode_continue(shown, last)
         if selection.all:
             remaining = len(_read(store, served.bucket, prefix, last, 0, revision))
-    return Listing(await views(records, served, at), shown, token, remaining)
+    return Listing(await views(records, served, version), shown, token, remaining)

@@ -24,10 +24,10 @@ def patched(target: Target, patch_type: str, patch: Any, base: Json) -> Json:
             if not isinstance(patch, dict):
                 raise BadRequest("a merge patch must be an object")
             result = merge_patch(base, patch)
-        elif patch_type == STRATEGIC_PATCH and not target.served.custom and target.at.schema is not None:
+        elif patch_type == STRATEGIC_PATCH and not target.served.custom and target.version.schema is not None:
             if not isinstance(patch, dict):
                 raise BadRequest("a strategic merge patch must be an object")
-            result = strategic_merge(base, patch, target.at.schema)
+            result = strategic_merge(base, patch, target.version.schema)
         else:
             raise UnsupportedMediaType(_unsupported_patch(target.served.custom))
     except PatchError as error:

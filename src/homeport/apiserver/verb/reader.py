@@ -75,7 +75,7 @@ class Reader:
     # -- the type ----------------------------------------------------------------------------------------------
 
     def _check_type(self, target: Target, body: Json) -> None:
-        resource = target.at.resource
+        resource = target.version.resource
         if target.served.custom:
             self._check_custom_type(target, body)
         else:
@@ -85,7 +85,7 @@ class Reader:
         body["kind"], body["apiVersion"] = resource.kind, resource.api_version
 
     def _check_custom_type(self, target: Target, body: Json) -> None:
-        resource = target.at.resource
+        resource = target.version.resource
         kind, api_version = body.get("kind"), body.get("apiVersion")
         if not kind:
             raise BadRequest("Object 'Kind' is missing in the request body")
@@ -102,7 +102,7 @@ class Reader:
 
     def _other_type(self, target: Target, kind: str, api_version: str) -> str:
         group, _, version = api_version.rpartition("/")
-        wanted = target.at.resource.kind
+        wanted = target.version.resource.kind
         head = f'{kind} in version "{version}" cannot be handled as a {wanted}'
         known = self._catalog.by_kind(group, kind)
         if known is not None and version in known.versions:
@@ -110,7 +110,7 @@ class Reader:
         return f'{head}: no kind "{kind}" is registered for version "{api_version}"'
 
     def _check_patched_type(self, target: Target, body: Json) -> None:
-        wanted, given = target.at.resource.api_version, body.get("apiVersion")
+        wanted, given = target.version.resource.api_version, body.get("apiVersion")
         if target.served.custom and given and given != wanted:
             cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": must be {wanted}', "apiVersion")
             raise invalid("", target.served.kind, target.name, [cause])
@@ -119,7 +119,7 @@ class Reader:
 
     def _prune(self, ctx: Context, target: Target, body: Json, *, metadata: bool) -> None:
         unknown = _read_metadata(target, body) if metadata and target.served.custom else []
-        unknown += target.at.checker.prune(body)
+        unknown += target.version.checker.prune(body)
         if not unknown or ctx.field_validation == "Ignore":
             return
         unknown.sort(key=lambda path: not path.startswith("metadata."))  # as they are found when decoding
@@ -141,7 +141,7 @@ def _read_metadata(target: Target, body: Json) -> list[str]:
 
 
 def _handled(target: Target) -> str:
-    kind, version = target.at.resource.kind, target.at.resource.version
+    kind, version = target.version.resource.kind, target.version.resource.version
     return f'{kind} in version "{version}" cannot be handled as a {kind}'
 
 

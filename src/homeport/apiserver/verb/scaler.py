@@ -71,7 +71,7 @@ class Scaler:
         group, _, version = str(applied.get("apiVersion", "")).rpartition("/")
         if (applied.get("apiVersion"), applied.get("kind")) != (API_VERSION, KIND):
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={applied.get('kind', '')}")
-        resource, path = target.at.resource, _scale_at(target).spec_replicas
+        resource, path = target.version.resource, _scale_at(target).spec_replicas
         config: Json = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -126,8 +126,8 @@ def _check_address(target: Target, body: Json) -> None:
 
 
 def _scale_at(target: Target) -> Scale:
-    assert target.at.scale is not None  # else there is no such subresource
-    return target.at.scale
+    assert target.version.scale is not None  # else there is no such subresource
+    return target.version.scale
 
 
 def _in_scale(error: Conflict, path: str) -> Conflict:

@@ -38,7 +38,7 @@ class WatchStream:
         self,
         store: Store,
         served: ServedKind,
-        at: Version,
+        version: Version,
         namespace: str,
         options: WatchOptions,
         after: int,
@@ -47,8 +47,8 @@ class WatchStream:
     ) -> None:
         self._store = store
         self._served = served
-        self._at = at
-        self._selection = Selection(served, at, options.labels, options.fields)
+        self._at = version
+        self._selection = Selection(served, version, options.labels, options.fields)
         self._prefix = f"{namespace}/" if namespace else ""
         self._initial: list[Record] = []
         self._floor = floor  # a revision that is still to come: what happens until then is not what was asked for
@@ -140,24 +140,26 @@ class WatchStream:
         return WatchEvent(kind, await view(change.record, self._served, self._at), change.revision)
 
 
-def open_watch(store: Store, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+def open_watch(
+    store: Store, served: ServedKind, version: Version, namespace: str, options: WatchOptions
+) -> WatchStream:
     _check(options)
     after = parse_revision(options.resource_version)
     now, prefix = store.revision, f"{namespace}/" if namespace else ""
     if options.initial_events:
         if after > now:
             raise too_large(after, now)
-        stream = WatchStream(store, served, at, namespace, options, now)
+        stream = WatchStream(store, served, version, namespace, options, now)
         stream.start_with(store.range(served.bucket, prefix=prefix))
         stream.initial_end = True
     elif after > now:
-        stream = WatchStream(store, served, at, namespace, options, now, floor=after)
+        stream = WatchStream(store, served, version, namespace, options, now, floor=after)
     elif after == 0:
-        stream = WatchStream(store, served, at, namespace, options, now)
+        stream = WatchStream(store, served, version, namespace, options, now)
         if options.initial_events is None:
             stream.start_with(store.range(served.bucket, prefix=prefix))
     else:
-        stream = WatchStream(store, served, at, namespace, options, after)
+        stream = WatchStream(store, served, version, namespace, options, after)
     return stream
 
 

@@ -90,12 +90,12 @@ class Writer:
         managed.update(
             old,
             kept,
-            schema=target.at.schema,
-            api_version=target.at.resource.api_version,
+            schema=target.version.schema,
+            api_version=target.version.resource.api_version,
             manager=ctx.manager,
             time="" if target.subresource == "scale" else now,  # the real server loses it there
             subresource=target.subresource,
-            status=target.at.status,
+            status=target.version.status,
         )
         if kept is not obj:
             meta.pop("managedFields", None)
@@ -185,17 +185,17 @@ class Writer:
         return record, await self.decode(target, record), await self.decode(target, record)
 
     async def decode(self, target: Target, record: Record) -> Json:
-        known = peek_view(record, target.served, target.at)
+        known = peek_view(record, target.served, target.version)
         if known is not None:  # in this version and checked by its schema already
             obj: Json = orjson.loads(known)
             return obj
-        return (await convert([orjson.loads(record.value)], target.served, target.at))[0]
+        return (await convert([orjson.loads(record.value)], target.served, target.version))[0]
 
     async def replace(
         self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, owned: bool = False
     ) -> bytes:
         """Puts `obj` in the place of what `record` holds. Raises Mismatch when that is no longer the newest."""
-        served, at = target.served, target.at
+        served, version = target.served, target.version
         if old is None:
             old = await self.decode(target, record)
         self._hold(target, obj, old)
@@ -218,8 +218,8 @@ class Writer:
             if self._store.get(served.bucket, target.key) is not record:
                 await self._store.flush()  # what is confirmed here must be stored
             return orjson.dumps(obj)
-        if at.resource.version != served.storage and await self._same_when_stored(target, record, obj):
-            return await view(record, served, at)
+        if version.resource.version != served.storage and await self._same_when_stored(target, record, obj):
+            return await view(record, served, version)
         return await self._put(target, obj, expect=record.revision)
 
     async def _same_when_stored(self, target: Target, record: Record, obj: Json) -> bool:
@@ -252,7 +252,7 @@ class Writer:
                     obj["metadata"].pop(field, None)
             if kept is not None:
                 obj["metadata"]["managedFields"] = kept
-        elif target.at.status and target.subresource not in target.served.subresource_strategies:
+        elif target.version.status and target.subresource not in target.served.subresource_strategies:
             if "status" in old:
                 obj["status"] = old["status"]
             else:
@@ -277,7 +277,7 @@ class Writer:
     def _default(self, target: Target, obj: Json) -> None:
         if target.faults:  # it is no object of this kind: nothing is filled in
             return
-        target.at.checker.default(obj)
+        target.version.checker.default(obj)
         target.served.strategy.default(obj)
 
     async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:
@@ -287,7 +287,7 @@ class Writer:
         target.asked_finalizers = obj["metadata"].get("finalizers") or []
         changed = await self._admission.mutate(self._attributes(ctx, target, operation, obj, old))
         if changed is not obj:
-            target.at.checker.prune(changed)
+            target.version.checker.prune(changed)
             self._default(target, changed)
         return changed
 
@@ -299,7 +299,7 @@ class Writer:
         return Attributes(
             ctx=ctx,
             served=target.served,
-            at=target.at,
+            version=target.version,
             namespace=target.namespace,
             name=target.name,
             operation=operation,
@@ -312,7 +312,7 @@ class Writer:
         served = target.served
         before = None if old is None else old["metadata"]
         causes = target.faults + check_metadata(obj["metadata"], before, served)
-        checker = target.at.checker
+        checker = target.version.checker
         flawed = any(cause.reason in _BLOCKING for cause in causes)
         if target.subresource == "status" and old is not None:
             violations = checker.validate_status(obj, old, flawed=flawed)
@@ -333,7 +333,7 @@ class Writer:
 
     async def _to_storage(self, target: Target, obj: Json) -> Json:
         served = target.served
-        if target.at.resource.version == served.storage:
+        if target.version.resource.version == served.storage:
             return obj
         api_version = f"{served.group}/{served.storage}" if served.group else served.storage
         copy = orjson.loads(orjson.dumps(obj))
@@ -343,11 +343,11 @@ class Writer:
         return stored
 
     async def _put(self, target: Target, obj: Json, *, expect: int) -> bytes:
-        served, at = target.served, target.at
+        served, version = target.served, target.version
         stored = await self._to_storage(target, obj)
-        memo = Memo(normal=at) if served.custom and stored is obj else None  # it was just checked
+        memo = Memo(normal=version) if served.custom and stored is obj else None  # it was just checked
         record = await self._store.put(served.bucket, target.key, encoder(stored), expect=expect, memo=memo)
-        return await view(record, served, at)
+        return await view(record, served, version)
 
 
 def encoder(obj: Json) -> Callable[[int], bytes]:
@@ -360,7 +360,7 @@ def encoder(obj: Json) -> Callable[[int], bytes]:
 
 def _names_metadata(target: Target, patch_type: str, patch: Any) -> bool:
     """False: the metadata is as it was stored, and was read then."""
-    if patch_type != MERGE_PATCH or target.at.resource.version != target.served.storage:
+    if patch_type != MERGE_PATCH or target.version.resource.version != target.served.storage:
         return True
     return not isinstance(patch, dict) or "metadata" in patch
 
@@ -368,7 +368,7 @@ def _names_metadata(target: Target, patch_type: str, patch: Any) -> bool:
 def _kept(target: Target, obj: Json) -> Json:
     """What will be stored of an object in another version than the stored one: nobody owns what is dropped there."""
     served = target.served
-    if not served.custom or target.at.resource.version == served.storage:
+    if not served.custom or target.version.resource.version == served.storage:
         return obj
     if served.convert is not None or served.convert_async is not None or served.storage not in served.versions:
         return obj  # its fields have other names there
@@ -385,7 +385,7 @@ def _counts(target: Target, obj: Json, old: Json) -> bool:
     if served.annotation_generation and not target.subresource:
         if (obj["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
             return True
-    apart = ("metadata", "status") if target.at.status or not served.custom else ("metadata",)
+    apart = ("metadata", "status") if target.version.status or not served.custom else ("metadata",)
     return any(field not in apart and obj.get(field) != old.get(field) for field in obj.keys() | old.keys())
 
 

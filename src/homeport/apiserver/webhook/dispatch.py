@@ -116,7 +116,7 @@ class WebhookAdmission:
         return True
 
     async def _back(self, obj: Json, a: Attributes, version: str) -> Json:
-        own = a.at.resource.version
+        own = a.version.resource.version
         return obj if version == own else (await self._convert([obj], a.served, own))[0]
 
     # -- validating --------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class WebhookAdmission:
 
     async def _ask(self, hook: Webhook, a: Attributes) -> tuple[Answer | None, Json | None, str]:
         """The answer (None: the webhook is not concerned, or failed and may), and the object as it was shown."""
-        own = a.at.resource.version
+        own = a.version.resource.version
         version = hook.version_for(a.served, own, a.operation, a.subresource)
         if version is None or not hook.concerns(a.served, a.operation, a.subresource):
             return None, None, own
@@ -168,7 +168,7 @@ class WebhookAdmission:
         return answer, obj, version
 
     async def _shown(self, a: Attributes, version: str) -> tuple[Json | None, Json | None]:
-        if version == a.at.resource.version:
+        if version == a.version.resource.version:
             return a.object, a.old
         present = [obj for obj in (a.object, a.old) if obj is not None]
         # Conversion may change what it gets, and these go on to be stored.

@@ -45,7 +45,7 @@ def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) 
     served = a.served
     kind = {"group": served.group, "version": version, "kind": served.kind}
     resource = {"group": served.group, "version": version, "resource": served.plural}
-    asked = a.at.resource.version
+    asked = a.version.resource.version
     request: Json = {
         "uid": str(uuid.uuid4()),
         "kind": kind,

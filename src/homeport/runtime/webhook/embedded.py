@@ -69,8 +69,8 @@ class _InProcess:
         await self._guarded(self._kind.apply_defaults(shown, await self._shown(a.old, a) if a.old else None))
         if orjson.dumps(shown) == before:
             return None
-        at = a.at.resource
-        return (await to_version([shown], a.served, at.version, at.api_version))[0]
+        version = a.version.resource
+        return (await to_version([shown], a.served, version.version, version.api_version))[0]
 
     async def _validate(self, a: Attributes) -> None:
         if a.object is None:
@@ -91,7 +91,7 @@ class _InProcess:
             raise refusal(self._kind, a.name, causes)
 
     def _speaks(self, a: Attributes) -> bool:
-        return a.at.resource.version == self._kind.resource.version
+        return a.version.resource.version == self._kind.resource.version
 
     async def _shown(self, obj: Json, a: Attributes) -> Json:
         """The object in the version that the hooks are written against."""

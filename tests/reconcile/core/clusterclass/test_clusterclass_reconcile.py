@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capikit import blueprint, generic, manifest
+from capikit.harness import Harness, harness, make_hooks
 from capikit.outside import prepare, serving
-from capikit.yard import Yard, make_hooks, yard
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
@@ -30,15 +30,15 @@ ONE = Key("default", "one")
 class Classes:
     """A plane without running controllers, and the one of classes to run by hand."""
 
-    def __init__(self, y: Yard) -> None:
-        self.y = y
-        self.client = y.client
+    def __init__(self, h: Harness) -> None:
+        self.h = h
+        self.client = h.client
 
     async def reconcile(self) -> Reconciled:
-        manager = self.y.plane.manager = Manager(self.y.plane.server.client(), clock=self.y.plane.clock)
+        manager = self.h.plane.manager = Manager(self.h.plane.server.client(), clock=self.h.plane.clock)
         reconciler = ClassReconciler(Capi.make(manager))
         reconciler.controller = manager.add(Controller("clusterclass", ClusterClass, reconciler, clock=manager.clock))
-        done: Reconciled = await self.y.plane.reconcile(reconciler, CLASS)
+        done: Reconciled = await self.h.plane.reconcile(reconciler, CLASS)
         return done
 
     async def cluster_class(self) -> ClusterClass:
@@ -51,7 +51,7 @@ class Classes:
         return dict(found)
 
     async def cluster(self, change: Any = None, **more: Any) -> Any:
-        (made,) = await self.y.plane.have(blueprint.topology("one", **more))
+        (made,) = await self.h.plane.have(blueprint.topology("one", **more))
         return made
 
     async def change(self, body: dict[str, Any]) -> Any:
@@ -60,10 +60,10 @@ class Classes:
 
 @asynccontextmanager
 async def classes(*, have: bool = True, **spec: Any) -> AsyncIterator[Classes]:
-    async with yard(start=False) as y:
+    async with harness(start=False) as h:
         if have:
-            await y.plane.have(*blueprint.whole_class(**spec))
-        yield Classes(y)
+            await h.plane.have(*blueprint.whole_class(**spec))
+        yield Classes(h)
 
 
 async def fields(refused: Any) -> list[str]:
@@ -106,7 +106,7 @@ async def test_a_second_look_writes_nothing() -> None:
 @virtual
 async def test_a_template_that_is_missing_is_named_and_the_class_is_not_ready() -> None:
     async with classes(have=False) as c:
-        await c.y.plane.have(*blueprint.templates()[1:], blueprint.cluster_class())
+        await c.h.plane.have(*blueprint.templates()[1:], blueprint.cluster_class())
         done = await c.reconcile()
         assert done.wait is not None
         said = await c.said("RefVersionsUpToDate")
@@ -114,7 +114,7 @@ async def test_a_template_that_is_missing_is_named_and_the_class_is_not_ready() 
         assert "spec.infrastructure.templateRef: GenericClusterTemplate plain does not exist" in said["message"]
         found = await c.cluster_class()
         assert found.status.observed_generation == found.metadata.generation
-        await c.y.plane.have(blueprint.templates()[0])
+        await c.h.plane.have(blueprint.templates()[0])
         assert (await c.reconcile()).wait is None
         assert (await c.said("RefVersionsUpToDate"))["status"] == "True"
 
@@ -124,7 +124,7 @@ async def test_a_kind_that_nobody_serves_is_told() -> None:
     async with classes(have=False) as c:
         made = blueprint.cluster_class(patches=None)
         made["spec"]["infrastructure"]["templateRef"]["kind"] = "OtherClusterTemplate"
-        await c.y.plane.have(*blueprint.templates(), made)
+        await c.h.plane.have(*blueprint.templates(), made)
         assert (await c.reconcile()).wait is not None
         assert "OtherClusterTemplate" in (await c.said("RefVersionsUpToDate"))["message"]
 
@@ -134,7 +134,7 @@ async def test_an_old_version_of_a_template_is_told_with_the_one_to_use() -> Non
     async with classes(have=False) as c:
         made = blueprint.cluster_class(patches=None)
         made["spec"]["controlPlane"]["templateRef"]["apiVersion"] = "controlplane.cluster.x-k8s.io/v1beta1"
-        await c.y.plane.have(*blueprint.templates(), made)
+        await c.h.plane.have(*blueprint.templates(), made)
         assert (await c.reconcile()).wait is None
         said = await c.said("RefVersionsUpToDate")
         assert (said["status"], said["reason"]) == ("False", "RefVersionsNotUpToDate")
@@ -265,7 +265,7 @@ async def test_what_is_no_topology_at_all_is_left_to_the_schema() -> None:
     ]
     async with classes() as c:
         for spec in odd:
-            assert await fields(c.y.plane.have({**blueprint.topology("one"), "spec": spec}))
+            assert await fields(c.h.plane.have({**blueprint.topology("one"), "spec": spec}))
 
 
 @virtual
@@ -284,7 +284,7 @@ async def test_a_topology_stays_and_does_not_come_later() -> None:
         assert await fields(c.change({"spec": {"topology": None, "infrastructureRef": REF}})) == ["spec.topology"]
         plain = blueprint.topology("two")
         plain["spec"] = {"infrastructureRef": REF}
-        await c.y.plane.have(plain)
+        await c.h.plane.have(plain)
         topology = {"spec": {"topology": blueprint.topology("two")["spec"]["topology"]}}
         late = c.client.patch(Cluster, Key("default", "two"), MergePatch(topology))
         assert await fields(late) == ["spec.topology.classRef"]
@@ -308,7 +308,7 @@ async def test_the_class_changes_only_to_one_that_the_cluster_can_follow() -> No
         other["spec"]["infrastructure"]["templateRef"]["kind"] = "OtherClusterTemplate"
         fewer = blueprint.cluster_class("fewer", templates="plain", variables=None, patches=None)
         good = blueprint.cluster_class("good", templates="plain")
-        await c.y.plane.have(other, fewer, good)
+        await c.h.plane.have(other, fewer, good)
         refused = c.change({"spec": {"topology": {"classRef": {"name": "other"}}}})
         assert await fields(refused) == ["spec.topology.classRef"]
         refused = c.change({"spec": {"topology": {"classRef": {"name": "fewer"}}}})
@@ -344,7 +344,7 @@ async def test_the_version_stays_until_the_cluster_is_at_it() -> None:
     async with classes() as c:
         await c.cluster()
         plane = manifest.control_plane("one", 1, "v1.30.0")
-        await c.y.plane.have(plane)
+        await c.h.plane.have(plane)
         key = Key("default", "one-cp")
         await c.change({"spec": {"controlPlaneRef": {**REF, "apiGroup": "controlplane.cluster.x-k8s.io", "kind": "KubeadmControlPlane", "name": "one-cp"}}})  # fmt: skip
         assert await fields(c.change(version("v1.31.0"))) == ["spec.topology.version"]
@@ -352,7 +352,7 @@ async def test_the_version_stays_until_the_cluster_is_at_it() -> None:
         await c.client.patch(KubeadmControlPlane, key, MergePatch(done), subresource="status")
         workers = manifest.workers("one", 1, "v1.29.0")[2]
         workers["metadata"]["labels"] = {blueprint.CLUSTER_LABEL: "one", "topology.cluster.x-k8s.io/owned": ""}
-        await c.y.plane.have(workers)
+        await c.h.plane.have(workers)
         with pytest.raises(Invalid, match=r"MachineDeployment one-md-0 is not at v1\.30\.0 yet"):
             await c.change(version("v1.31.0"))
         template = {"spec": {"template": {"spec": {"version": "v1.30.0"}}}}

@@ -132,14 +132,14 @@ def signer_name(field: str, name: str) -> Iterator[Cause]:
 def _conditions(conditions: list[Json]) -> Iterator[Cause]:
     kinds = [condition.get("type", "") for condition in conditions]
     for i, condition in enumerate(conditions):
-        at = f"status.conditions[{i}]"
+        field = f"status.conditions[{i}]"
         if not kinds[i]:
-            yield required(f"{at}.type")
+            yield required(f"{field}.type")
         choices = ("True",) if kinds[i] in (*_VERDICTS, "Failed") else ("False", "True", "Unknown")
         if condition.get("status") not in choices:
-            yield unsupported(f"{at}.status", condition.get("status"), choices)
+            yield unsupported(f"{field}.status", condition.get("status"), choices)
         if kinds[i] in kinds[:i]:
-            yield duplicate(f"{at}.type", kinds[i])
+            yield duplicate(f"{field}.type", kinds[i])
     if set(_VERDICTS) <= set(kinds):
         yield invalid("status.conditions", "Approved, Denied", "Approved and Denied conditions are mutually exclusive")
 

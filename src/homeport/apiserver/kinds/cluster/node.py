@@ -115,14 +115,14 @@ def _changed(spec: Json, old: Json, status: Json) -> Iterator[Cause]:
 def taints(field: str, found: list[Json] | tuple[()]) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for i, taint in enumerate(found):
-        at, key, effect = f"{field}[{i}]", taint.get("key", ""), taint.get("effect", "")
-        yield from named(f"{at}.key", key, label_key)
-        yield from named(f"{at}.value", taint.get("value", ""), label_value)
-        yield from taint_effect(f"{at}.effect", effect)
+        subfield, key, effect = f"{field}[{i}]", taint.get("key", ""), taint.get("effect", "")
+        yield from named(f"{subfield}.key", key, label_key)
+        yield from named(f"{subfield}.value", taint.get("value", ""), label_value)
+        yield from taint_effect(f"{subfield}.effect", effect)
         if (key, effect) in seen:
             detail = "taints must be unique by key and effect pair"
             shape = Struct(Key=key, Value=taint.get("value", ""), Effect=effect, TimeAdded=taint.get("timeAdded"))
-            yield Cause("FieldValueDuplicate", f"Duplicate value: {shown(shape)}: {detail}", at)
+            yield Cause("FieldValueDuplicate", f"Duplicate value: {shown(shape)}: {detail}", subfield)
         seen.add((key, effect))
 
 

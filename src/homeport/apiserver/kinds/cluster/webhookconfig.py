@@ -211,13 +211,13 @@ def _conditions(field: str, conditions: list[Json]) -> Iterator[Cause]:
         yield too_many(field, len(conditions), _MOST_CONDITIONS)
     names: set[str] = set()
     for i, condition in enumerate(conditions):
-        at, name = f"{field}[{i}]", condition.get("name", "")
+        subfield, name = f"{field}[{i}]", condition.get("name", "")
         if not condition.get("expression", "").strip():
-            yield required(f"{at}.expression")
+            yield required(f"{subfield}.expression")
         if not name:
-            yield required(f"{at}.name")
+            yield required(f"{subfield}.name")
         else:
-            yield from named(f"{at}.name", name, label_key)
+            yield from named(f"{subfield}.name", name, label_key)
             if name in names:
-                yield duplicate(f"{at}.name", name)
+                yield duplicate(f"{subfield}.name", name)
             names.add(name)

@@ -128,13 +128,13 @@ class EndpointSlice(Plain):
             yield from named(f"{field}.hostname", endpoint["hostname"], dns_label)
 
     def _address(self, field: str, i: int, address: str, kind: str) -> Iterator[Cause]:
-        at = f"{field}[{i}]"
+        subfield = f"{field}[{i}]"
         if kind == "FQDN":
-            yield from named(at, address, dns_subdomain)
+            yield from named(subfield, address, dns_subdomain)
         elif kind in ("IPv4", "IPv6"):
-            wrong = list(ip_address(at, address))
+            wrong = list(ip_address(subfield, address))
             yield from wrong
             if not wrong:
                 if ipaddress.ip_address(address).version != int(kind[-1]):
                     yield invalid(field, address, f"must be an {kind} address")
-                yield from _reachable(at, address)
+                yield from _reachable(subfield, address)

@@ -227,11 +227,11 @@ def _peer(field: str, peer: Json) -> Iterator[Cause]:
         return
     whole = ipaddress.ip_network(block["cidr"], strict=False)
     for i, part in enumerate(block.get("except") or ()):
-        at = f"{field}.ipBlock.except[{i}]"
-        bad = list(cidr(at, part))
+        subfield = f"{field}.ipBlock.except[{i}]"
+        bad = list(cidr(subfield, part))
         yield from bad
         if not bad and not _inside(ipaddress.ip_network(part, strict=False), whole):
-            yield invalid(at, part, "must be a strict subset of `cidr`")
+            yield invalid(subfield, part, "must be a strict subset of `cidr`")
 
 
 def _inside(

@@ -69,61 +69,61 @@ def containers(field: str, found: list[Json], around: Around) -> Iterator[Cause]
         return
     names: set[str] = set()
     for i, container in enumerate(found):
-        at, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(at, container, around)
+        subfield, name = f"{field}[{i}]", container.get("name", "")
+        yield from container_alone(subfield, container, around)
         if name in names:
-            yield duplicate(f"{at}.name", name)
+            yield duplicate(f"{subfield}.name", name)
         names.add(name)
-        yield from _lifecycle(at, container, around)
-        yield from _restarts(at, container)
+        yield from _lifecycle(subfield, container, around)
+        yield from _restarts(subfield, container)
     yield from _host_ports(field, found)
 
 
 def init_containers(field: str, found: list[Json], around: Around, taken: set[str]) -> Iterator[Cause]:
     for i, container in enumerate(found):
-        at, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(at, container, around)
-        yield from _restarts(at, container)
+        subfield, name = f"{field}[{i}]", container.get("name", "")
+        yield from container_alone(subfield, container, around)
+        yield from _restarts(subfield, container)
         if name in taken:
-            yield duplicate(f"{at}.name", name)
+            yield duplicate(f"{subfield}.name", name)
         elif name:
             taken.add(name)
         yield from _host_ports(field, [container])
         if container.get("restartPolicy") == "Always":
-            yield from _lifecycle(at, container, around)
+            yield from _lifecycle(subfield, container, around)
             continue
         for part in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if container.get(part):
-                yield forbidden(f"{at}.{part}", "may not be set for init containers without restartPolicy=Always")
+                yield forbidden(f"{subfield}.{part}", "may not be set for init containers without restartPolicy=Always")
         for k, policy in enumerate(container.get("resizePolicy") or ()):
             if policy.get("restartPolicy") == "RestartContainer":
                 detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-                yield invalid(f"{at}.resizePolicy[{k}].restartPolicy", "RestartContainer", detail)
+                yield invalid(f"{subfield}.resizePolicy[{k}].restartPolicy", "RestartContainer", detail)
 
 
-def container_alone(at: str, container: Json, around: Around) -> Iterator[Cause]:
+def container_alone(field: str, container: Json, around: Around) -> Iterator[Cause]:
     name = container.get("name", "")
     if name:
-        yield from named(f"{at}.name", name, dns_label)
+        yield from named(f"{field}.name", name, dns_label)
     else:
-        yield required(f"{at}.name")
+        yield required(f"{field}.name")
     if not container.get("image"):
-        yield required(f"{at}.image")
+        yield required(f"{field}.image")
     policies = ("File", "FallbackToLogsOnError")
-    yield from one_of(f"{at}.terminationMessagePolicy", container.get("terminationMessagePolicy", ""), policies)
-    yield from _ports(f"{at}.ports", container.get("ports") or [])
+    yield from one_of(f"{field}.terminationMessagePolicy", container.get("terminationMessagePolicy", ""), policies)
+    yield from _ports(f"{field}.ports", container.get("ports") or [])
     for i, variable in enumerate(container.get("env") or ()):
-        yield from _variable(f"{at}.env[{i}]", variable)
+        yield from _variable(f"{field}.env[{i}]", variable)
     for i, source in enumerate(container.get("envFrom") or ()):
-        yield from _variables(f"{at}.envFrom[{i}]", source)
-    yield from _mounts(f"{at}.volumeMounts", container, around.volumes)
-    yield from _devices(f"{at}.volumeDevices", container, around.volumes)
-    yield from one_of(f"{at}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
-    yield from requirements(f"{at}.resources", container.get("resources") or {}, around.claims)
-    yield from _resizes(f"{at}.resizePolicy", container.get("resizePolicy") or [], around.restart_policy)
+        yield from _variables(f"{field}.envFrom[{i}]", source)
+    yield from _mounts(f"{field}.volumeMounts", container, around.volumes)
+    yield from _devices(f"{field}.volumeDevices", container, around.volumes)
+    yield from one_of(f"{field}.imagePullPolicy", container.get("imagePullPolicy", ""), _PULL_POLICIES)
+    yield from requirements(f"{field}.resources", container.get("resources") or {}, around.claims)
+    yield from _resizes(f"{field}.resizePolicy", container.get("resizePolicy") or [], around.restart_policy)
     context = container.get("securityContext")
     if context is not None:
-        yield from container_context(f"{at}.securityContext", context, host_users=around.host_users)
+        yield from container_context(f"{field}.securityContext", context, host_users=around.host_users)
 
 
 def _resizes(field: str, found: list[Json], restart: str) -> Iterator[Cause]:
@@ -139,17 +139,17 @@ def _resizes(field: str, found: list[Json], restart: str) -> Iterator[Cause]:
             yield invalid(field, action, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
 
-def _restarts(at: str, container: Json) -> Iterator[Cause]:
+def _restarts(subfield: str, container: Json) -> Iterator[Cause]:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is None:
         if rules:
-            yield required(f"{at}.restartPolicy", "must specify restartPolicy when restart rules are used")
+            yield required(f"{subfield}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in _RESTARTS:
-        yield unsupported(f"{at}.restartPolicy", policy, _RESTARTS)
+        yield unsupported(f"{subfield}.restartPolicy", policy, _RESTARTS)
     if len(rules) > 20:
-        yield too_many(f"{at}.restartPolicyRules", len(rules), 20)
+        yield too_many(f"{subfield}.restartPolicyRules", len(rules), 20)
     for i, rule in enumerate(rules):
-        field, codes = f"{at}.restartPolicyRules[{i}]", rule.get("exitCodes")
+        field, codes = f"{subfield}.restartPolicyRules[{i}]", rule.get("exitCodes")
         actions = ("Restart", "RestartAllContainers")
         if rule.get("action", "") not in actions:
             yield unsupported(f"{field}.action", rule.get("action", ""), actions)
@@ -165,20 +165,20 @@ def _restarts(at: str, container: Json) -> Iterator[Cause]:
 def _ports(field: str, found: list[Json]) -> Iterator[Cause]:
     names: set[str] = set()
     for i, item in enumerate(found):
-        at, name = f"{field}[{i}]", item.get("name", "")
+        subfield, name = f"{field}[{i}]", item.get("name", "")
         if name:
             wrong = list(port_name_errors(name))
-            yield from (invalid(f"{at}.name", name, text) for text in wrong)
+            yield from (invalid(f"{subfield}.name", name, text) for text in wrong)
             if not wrong and name in names:
-                yield duplicate(f"{at}.name", name)
+                yield duplicate(f"{subfield}.name", name)
             names.add(name)
         if not item.get("containerPort"):
-            yield required(f"{at}.containerPort")
+            yield required(f"{subfield}.containerPort")
         else:
-            yield from port_number(f"{at}.containerPort", item["containerPort"])
+            yield from port_number(f"{subfield}.containerPort", item["containerPort"])
         if item.get("hostPort"):
-            yield from port_number(f"{at}.hostPort", item["hostPort"])
-        yield from one_of(f"{at}.protocol", item.get("protocol", ""), PROTOCOLS)
+            yield from port_number(f"{subfield}.hostPort", item["hostPort"])
+        yield from one_of(f"{subfield}.protocol", item.get("protocol", ""), PROTOCOLS)
 
 
 def _host_ports(field: str, found: list[Json]) -> Iterator[Cause]:
@@ -199,16 +199,16 @@ def env_name(name: str) -> str | None:
     return "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
-def _variable(at: str, variable: Json) -> Iterator[Cause]:
+def _variable(subfield: str, variable: Json) -> Iterator[Cause]:
     name = variable.get("name", "")
     if name:
-        yield from named(f"{at}.name", name, env_name)
+        yield from named(f"{subfield}.name", name, env_name)
     else:
-        yield required(f"{at}.name")
+        yield required(f"{subfield}.name")
     source = variable.get("valueFrom")
     if source is None:
         return
-    field = f"{at}.valueFrom"
+    field = f"{subfield}.valueFrom"
     given = [kind for kind in _ENV_SOURCES if source.get(kind) is not None]
     for kind in given:
         yield from _variable_source(f"{field}.{kind}", kind, source[kind])
@@ -243,50 +243,50 @@ def _variable_source(field: str, kind: str, source: Json) -> Iterator[Cause]:
             yield required(f"{field}.key")
 
 
-def _variables(at: str, source: Json) -> Iterator[Cause]:
+def _variables(field: str, source: Json) -> Iterator[Cause]:
     if source.get("prefix"):
-        yield from named(f"{at}.prefix", source["prefix"], env_name)
+        yield from named(f"{field}.prefix", source["prefix"], env_name)
     given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
     for kind in given:
         if not source[kind].get("name"):
-            yield required(f"{at}.{kind}.name")
+            yield required(f"{field}.{kind}.name")
     if not given:
-        yield invalid(at.rpartition("[")[0], "", "must specify one of: `configMapRef` or `secretRef`")
+        yield invalid(field.rpartition("[")[0], "", "must specify one of: `configMapRef` or `secretRef`")
     elif len(given) > 1:
-        yield invalid(at.rpartition("[")[0], "", "may not have more than one field specified at a time")
+        yield invalid(field.rpartition("[")[0], "", "may not have more than one field specified at a time")
 
 
 def _mounts(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterator[Cause]:
     paths: set[str] = set()
     devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
     for i, mount in enumerate(container.get("volumeMounts") or ()):
-        at, name, path = f"{field}[{i}]", mount.get("name", ""), mount.get("mountPath", "")
+        subfield, name, path = f"{field}[{i}]", mount.get("name", ""), mount.get("mountPath", "")
         if not name:
-            yield required(f"{at}.name")
+            yield required(f"{subfield}.name")
         if name not in volumes:
-            yield missing(f"{at}.name", name)
+            yield missing(f"{subfield}.name", name)
         if not path:
-            yield required(f"{at}.mountPath")
+            yield required(f"{subfield}.mountPath")
         if path in paths:
-            yield invalid(f"{at}.mountPath", path, "must be unique")
+            yield invalid(f"{subfield}.mountPath", path, "must be unique")
         paths.add(path)
         if name in devices:
-            yield invalid(f"{at}.name", name, "must not already exist in volumeDevices")
+            yield invalid(f"{subfield}.name", name, "must not already exist in volumeDevices")
         if path in devices.values():
-            yield invalid(f"{at}.mountPath", path, "must not already exist as a path in volumeDevices")
-        yield from _subpaths(field, at, mount)
+            yield invalid(f"{subfield}.mountPath", path, "must not already exist as a path in volumeDevices")
+        yield from _subpaths(field, subfield, mount)
         privileged = bool((container.get("securityContext") or {}).get("privileged"))
         yield from _propagation(f"{field}.mountPropagation", mount.get("mountPropagation"), privileged)
         yield from _read_only(f"{field}.recursiveReadOnly", mount)
 
 
-def _subpaths(field: str, at: str, mount: Json) -> Iterator[Cause]:
+def _subpaths(field: str, subfield: str, mount: Json) -> Iterator[Cause]:
     if mount.get("subPath"):
         yield from descending(f"{field}.subPath", mount["subPath"])
     if mount.get("subPathExpr"):
         if mount.get("subPath"):
             detail = "subPathExpr and subPath are mutually exclusive"
-            yield invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail)
+            yield invalid(f"{subfield}.subPathExpr", mount["subPathExpr"], detail)
         yield from descending(f"{field}.subPathExpr", mount["subPathExpr"])
 
 
@@ -313,44 +313,44 @@ def _devices(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterat
     names: set[str] = set()
     paths: set[str] = set()
     for i, device in enumerate(container.get("volumeDevices") or ()):
-        at, name, path = f"{field}[{i}]", device.get("name", ""), device.get("devicePath", "")
+        subfield, name, path = f"{field}[{i}]", device.get("name", ""), device.get("devicePath", "")
         source = volumes.get(name)
         if not name:
-            yield required(f"{at}.name")
+            yield required(f"{subfield}.name")
         if name in names:
-            yield invalid(f"{at}.name", name, "must be unique")
+            yield invalid(f"{subfield}.name", name, "must be unique")
         if source is not None and not source.keys() & {"persistentVolumeClaim", "ephemeral"}:
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            yield invalid(f"{at}.name", name, detail)
+            yield invalid(f"{subfield}.name", name, detail)
         if source is None:
-            yield missing(f"{at}.name", name)
+            yield missing(f"{subfield}.name", name)
         if not path:
-            yield required(f"{at}.devicePath")
+            yield required(f"{subfield}.devicePath")
         if path in paths:
-            yield invalid(f"{at}.devicePath", path, "must be unique")
-        if list(no_backsteps(at, path)):
-            yield invalid(f"{at}.devicePath", path, "can not contain backsteps ('..')")
+            yield invalid(f"{subfield}.devicePath", path, "must be unique")
+        if list(no_backsteps(subfield, path)):
+            yield invalid(f"{subfield}.devicePath", path, "can not contain backsteps ('..')")
         else:
             paths.add(path)
         if name in mounts:
-            yield invalid(f"{at}.name", name, "must not already exist in volumeMounts")
+            yield invalid(f"{subfield}.name", name, "must not already exist in volumeMounts")
         if path in mounts.values():
-            yield invalid(f"{at}.devicePath", path, "must not already exist as a path in volumeMounts")
+            yield invalid(f"{subfield}.devicePath", path, "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)
 
 
-def _lifecycle(at: str, container: Json, around: Around) -> Iterator[Cause]:
+def _lifecycle(subfield: str, container: Json, around: Around) -> Iterator[Cause]:
     lifecycle = container.get("lifecycle") or {}
     for field in ("postStart", "preStop"):
         if lifecycle.get(field) is not None:
-            yield from _handler(f"{at}.lifecycle.{field}", lifecycle[field], around)
+            yield from _handler(f"{subfield}.lifecycle.{field}", lifecycle[field], around)
     for field in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(field)
         if probe is not None:
-            yield from _probe(f"{at}.{field}", probe, around)
+            yield from _probe(f"{subfield}.{field}", probe, around)
             if field != "readinessProbe" and probe.get("successThreshold") != 1:
-                yield invalid(f"{at}.{field}.successThreshold", probe.get("successThreshold"), "must be 1")
+                yield invalid(f"{subfield}.{field}.successThreshold", probe.get("successThreshold"), "must be 1")
 
 
 def _probe(field: str, probe: Json, around: Around) -> Iterator[Cause]:

@@ -59,7 +59,7 @@ async def _evict(registry: Registry, call: Call) -> Json:
         await _ask_budget(registry, call, pod)
     if not call.ctx.dry_run:
         await _announce(registry, call)
-    await registry.delete(call.ctx, call.served, call.at, call.namespace, call.name, options)
+    await registry.delete(call.ctx, call.served, call.version, call.namespace, call.name, options)
     return dict(_SUCCESS)
 
 
@@ -180,7 +180,7 @@ def _refused(text: str, *, retry_after: int = 0) -> TooManyRequests:
 
 async def _spend(registry: Registry, call: Call, budget: Json) -> None:
     """One disruption less, noted in the budget before the Pod goes."""
-    served, at = registry.find("policy", "v1", "poddisruptionbudgets")
+    served, version = registry.find("policy", "v1", "poddisruptionbudgets")
     status: Json = budget["status"]
     status["disruptionsAllowed"] -= 1
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), call.name: registry.now()}
@@ -190,7 +190,7 @@ async def _spend(registry: Registry, call: Call, budget: Json) -> None:
         others = [c for c in status.get("conditions") or () if c.get("type") != spent["type"]]
         status["conditions"] = [*others, spent]
     name = budget["metadata"]["name"]
-    await registry.update(call.ctx, served, at, call.namespace, name, budget, subresource="status")
+    await registry.update(call.ctx, served, version, call.namespace, name, budget, subresource="status")
 
 
 # -- binding ---------------------------------------------------------------------------------------------------

@@ -37,10 +37,10 @@ def _node_affinity(field: str, found: Json) -> Iterator[Cause]:
     if (wanted := found.get(_REQUIRED)) is not None:
         yield from node_selector(f"{field}.{_REQUIRED}", wanted)
     for i, term in enumerate(found.get(_PREFERRED) or ()):
-        at = f"{field}.{_PREFERRED}[{i}]"
-        yield from _weight(at, term)
+        subfield = f"{field}.{_PREFERRED}[{i}]"
+        yield from _weight(subfield, term)
         # A value that no label can have is never preferred: harmless.
-        yield from _node_term(f"{at}.preference", term.get("preference") or {}, values=False)
+        yield from _node_term(f"{subfield}.preference", term.get("preference") or {}, values=False)
 
 
 def node_selector(field: str, found: Json) -> Iterator[Cause]:
@@ -100,9 +100,9 @@ def _pod_affinity(field: str, found: Json) -> Iterator[Cause]:
     for i, term in enumerate(found.get(_REQUIRED) or ()):
         yield from _pod_term(f"{field}.{_REQUIRED}[{i}]", term)
     for i, term in enumerate(found.get(_PREFERRED) or ()):
-        at = f"{field}.{_PREFERRED}[{i}]"
-        yield from _weight(at, term)
-        yield from _pod_term(f"{at}.podAffinityTerm", term.get("podAffinityTerm") or {})
+        subfield = f"{field}.{_PREFERRED}[{i}]"
+        yield from _weight(subfield, term)
+        yield from _pod_term(f"{subfield}.podAffinityTerm", term.get("podAffinityTerm") or {})
 
 
 def _pod_term(field: str, term: Json) -> Iterator[Cause]:
@@ -143,23 +143,23 @@ def _label_keys(field: str, term: Json) -> Iterator[Cause]:
 
 def spread_constraints(field: str, found: list[Json]) -> Iterator[Cause]:
     for i, constraint in enumerate(found):
-        at, action = f"{field}[{i}]", constraint.get("whenUnsatisfiable", "")
+        subfield, action = f"{field}[{i}]", constraint.get("whenUnsatisfiable", "")
         skew, key = constraint.get("maxSkew", 0), constraint.get("topologyKey", "")
         if skew <= 0:
-            yield invalid(f"{at}.maxSkew", skew, "must be greater than zero")
+            yield invalid(f"{subfield}.maxSkew", skew, "must be greater than zero")
         if not key:
-            yield required(f"{at}.topologyKey", "can not be empty")
+            yield required(f"{subfield}.topologyKey", "can not be empty")
         if action not in _ACTIONS:
-            yield unsupported(f"{at}.whenUnsatisfiable", action, _ACTIONS)
+            yield unsupported(f"{subfield}.whenUnsatisfiable", action, _ACTIONS)
         pairs = [(c.get("topologyKey", ""), c.get("whenUnsatisfiable", "")) for c in found[i + 1 :]]
         if (key, action) in pairs:
-            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-        yield from _domains(f"{at}.minDomains", constraint.get("minDomains"), action)
+            yield duplicate(f"{subfield}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
+        yield from _domains(f"{subfield}.minDomains", constraint.get("minDomains"), action)
         for part in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(part) is not None and constraint[part] not in ("Honor", "Ignore"):
-                yield unsupported(f"{at}.{part}", constraint[part], ("Honor", "Ignore"))
-        yield from _label_keys(at, {**constraint, "mismatchLabelKeys": []})
-        yield from label_selector(f"{at}.labelSelector", constraint.get("labelSelector"))
+                yield unsupported(f"{subfield}.{part}", constraint[part], ("Honor", "Ignore"))
+        yield from _label_keys(subfield, {**constraint, "mismatchLabelKeys": []})
+        yield from label_selector(f"{subfield}.labelSelector", constraint.get("labelSelector"))
 
 
 def _domains(field: str, count: int | None, action: str) -> Iterator[Cause]:

@@ -21,51 +21,51 @@ def file_mode(field: str, mode: int | None) -> Iterator[Cause]:
         yield invalid(field, mode, "must be a number between 0 and 0777 (octal), both inclusive")
 
 
-def key_file(at: str, item: Json) -> Iterator[Cause]:
+def key_file(field: str, item: Json) -> Iterator[Cause]:
     if not item.get("key"):
-        yield required(f"{at}.key")
+        yield required(f"{field}.key")
     if not item.get("path"):
-        yield required(f"{at}.path")
+        yield required(f"{field}.path")
     else:
-        yield from unreserved(f"{at}.path", item["path"])
-    yield from file_mode(f"{at}.mode", item.get("mode"))
+        yield from unreserved(f"{field}.path", item["path"])
+    yield from file_mode(f"{field}.mode", item.get("mode"))
 
 
-def downward_file(at: str, item: Json) -> Iterator[Cause]:
+def downward_file(field: str, item: Json) -> Iterator[Cause]:
     if not item.get("path"):
-        yield required(f"{at}.path")
-    yield from unreserved(f"{at}.path", item.get("path", ""))
+        yield required(f"{field}.path")
+    yield from unreserved(f"{field}.path", item.get("path", ""))
     by_field, by_resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if by_field is not None:
-        yield from field_ref(f"{at}.fieldRef", by_field, FILES)
+        yield from field_ref(f"{field}.fieldRef", by_field, FILES)
         if by_resource is not None:
-            yield invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+            yield invalid(field, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
     elif by_resource is not None:
-        yield from resource_ref(f"{at}.resourceFieldRef", by_resource, of_file=True)
+        yield from resource_ref(f"{field}.resourceFieldRef", by_resource, of_file=True)
     else:
-        yield required(at, "one of fieldRef and resourceFieldRef is required")
-    yield from file_mode(f"{at}.mode", item.get("mode"))
+        yield required(field, "one of fieldRef and resourceFieldRef is required")
+    yield from file_mode(f"{field}.mode", item.get("mode"))
 
 
 def projections(field: str, sources: list[Json]) -> Iterator[Cause]:
     paths: set[str] = set()
     for i, source in enumerate(sources):
-        at = f"{field}.sources[{i}]"
+        subfield = f"{field}.sources[{i}]"
         for kind in ("secret", "configMap"):
             if source.get(kind) is not None:
-                yield from _keys(field, f"{at}.{kind}", source[kind], paths)
+                yield from _keys(field, f"{subfield}.{kind}", source[kind], paths)
         for item in (source.get("downwardAPI") or {}).get("items") or ():
-            yield from downward_file(f"{at}.downwardAPI", item)
+            yield from downward_file(f"{subfield}.downwardAPI", item)
             yield from _once(field, item.get("path", ""), paths)
         if source.get("serviceAccountToken") is not None:
-            yield from _token(field, f"{at}.serviceAccountToken", source["serviceAccountToken"])
+            yield from _token(field, f"{subfield}.serviceAccountToken", source["serviceAccountToken"])
         if source.get("clusterTrustBundle") is not None:
-            yield from _bundle(f"{at}.clusterTrustBundle", source["clusterTrustBundle"])
+            yield from _bundle(f"{subfield}.clusterTrustBundle", source["clusterTrustBundle"])
             yield from _once(field, source["clusterTrustBundle"].get("path", ""), paths)
         if source.get("podCertificate") is not None:
-            yield from _certificate(field, f"{at}.podCertificate", source["podCertificate"], paths)
+            yield from _certificate(field, f"{subfield}.podCertificate", source["podCertificate"], paths)
         if len(source) > 1:
-            yield forbidden(at, "may not specify more than 1 volume type per source")
+            yield forbidden(subfield, "may not specify more than 1 volume type per source")
 
 
 def _once(field: str, path: str, paths: set[str], owner: str | None = None) -> Iterator[Cause]:
@@ -75,63 +75,65 @@ def _once(field: str, path: str, paths: set[str], owner: str | None = None) -> I
         paths.add(path)
 
 
-def _keys(field: str, at: str, source: Json, paths: set[str]) -> Iterator[Cause]:
+def _keys(field: str, subfield: str, source: Json, paths: set[str]) -> Iterator[Cause]:
     if not source.get("name"):
-        yield required(f"{at}.name")
+        yield required(f"{subfield}.name")
     for i, item in enumerate(source.get("items") or ()):
-        yield from key_file(f"{at}.items[{i}]", item)
+        yield from key_file(f"{subfield}.items[{i}]", item)
         yield from _once(field, item.get("path", ""), paths, source.get("name", ""))
 
 
-def _token(field: str, at: str, source: Json) -> Iterator[Cause]:
+def _token(field: str, subfield: str, source: Json) -> Iterator[Cause]:
     seconds = source.get("expirationSeconds")
     if seconds is None:
-        yield required(f"{at}.expirationSeconds")
+        yield required(f"{subfield}.expirationSeconds")
     elif seconds < 600:
-        yield invalid(f"{at}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+        yield invalid(f"{subfield}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
     elif seconds > 2**32:
-        yield invalid(f"{at}.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
+        yield invalid(f"{subfield}.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
     if not source.get("path"):
         yield required(f"{field}.path")
     else:
         yield from unreserved(f"{field}.path", source["path"])
 
 
-def _bundle(at: str, source: Json) -> Iterator[Cause]:
+def _bundle(field: str, source: Json) -> Iterator[Cause]:
     name, signer = source.get("name"), source.get("signerName")
     if name is not None and signer is not None:
-        yield invalid(at, None, "only one of name and signerName may be used")
+        yield invalid(field, None, "only one of name and signerName may be used")
     elif name is not None:
         if not name:
-            yield required(f"{at}.name", "must be a valid object name")
+            yield required(f"{field}.name", "must be a valid object name")
         if source.get("labelSelector") is not None:
-            yield invalid(f"{at}.labelSelector", None, "labelSelector must be unset if name is specified")
+            yield invalid(f"{field}.labelSelector", None, "labelSelector must be unset if name is specified")
     elif signer is not None:
         if not signer:
-            yield required(f"{at}.signerName", "must be a valid signer name")
-        yield from signer_name(f"{at}.signerName", signer)
-        yield from label_selector(f"{at}.labelSelector", source.get("labelSelector"))
+            yield required(f"{field}.signerName", "must be a valid signer name")
+        yield from signer_name(f"{field}.signerName", signer)
+        yield from label_selector(f"{field}.labelSelector", source.get("labelSelector"))
     else:
-        yield required(at, "either name or signerName must be specified")
+        yield required(field, "either name or signerName must be specified")
     if not source.get("path"):
-        yield required(f"{at}.path")
-    yield from unreserved(f"{at}.path", source.get("path", ""))
+        yield required(f"{field}.path")
+    yield from unreserved(f"{field}.path", source.get("path", ""))
 
 
-def _certificate(field: str, at: str, source: Json, paths: set[str]) -> Iterator[Cause]:
+def _certificate(field: str, subfield: str, source: Json, paths: set[str]) -> Iterator[Cause]:
     signer = source.get("signerName", "")
-    yield from signer_name(f"{at}.signerName", signer)
+    yield from signer_name(f"{subfield}.signerName", signer)
     if source.get("keyType", "") not in _KEYS:
-        yield unsupported(f"{at}.keyType", source.get("keyType", ""), _KEYS)
+        yield unsupported(f"{subfield}.keyType", source.get("keyType", ""), _KEYS)
     seconds = source.get("maxExpirationSeconds")
     most = 86400 if signer.startswith("kubernetes.io/") else 91 * 86400
     if seconds is not None and seconds < 3600:
-        yield invalid(f"{at}.maxExpirationSeconds", seconds, "if provided, maxExpirationSeconds must be >= 3600")
+        yield invalid(f"{subfield}.maxExpirationSeconds", seconds, "if provided, maxExpirationSeconds must be >= 3600")
     if seconds is not None and seconds > most:
-        yield invalid(f"{at}.maxExpirationSeconds", seconds, f"if provided, maxExpirationSeconds must be <= {most}")
+        yield invalid(
+            f"{subfield}.maxExpirationSeconds", seconds, f"if provided, maxExpirationSeconds must be <= {most}"
+        )
     given = [name for name in _PATHS if source.get(name)]
     for name in given:
-        yield from unreserved(f"{at}.{name}", source[name])
+        yield from unreserved(f"{subfield}.{name}", source[name])
         yield from _once(field, source[name], paths)
     if not given:
-        yield required(at, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
+        yield required(subfield, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")

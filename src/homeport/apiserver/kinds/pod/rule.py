@@ -101,24 +101,24 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
 def _resource_claims(field: str, found: list[Json]) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, claim in enumerate(found):
-        at, name = f"{field}[{i}]", claim.get("name", "")
+        subfield, name = f"{field}[{i}]", claim.get("name", "")
         if not name:
-            yield required(f"{at}.name")
+            yield required(f"{subfield}.name")
         elif name in seen:
-            yield duplicate(f"{at}.name", name)
+            yield duplicate(f"{subfield}.name", name)
         else:
-            yield from named(f"{at}.name", name, dns_label)
+            yield from named(f"{subfield}.name", name, dns_label)
         seen.add(name)
         sources = [part for part in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(part) is not None]
         if len(sources) > 1:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            yield invalid(at, Struct(_claim(claim)), detail)
+            yield invalid(subfield, Struct(_claim(claim)), detail)
         elif not sources:
             yield invalid(
-                at, Struct(_claim(claim)), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+                subfield, Struct(_claim(claim)), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             )
         for part in sources:
-            yield from named(f"{at}.{part}", claim[part], dns_subdomain)
+            yield from named(f"{subfield}.{part}", claim[part], dns_subdomain)
 
 
 def _claim(claim: Json) -> Json:
@@ -130,15 +130,15 @@ def _claim(claim: Json) -> Json:
 
 
 def _host_name(field: str, spec: Json) -> Iterator[Cause]:
-    name, at = spec.get("hostnameOverride"), f"{field}.hostnameOverride"
+    name, subfield = spec.get("hostnameOverride"), f"{field}.hostnameOverride"
     if name is None:
         return
     for other in ("setHostnameAsFQDN", "hostNetwork"):
         if spec.get(other):
-            yield forbidden(at, f"may not be specified when {other} is true")
+            yield forbidden(subfield, f"may not be specified when {other} is true")
     if len(name) > 64:
-        yield too_long(at, 64)
-    yield from named(at, name, dns_subdomain)
+        yield too_long(subfield, 64)
+    yield from named(subfield, name, dns_subdomain)
 
 
 def ephemeral_containers(field: str, found: list[Json], spec: Json) -> Iterator[Cause]:
@@ -149,28 +149,28 @@ def ephemeral_containers(field: str, found: list[Json], spec: Json) -> Iterator[
     others = {c.get("name", "") for part in ("containers", "initContainers") for c in spec.get(part) or ()}
     taken = set(others)
     for i, container in enumerate(found):
-        at, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(at, container, Around.of(spec, usable))
-        yield from padded_image(at, container)
+        subfield, name = f"{field}[{i}]", container.get("name", "")
+        yield from container_alone(subfield, container, Around.of(spec, usable))
+        yield from padded_image(subfield, container)
         if name in taken:
-            yield duplicate(f"{at}.name", name)
+            yield duplicate(f"{subfield}.name", name)
         taken.add(name)
         target = container.get("targetContainerName")
         if target and target not in others:
-            yield missing(f"{at}.targetContainerName", target)
+            yield missing(f"{subfield}.targetContainerName", target)
         for part in _NOT_EPHEMERAL:
             if container.get(part):
-                yield forbidden(f"{at}.{part}", "cannot be set for an Ephemeral Container")
+                yield forbidden(f"{subfield}.{part}", "cannot be set for an Ephemeral Container")
         for k, mount in enumerate(container.get("volumeMounts") or ()):
             for part in ("subPath", "subPathExpr"):
                 if mount.get(part):
-                    yield forbidden(f"{at}.volumeMounts[{k}].{part}", "cannot be set for an Ephemeral Container")
+                    yield forbidden(f"{subfield}.volumeMounts[{k}].{part}", "cannot be set for an Ephemeral Container")
 
 
-def padded_image(at: str, container: Json) -> Iterator[Cause]:
+def padded_image(field: str, container: Json) -> Iterator[Cause]:
     image = container.get("image", "")
     if image != image.strip():
-        yield invalid(f"{at}.image", image, "must not have leading or trailing whitespace")
+        yield invalid(f"{field}.image", image, "must not have leading or trailing whitespace")
 
 
 def _host_network(field: str, spec: Json) -> Iterator[Cause]:
@@ -179,8 +179,8 @@ def _host_network(field: str, spec: Json) -> Iterator[Cause]:
     for i, container in enumerate(spec.get("containers") or ()):
         for k, port in enumerate(container.get("ports") or ()):
             if port.get("hostPort") and port["hostPort"] != port.get("containerPort"):
-                at = f"{field}.containers[{i}].ports[{k}].hostPort"
-                yield invalid(at, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
+                subfield = f"{field}.containers[{i}].ports[{k}].hostPort"
+                yield invalid(subfield, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
 
 
 def _dns(field: str, spec: Json) -> Iterator[Cause]:
@@ -210,21 +210,21 @@ def _gates(field: str, found: list[Json]) -> Iterator[Cause]:
         seen.add(name)
 
 
-def check_toleration(at: str, found: Json) -> Iterator[Cause]:
+def check_toleration(field: str, found: Json) -> Iterator[Cause]:
     key, operator, value = found.get("key", ""), found.get("operator", ""), found.get("value", "")
     if key:
-        yield from named(f"{at}.key", key, label_key)
+        yield from named(f"{field}.key", key, label_key)
     elif operator != "Exists":
         detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{at}.operator", operator, detail)
+        yield invalid(f"{field}.operator", operator, detail)
     if found.get("tolerationSeconds") is not None and found.get("effect") != "NoExecute":
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{at}.effect", found.get("effect", ""), detail)
+        yield invalid(f"{field}.effect", found.get("effect", ""), detail)
     if operator in ("Equal", ""):
-        yield from named(f"{at}.operator", value, label_value)
+        yield from named(f"{field}.operator", value, label_value)
     elif operator == "Exists":
         if value:
-            yield invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'")
+            yield invalid(f"{field}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator not in _OPERATORS:
-        yield unsupported(f"{at}.operator", operator, ("Equal", "Exists"))
-    yield from taint_effect(f"{at}.effect", found.get("effect", ""), optional=True)
+        yield unsupported(f"{field}.operator", operator, ("Equal", "Exists"))
+    yield from taint_effect(f"{field}.effect", found.get("effect", ""), optional=True)

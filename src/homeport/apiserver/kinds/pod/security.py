@@ -78,18 +78,18 @@ def _identity(field: str, value: int | None) -> Iterator[Cause]:
 def _sysctls(field: str, found: list[Json], spec: Json) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, sysctl in enumerate(found):
-        at, name = f"{field}[{i}].name", sysctl.get("name", "")
+        subfield, name = f"{field}[{i}].name", sysctl.get("name", "")
         if not name:
-            yield required(at)
+            yield required(subfield)
         elif len(name) > _SYSCTL_LIMIT or not re.match(_SYSCTL.replace("$", r"\Z"), name):
-            yield invalid(at, name, f"must have at most {_SYSCTL_LIMIT} characters and match regex {_SYSCTL}")
+            yield invalid(subfield, name, f"must have at most {_SYSCTL_LIMIT} characters and match regex {_SYSCTL}")
         elif name in seen:
-            yield duplicate(at, name)
+            yield duplicate(subfield, name)
         dotted = _dotted(name)
         if spec.get("hostNetwork") and dotted.startswith(_NETWORK_SYSCTLS):
-            yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
+            yield invalid(subfield, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and dotted.startswith(_IPC_SYSCTLS):
-            yield invalid(at, name, "may not be specified when 'hostIPC' is true")
+            yield invalid(subfield, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
 
@@ -163,17 +163,17 @@ def seccomp(field: str, profile: Json | None) -> Iterator[Cause]:
 def _app_armor(field: str, profile: Json | None) -> Iterator[Cause]:
     if profile is None:
         return
-    kind, local, at = profile.get("type", ""), profile.get("localhostProfile"), f"{field}.localhostProfile"
+    kind, local, subfield = profile.get("type", ""), profile.get("localhostProfile"), f"{field}.localhostProfile"
     if kind == "Localhost":
         if local is None or not local:
-            yield required(at, "must be set when AppArmor type is Localhost")
+            yield required(subfield, "must be set when AppArmor type is Localhost")
         elif local != local.strip():
-            yield invalid(at, local, "must not be padded with whitespace")
+            yield invalid(subfield, local, "must not be padded with whitespace")
         if len(local or "") > 4095:
-            yield too_long(at, 4095)
+            yield too_long(subfield, 4095)
     elif kind in _PROFILES:
         if local is not None:
-            yield invalid(at, local, "can only be set when AppArmor type is Localhost")
+            yield invalid(subfield, local, "can only be set when AppArmor type is Localhost")
     elif not kind:
         yield required(f"{field}.type", "type is required when appArmorProfile is set")
     else:
@@ -230,12 +230,12 @@ def host_process(field: str, spec: Json) -> Iterator[Cause]:
     """Containers of Windows that are processes of their host: all of a Pod's or none, and on the host's network."""
     of_pod = _host_process(spec.get("securityContext"))
     count = marked = 0
-    for at, container in _every(field, spec):
+    for subfield, container in _every(field, spec):
         own = _host_process(container.get("securityContext"))
         count += 1
         if of_pod is not None and own is not None and of_pod != own:
             detail = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
-            yield invalid(f"{at}.securityContext.windowsOptions.hostProcess", own, detail)
+            yield invalid(f"{subfield}.securityContext.windowsOptions.hostProcess", own, detail)
         marked += bool(of_pod if own is None else own)
     if marked and marked != count:
         detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
@@ -273,9 +273,9 @@ def operating_system(field: str, spec: Json) -> Iterator[Cause]:
 
 def _linux(field: str, spec: Json) -> Iterator[Cause]:
     contexts: list[tuple[str, Any]] = [(field, spec), *_every(field, spec)]
-    for at, holder in contexts:
+    for subfield, holder in contexts:
         if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
-            yield forbidden(f"{at}.securityContext.windowsOptions", _NOT_ON_LINUX)
+            yield forbidden(f"{subfield}.securityContext.windowsOptions", _NOT_ON_LINUX)
 
 
 def _no_linux(field: str, spec: Json) -> Iterator[Cause]:
@@ -290,11 +290,11 @@ def _no_linux(field: str, spec: Json) -> Iterator[Cause]:
             yield forbidden(f"{field}.{name}", _NOT_ON_WINDOWS)
     if spec.get("shareProcessNamespace") is not None:
         yield forbidden(f"{field}.shareProcessNamespace", _NOT_ON_WINDOWS)
-    for at, container in _every(field, spec):
+    for subfield, container in _every(field, spec):
         own = container.get("securityContext") or {}
         for name in _CONTAINER_LINUX:
             if own.get(name) is not None:
-                yield forbidden(f"{at}.securityContext.{name}", _NOT_ON_WINDOWS)
+                yield forbidden(f"{subfield}.securityContext.{name}", _NOT_ON_WINDOWS)
 
 
 # -- namespaces of the host ------------------------------------------------------------------------------------
@@ -307,9 +307,9 @@ def host_namespaces(field: str, spec: Json) -> Iterator[Cause]:
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(name):
             yield forbidden(f"{field}.{shown}", "when `hostUsers` is false")
-    for at, container in _every(field, spec):
+    for subfield, container in _every(field, spec):
         if container.get("volumeDevices"):
-            yield forbidden(f"{at}.volumeDevices", "when `hostUsers` is false")
+            yield forbidden(f"{subfield}.volumeDevices", "when `hostUsers` is false")
 
 
 def annotated_seccomp(field: str, annotations: Json, spec: Json) -> Iterator[Cause]:
@@ -317,10 +317,10 @@ def annotated_seccomp(field: str, annotations: Json, spec: Json) -> Iterator[Cau
     pod = (spec.get("securityContext") or {}).get("seccompProfile")
     given = annotations.get("seccomp.security.alpha.kubernetes.io/pod")
     yield from _same_profile(f"{field}.securityContext.seccompProfile", given, pod)
-    for at, container in _every(field, spec):
+    for subfield, container in _every(field, spec):
         key = f"container.seccomp.security.alpha.kubernetes.io/{container.get('name', '')}"
         profile = (container.get("securityContext") or {}).get("seccompProfile")
-        yield from _same_profile(f"{at}.securityContext.seccompProfile", annotations.get(key), profile)
+        yield from _same_profile(f"{subfield}.securityContext.seccompProfile", annotations.get(key), profile)
 
 
 _ANNOTATED = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}

@@ -21,14 +21,14 @@ def volumes(field: str, found: list[Json]) -> tuple[dict[str, Json], list[Cause]
     usable: dict[str, Json] = {}
     causes: list[Cause] = []
     for i, volume in enumerate(found):
-        at, name = f"{field}[{i}]", volume.get("name", "")
-        wrong = list(_source(at, volume))
+        subfield, name = f"{field}[{i}]", volume.get("name", "")
+        wrong = list(_source(subfield, volume))
         if name:
-            wrong += named(f"{at}.name", name, dns_label)
+            wrong += named(f"{subfield}.name", name, dns_label)
         else:
-            wrong.append(required(f"{at}.name"))
+            wrong.append(required(f"{subfield}.name"))
         if name in usable:
-            wrong.append(duplicate(f"{at}.name", name))
+            wrong.append(duplicate(f"{subfield}.name", name))
         if wrong:
             causes += wrong
         else:
@@ -36,55 +36,55 @@ def volumes(field: str, found: list[Json]) -> tuple[dict[str, Json], list[Cause]
     return usable, causes
 
 
-def _source(at: str, volume: Json) -> Iterator[Cause]:
+def _source(field: str, volume: Json) -> Iterator[Cause]:
     given = [kind for kind in volume if kind != "name"]
     if not given:
-        yield required(at, "must specify a volume type")
+        yield required(field, "must specify a volume type")
     for kind in given[1:]:
-        yield forbidden(f"{at}.{kind}", "may not specify more than 1 volume type")
+        yield forbidden(f"{field}.{kind}", "may not specify more than 1 volume type")
     for kind in given[:1]:
-        yield from _one(f"{at}.{kind}", kind, volume[kind])
+        yield from _one(f"{field}.{kind}", kind, volume[kind])
 
 
-def _one(at: str, kind: str, source: Json) -> Iterator[Cause]:
+def _one(field: str, kind: str, source: Json) -> Iterator[Cause]:
     if kind == "hostPath":
         if source.get("path"):
             if ".." in source["path"].split("/"):
-                yield invalid(f"{at}.path", source["path"], "must not contain '..'")
+                yield invalid(f"{field}.path", source["path"], "must not contain '..'")
         else:
-            yield required(f"{at}.path")
+            yield required(f"{field}.path")
         if source.get("type", "") not in _HOST_PATHS:
-            yield invalid(f"{at}.type", source["type"], "not a known type of host path")
+            yield invalid(f"{field}.type", source["type"], "not a known type of host path")
     elif kind == "secret":
         if not source.get("secretName"):
-            yield required(f"{at}.secretName")
-        yield from _files(at, source)
+            yield required(f"{field}.secretName")
+        yield from _files(field, source)
     elif kind == "configMap":
         if not source.get("name"):
-            yield required(f"{at}.name")
-        yield from _files(at, source)
+            yield required(f"{field}.name")
+        yield from _files(field, source)
     elif kind == "persistentVolumeClaim":
         if not source.get("claimName"):
-            yield required(f"{at}.claimName")
+            yield required(f"{field}.claimName")
     elif kind == "nfs":
         for part in ("server", "path"):
             if not source.get(part):
-                yield required(f"{at}.{part}")
+                yield required(f"{field}.{part}")
         if source.get("path") and not source["path"].startswith("/"):
-            yield invalid(f"{at}.path", source["path"], "must be an absolute path")
+            yield invalid(f"{field}.path", source["path"], "must be an absolute path")
     elif kind == "csi":
         if not source.get("driver"):
-            yield required(f"{at}.driver")
+            yield required(f"{field}.driver")
     elif kind == "downwardAPI":
-        yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
+        yield from _mode(f"{field}.defaultMode", source.get("defaultMode"))
         for item in source.get("items") or ():
-            yield from downward_file(at, item)
+            yield from downward_file(field, item)
     elif kind == "projected":
-        yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
-        yield from projections(at, source.get("sources") or [])
+        yield from _mode(f"{field}.defaultMode", source.get("defaultMode"))
+        yield from projections(field, source.get("sources") or [])
 
 
-def _files(at: str, source: Json) -> Iterator[Cause]:
-    yield from _mode(f"{at}.defaultMode", source.get("defaultMode"))
+def _files(field: str, source: Json) -> Iterator[Cause]:
+    yield from _mode(f"{field}.defaultMode", source.get("defaultMode"))
     for i, item in enumerate(source.get("items") or ()):
-        yield from key_file(f"{at}.items[{i}]", item)
+        yield from key_file(f"{field}.items[{i}]", item)

@@ -420,13 +420,13 @@ def _source(field: str, name: str, source: Json) -> Iterator[Cause]:
     else:
         yield required(f"{field}.metric.name", "must specify a metric name")
     yield from _goal(f"{field}.target", target)
-    at = f"{field}.target.averageValue"
+    subfield = f"{field}.target.averageValue"
     if name == "pods":
         if average is None:
-            yield required(at, "must specify a positive target averageValue")
+            yield required(subfield, "must specify a positive target averageValue")
     elif value is None and average is None:
         per_pod = "must set either a target value for metric or a per-pod target"
-        yield required(at, per_pod if name == "external" else "must set either a target value or averageValue")
+        yield required(subfield, per_pod if name == "external" else "must set either a target value or averageValue")
     elif name == "external" and value is not None and average is not None:
         detail = "may not set both a target value for metric and a per-pod target"
         yield forbidden(f"{field}.target.value", detail)
@@ -470,15 +470,15 @@ def _rules(field: str, rules: Json) -> Iterator[Cause]:
     if not rules.get("policies"):
         yield required(f"{field}.policies", "must specify at least one Policy")
     for i, policy in enumerate(rules.get("policies") or ()):
-        at, seconds = f"{field}.policies[{i}]", policy.get("periodSeconds", 0)
+        subfield, seconds = f"{field}.policies[{i}]", policy.get("periodSeconds", 0)
         if policy.get("type", "") not in ("Percent", "Pods"):
-            yield unsupported(f"{at}.type", policy.get("type", ""), ("Percent", "Pods"))
+            yield unsupported(f"{subfield}.type", policy.get("type", ""), ("Percent", "Pods"))
         if policy.get("value", 0) <= 0:
-            yield invalid(f"{at}.value", policy.get("value", 0), "must be greater than zero")
+            yield invalid(f"{subfield}.value", policy.get("value", 0), "must be greater than zero")
         if seconds <= 0:
-            yield invalid(f"{at}.periodSeconds", seconds, "must be greater than zero")
+            yield invalid(f"{subfield}.periodSeconds", seconds, "must be greater than zero")
         if seconds > 1800:
-            yield invalid(f"{at}.periodSeconds", seconds, "must be less than or equal to 1800")
+            yield invalid(f"{subfield}.periodSeconds", seconds, "must be less than or equal to 1800")
     tolerance = rules.get("tolerance")
     if tolerance is not None and parse_quantity(str(tolerance)).amount < 0:
         yield invalid(f"{field}.tolerance", str(tolerance), "must be greater than or equal to 0")

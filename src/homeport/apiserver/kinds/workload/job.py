@@ -140,13 +140,13 @@ def job_spec(field: str, spec: Json, old: Json | None = None) -> Iterator[Cause]
     yield from _replacement(f"{field}.podReplacementPolicy", spec)
     yield from template(f"{field}.template", spec.get("template") or {}, (old or {}).get("template"))
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy", "")
-    at = f"{field}.template.spec.restartPolicy"
+    subfield = f"{field}.template.spec.restartPolicy"
     if policy in ("", "Always"):
-        yield required(at, 'valid values: "OnFailure", "Never"')
+        yield required(subfield, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        yield unsupported(at, policy, ("OnFailure", "Never"))
+        yield unsupported(subfield, policy, ("OnFailure", "Never"))
     elif spec.get("podFailurePolicy") is not None and policy != "Never":
-        yield invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified')
+        yield invalid(subfield, policy, 'only "Never" is supported when podFailurePolicy is specified')
 
 
 def _manager(field: str, name: str | None) -> Iterator[Cause]:

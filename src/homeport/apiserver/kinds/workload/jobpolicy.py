@@ -45,30 +45,30 @@ def failure_policy(field: str, spec: Json) -> Iterator[Cause]:
         yield from _failure_rule(f"{field}.rules[{i}]", rule, spec, names)
 
 
-def _failure_rule(at: str, rule: Json, spec: Json, names: set[str]) -> Iterator[Cause]:
+def _failure_rule(subfield: str, rule: Json, spec: Json, names: set[str]) -> Iterator[Cause]:
     action, codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
     if not action:
-        yield required(f"{at}.action", _listed(_ACTIONS))
+        yield required(f"{subfield}.action", _listed(_ACTIONS))
     elif action == "FailIndex":
         if spec.get("backoffLimitPerIndex") is None:
-            yield invalid(f"{at}.action", action, "requires the backoffLimitPerIndex to be set")
+            yield invalid(f"{subfield}.action", action, "requires the backoffLimitPerIndex to be set")
     elif action not in _ACTIONS:
-        yield unsupported(f"{at}.action", action, _ACTIONS)
+        yield unsupported(f"{subfield}.action", action, _ACTIONS)
     if codes is not None:
-        yield from _exit_codes(f"{at}.onExitCodes", codes, names)
+        yield from _exit_codes(f"{subfield}.onExitCodes", codes, names)
     if len(conditions) > _MOST_RULES:
-        yield too_many(f"{at}.onPodConditions", len(conditions), _MOST_RULES)
+        yield too_many(f"{subfield}.onPodConditions", len(conditions), _MOST_RULES)
     for k, pattern in enumerate(conditions):
-        field, status = f"{at}.onPodConditions[{k}]", pattern.get("status", "")
+        field, status = f"{subfield}.onPodConditions[{k}]", pattern.get("status", "")
         yield from named(f"{field}.type", pattern.get("type", ""), label_key)
         if not status:
             yield required(f"{field}.status", _listed(_STATUSES))
         elif status not in _STATUSES:
             yield unsupported(f"{field}.status", status, _STATUSES)
     if codes is not None and conditions:
-        yield _without_value(at, "specifying both OnExitCodes and OnPodConditions is not supported")
+        yield _without_value(subfield, "specifying both OnExitCodes and OnPodConditions is not supported")
     if codes is None and not conditions:
-        yield _without_value(at, "specifying one of OnExitCodes and OnPodConditions is required")
+        yield _without_value(subfield, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
 def _exit_codes(field: str, found: Json, names: set[str]) -> Iterator[Cause]:
@@ -114,29 +114,29 @@ def _shown(rule: Json) -> Struct:
     return Struct(SucceededIndexes=rule.get("succeededIndexes"), SucceededCount=rule.get("succeededCount"))
 
 
-def _success_rule(at: str, rule: Json, completions: int) -> Iterator[Cause]:
+def _success_rule(field: str, rule: Json, completions: int) -> Iterator[Cause]:
     count, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
     if count is None and indexes is None:
-        yield required(at, "at least one of succeededCount or succeededIndexes must be specified")
+        yield required(field, "at least one of succeededCount or succeededIndexes must be specified")
     total = 0
     if indexes is not None:
         if len(indexes) > _INDEXES_LIMIT:
-            yield too_long(f"{at}.succeededIndexes", _INDEXES_LIMIT)
+            yield too_long(f"{field}.succeededIndexes", _INDEXES_LIMIT)
         try:
             total = count_indexes(indexes, completions)
         except ValueError as error:
-            yield invalid(f"{at}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
+            yield invalid(f"{field}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:
         return
-    yield from not_negative(f"{at}.succeededCount", count)
+    yield from not_negative(f"{field}.succeededCount", count)
     if count > completions:
         detail = f"must be less than or equal to {completions} (the number of specified completions)"
-        yield invalid(f"{at}.succeededCount", count, detail)
+        yield invalid(f"{field}.succeededCount", count, detail)
     if indexes is not None and count > total:
         detail = (
             f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
         )
-        yield invalid(f"{at}.succeededCount", count, detail)
+        yield invalid(f"{field}.succeededCount", count, detail)
 
 
 def count_indexes(text: str, completions: int) -> int:

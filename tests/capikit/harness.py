@@ -2,9 +2,9 @@
 
 @virtual
 async def test_a_cluster_comes_up():
-    async with yard() as y:
-        await y.create("one", 1, 0)
-        await y.provisioned("one")
+    async with harness() as h:
+        await h.create("one", 1, 0)
+        await h.provisioned("one")
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def make_hooks(client: Client) -> Hooks:
 
 @functools.cache
 def _definitions() -> bytes:
-    """Made once in a process: that takes half of the time of a yard."""
+    """Rendered once per process: rendering takes half of the time that a harness needs to start."""
     return orjson.dumps(definitions())
 
 
-class Yard:
-    """The plane, the infrastructure behind it, and a user's hands."""
+class Harness:
+    """A management plane, its simulated infrastructure, and what a user does with them."""
 
     def __init__(
         self, plane: Plane, network: Network, fleet: Fleet, infra: generic.Generic, proxy: str, wrap: Wrap | None
@@ -192,7 +192,7 @@ class Blunders:
 
 
 @asynccontextmanager
-async def yard(
+async def harness(
     *,
     contract: str = "v1beta2",
     pace: Pace = QUICK,
@@ -202,7 +202,7 @@ async def yard(
     echo: bool = False,
     wrap: Wrap | None = None,
     errors: bool = False,
-) -> AsyncIterator[Yard]:
+) -> AsyncIterator[Harness]:
     """`wrap` stands between the controllers and the API. Without `errors`, a controller that logged an error or that
     failed at its last attempt, when the scenario has come to its end, is a failure."""
     crds = [*orjson.loads(_definitions()), *generic.definitions(contract)]
@@ -214,7 +214,7 @@ async def yard(
         infra = generic.Generic(network, fleet, contract)
         infra.failure_domains = list(domains)
         proxy = Proxy(network)
-        made = Yard(p, network, fleet, infra, await proxy.start(), wrap)
+        made = Harness(p, network, fleet, infra, await proxy.start(), wrap)
         p.manager = made.manager()
         said = Blunders()
         try:
