@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scenario.builtin.plane import Plane, play
+from scenario.builtin.plane import OnPlane, play
 
 
 @pytest.fixture(scope="session")
@@ -15,10 +14,6 @@ def _pki_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def on_plane(_pki_folder: Path) -> Callable[..., Any]:
+def on_plane(_pki_folder: Path) -> OnPlane:
     """`on_plane(scenario)`: a fresh server in memory with its loops, in virtual time."""
-
-    def run(scenario: Callable[[Plane], Coroutine[Any, Any, Any]], **options: Any) -> Any:
-        return play(_pki_folder, scenario, **options)
-
-    return run
+    return partial(play, _pki_folder)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -17,7 +17,8 @@ from homeport.builtin.garbage import GarbageCollector
 from homeport.builtin.install import install
 from homeport.builtin.workload.runner import Runners
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, Propagation
+from homeport.machinery import condition
 from homeport.runtime.clock import LoopClock, run_virtual
 from homeport.runtime.manager import Manager
 
@@ -41,13 +42,18 @@ class Plane:
         self.clock = clock
         self.client: Any = server.client()
         self.manager: Manager | None = None
-        self.collector: GarbageCollector | None = None
+        self._collector: GarbageCollector | None = None
         self._working: asyncio.Task[None] | None = None
+
+    @property
+    def collector(self) -> GarbageCollector:
+        assert self._collector is not None, "the plane was never started"
+        return self._collector
 
     async def start(self) -> None:
         """The loops; after `stop` they start anew with nothing but the store."""
         self.manager = Manager(self.server.client(), name="homeport", clock=self.clock)
-        self.collector = install(self.server, self.manager, self.runners)
+        self._collector = install(self.server, self.manager, self.runners)
         self._working = asyncio.create_task(self.manager.run())
         await self.manager.ready.wait()
 
@@ -85,17 +91,22 @@ class Plane:
         made: Unstructured = await self.client.create(body, kind=kind)
         return made
 
-    async def get(self, kind: Resource, name: str, namespace: str = "default") -> Unstructured | None:
-        try:
-            found: Unstructured = await self.client.get(kind, Key(namespace if kind.namespaced else "", name))
-        except NotFound:
-            return None
+    async def get(self, kind: Resource, name: str, namespace: str = "default") -> Unstructured:
+        found: Unstructured = await self.client.get(kind, Key(namespace if kind.namespaced else "", name))
         return found
 
-    async def exists(self, kind: Resource, name: str, namespace: str = "default") -> bool:
-        return await self.get(kind, name, namespace) is not None
+    async def find(self, kind: Resource, name: str, namespace: str = "default") -> Unstructured | None:
+        try:
+            return await self.get(kind, name, namespace)
+        except NotFound:
+            return None
 
-    async def delete(self, kind: Resource, name: str, policy: Any = "Background", namespace: str = "default") -> None:
+    async def exists(self, kind: Resource, name: str, namespace: str = "default") -> bool:
+        return await self.find(kind, name, namespace) is not None
+
+    async def delete(
+        self, kind: Resource, name: str, policy: Propagation = "Background", namespace: str = "default"
+    ) -> None:
         await self.client.delete(kind, Key(namespace if kind.namespaced else "", name), propagation=policy)
 
     async def until(self, condition: Callable[[], Any], what: str, seconds: float = 600.0) -> None:
@@ -115,6 +126,13 @@ class Plane:
 
     def objects(self, bucket: str, prefix: str = "") -> list[Any]:
         return [orjson.loads(record.value) for record in self.server.store.range(bucket, prefix=prefix)]
+
+
+def stated(conditions: Iterable[Mapping[str, Any]] | None, kind: str) -> Mapping[str, Any]:
+    """The condition of this type; it must be there."""
+    found = condition.find(conditions, kind)
+    assert found is not None, f"no condition {kind} in {conditions}"
+    return found
 
 
 def owner_ref(owner: Unstructured, *, block: bool = True) -> dict[str, Any]:
@@ -169,3 +187,15 @@ def play(
             return await scenario(made)
 
     return run_virtual(main())
+
+
+class OnPlane(Protocol):
+    """Runs a scenario on a fresh plane of its test, in virtual time."""
+
+    def __call__(
+        self,
+        scenario: Callable[[Plane], Coroutine[Any, Any, T]],
+        *,
+        running: bool = True,
+        runners: Runners | None = None,
+    ) -> T: ...

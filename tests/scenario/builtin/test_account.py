@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 
 from homeport.client.protocol import Key, MergePatch
-from scenario.builtin.plane import ACCOUNT, CONFIG_MAP, NAMESPACE, SECRET, Plane
+from scenario.builtin.plane import ACCOUNT, CONFIG_MAP, NAMESPACE, SECRET, OnPlane, Plane
 
 TYPE = "kubernetes.io/service-account-token"
 NAME = "kubernetes.io/service-account.name"
@@ -14,7 +14,7 @@ async def _token_secret(plane: Plane, name: str, account: str) -> None:
     await plane.client.create(body, kind=SECRET)
 
 
-def test_every_namespace_has_an_account_and_the_root_certificate(on_plane) -> None:
+def test_every_namespace_has_an_account_and_the_root_certificate(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "fresh")
         await plane.settle()
@@ -26,7 +26,7 @@ def test_every_namespace_has_an_account_and_the_root_certificate(on_plane) -> No
     on_plane(scenario)
 
 
-def test_what_every_namespace_has_comes_back(on_plane) -> None:
+def test_what_every_namespace_has_comes_back(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.settle()
         first = await plane.get(ACCOUNT, "default")
@@ -39,7 +39,7 @@ def test_what_every_namespace_has_comes_back(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane) -> None:
+def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.settle()
         key = Key("default", "kube-root-ca.crt")
@@ -51,7 +51,7 @@ def test_a_changed_root_certificate_is_put_right_and_additions_go(on_plane) -> N
     on_plane(scenario)
 
 
-def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane) -> None:
+def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")
@@ -60,12 +60,13 @@ def test_a_token_secret_gets_a_token_that_the_server_accepts(on_plane) -> None:
         assert set(secret["data"]) == {"token", "ca.crt", "namespace"}
         token = base64.b64decode(secret["data"]["token"]).decode()
         user = await plane.server.authenticator.authenticate(peer_cert=None, authorization=f"Bearer {token}")
+        assert user is not None
         assert user.name == "system:serviceaccount:default:robot"
 
     on_plane(scenario)
 
 
-def test_a_token_secret_may_come_before_its_account(on_plane) -> None:
+def test_a_token_secret_may_come_before_its_account(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await _token_secret(plane, "early", "robot")
         await plane.settle()
@@ -77,7 +78,7 @@ def test_a_token_secret_may_come_before_its_account(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane) -> None:
+def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")
@@ -92,7 +93,7 @@ def test_tokens_go_with_their_account_also_when_a_namesake_follows(on_plane) -> 
     on_plane(scenario)
 
 
-def test_a_damaged_token_secret_is_repaired(on_plane) -> None:
+def test_a_damaged_token_secret_is_repaired(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(ACCOUNT, "robot")
         await _token_secret(plane, "robot-token", "robot")

@@ -6,7 +6,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import rfc3339, rfc3339_micro
 from homeport.runtime.lease import LEASE
 from homeport.runtime.shard import GROUP_LABEL
-from scenario.builtin.plane import EVENT, SECRET, Plane
+from scenario.builtin.plane import EVENT, SECRET, OnPlane, Plane
 
 
 async def _event(plane: Plane, name: str) -> None:
@@ -31,7 +31,7 @@ async def _bootstrap_token(plane: Plane, name: str, expiration: str, namespace: 
     await plane.make(SECRET, name, namespace=namespace, type="bootstrap.kubernetes.io/token", data=data)
 
 
-def test_an_event_lives_an_hour_after_it_was_last_seen(on_plane) -> None:
+def test_an_event_lives_an_hour_after_it_was_last_seen(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await _event(plane, "once")
         await _event(plane, "again")
@@ -49,7 +49,7 @@ def test_an_event_lives_an_hour_after_it_was_last_seen(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_an_event_about_the_past_lives_as_long_as_any(on_plane) -> None:
+def test_an_event_about_the_past_lives_as_long_as_any(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         involved = {"kind": "ConfigMap", "name": "c", "namespace": "default"}
         past = rfc3339(plane.clock.now() - 86_400)
@@ -64,7 +64,7 @@ def test_an_event_about_the_past_lives_as_long_as_any(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_events_that_expired_while_nobody_looked_go_at_the_start(on_plane) -> None:
+def test_events_that_expired_while_nobody_looked_go_at_the_start(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await _event(plane, "old")
         await plane.settle(7200)
@@ -76,7 +76,9 @@ def test_events_that_expired_while_nobody_looked_go_at_the_start(on_plane) -> No
     on_plane(scenario, running=False)
 
 
-def test_a_clock_that_is_set_forward_is_noticed_within_a_minute_and_one_set_back_deletes_nothing(on_plane) -> None:
+def test_a_clock_that_is_set_forward_is_noticed_within_a_minute_and_one_set_back_deletes_nothing(
+    on_plane: OnPlane,
+) -> None:
     async def scenario(plane: Plane) -> None:
         await _event(plane, "e")
         plane.clock.jump(-86_400)
@@ -89,7 +91,7 @@ def test_a_clock_that_is_set_forward_is_noticed_within_a_minute_and_one_set_back
     on_plane(scenario)
 
 
-def test_bootstrap_tokens_end_when_they_say(on_plane) -> None:
+def test_bootstrap_tokens_end_when_they_say(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         start = plane.clock.now()
         await _bootstrap_token(plane, "bootstrap-token-abcdef", rfc3339(start + 600))
@@ -105,7 +107,7 @@ def test_bootstrap_tokens_end_when_they_say(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_a_token_whose_end_is_moved_forward_goes_earlier(on_plane) -> None:
+def test_a_token_whose_end_is_moved_forward_goes_earlier(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         start = plane.clock.now()
         await _bootstrap_token(plane, "bootstrap-token-abcdef", rfc3339(start + 86_400))
@@ -120,7 +122,7 @@ def test_a_token_whose_end_is_moved_forward_goes_earlier(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_leases_of_members_long_gone_are_removed_and_those_of_leaders_stay(on_plane) -> None:
+def test_leases_of_members_long_gone_are_removed_and_those_of_leaders_stay(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": rfc3339_micro(plane.clock.now())}
         for name, labels in (("member", {GROUP_LABEL: "g"}), ("leader", {})):

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from homeport.api.meta import Resource
 from homeport.client.errors import Forbidden
 from homeport.client.protocol import Key, MergePatch
-from homeport.machinery import condition
 from scenario.builtin.plane import (
     CLUSTER_ROLE,
     CONFIG_MAP,
@@ -15,18 +15,20 @@ from scenario.builtin.plane import (
     POD,
     SECRET,
     WIDGET,
+    OnPlane,
     Plane,
+    stated,
     widget_definition,
 )
 
 HOLD = "example.com/hold"
 
 
-async def _let_go(plane: Plane, kind, name: str, namespace: str) -> None:
+async def _let_go(plane: Plane, kind: Resource, name: str, namespace: str) -> None:
     await plane.client.patch(kind, Key(namespace, name), MergePatch({"metadata": {"finalizers": None}}))
 
 
-def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane) -> None:
+def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         for name in ("gone", "gone-not"):
             await plane.make(NAMESPACE, name)
@@ -46,7 +48,7 @@ def test_a_namespace_goes_with_everything_in_it_and_nothing_beside(on_plane) -> 
     on_plane(scenario)
 
 
-def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane) -> None:
+def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         for n in range(3):
@@ -55,16 +57,16 @@ def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane) -> N
         await plane.settle()
         conditions = (await plane.get(NAMESPACE, "slow"))["status"]["conditions"]
         assert len(conditions) == 5
-        remaining = condition.find(conditions, "NamespaceContentRemaining")
+        remaining = stated(conditions, "NamespaceContentRemaining")
         assert remaining["status"] == "True"
         assert remaining["message"] == "Some resources are remaining: configmaps. has 3 resource instances"
-        finalizers = condition.find(conditions, "NamespaceFinalizersRemaining")
+        finalizers = stated(conditions, "NamespaceFinalizersRemaining")
         assert finalizers["message"].endswith(f"{HOLD} in 3 resource instances")
-        assert condition.find(conditions, "NamespaceDeletionContentFailure")["status"] == "False"
+        assert stated(conditions, "NamespaceDeletionContentFailure")["status"] == "False"
         await _let_go(plane, CONFIG_MAP, "c0", "slow")
         await plane.settle()
         conditions = (await plane.get(NAMESPACE, "slow"))["status"]["conditions"]
-        assert "configmaps. has 2 resource" in condition.find(conditions, "NamespaceContentRemaining")["message"]
+        assert "configmaps. has 2 resource" in stated(conditions, "NamespaceContentRemaining")["message"]
         for n in (1, 2):
             await _let_go(plane, CONFIG_MAP, f"c{n}", "slow")
         await plane.settle()
@@ -73,7 +75,7 @@ def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane) -> N
     on_plane(scenario)
 
 
-def test_a_held_namespace_is_quiet(on_plane) -> None:
+def test_a_held_namespace_is_quiet(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         await plane.make(CONFIG_MAP, "c", namespace="slow", finalizers=(HOLD,))
@@ -86,7 +88,7 @@ def test_a_held_namespace_is_quiet(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane) -> None:
+def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         await plane.make(CONFIG_MAP, "c", namespace="slow", finalizers=(HOLD,))
@@ -97,14 +99,16 @@ def test_nothing_can_be_made_in_a_namespace_that_goes(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane) -> None:
+def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane: OnPlane) -> None:
     """A slow admission webhook lets an object through after its namespace is gone."""
 
     async def scenario(plane: Plane) -> None:
         store = plane.server.store
         await plane.make(NAMESPACE, "brief")
         await plane.settle()
-        template = store.get("configmaps", "brief/kube-root-ca.crt").value
+        record = store.get("configmaps", "brief/kube-root-ca.crt")
+        assert record is not None
+        template = record.value
         await plane.delete(NAMESPACE, "brief")
         await plane.settle()
         await store.put("configmaps", "brief/late", lambda revision: template, expect=0)
@@ -114,7 +118,7 @@ def test_what_slipped_in_while_its_namespace_went_is_cleared_up(on_plane) -> Non
     on_plane(scenario)
 
 
-def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late(on_plane) -> None:
+def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.client.create(widget_definition(), kind=CRD)
@@ -128,7 +132,7 @@ def test_custom_resources_go_with_their_namespace_also_when_their_kind_came_late
     on_plane(scenario)
 
 
-def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane) -> None:
+def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "held", finalizers=(HOLD,))
         await plane.make(CONFIG_MAP, "c", namespace="held")
@@ -143,7 +147,7 @@ def test_a_namespace_with_finalizers_of_its_own_stays_until_they_go(on_plane) ->
     on_plane(scenario)
 
 
-def test_pods_go_before_what_they_use(on_plane) -> None:
+def test_pods_go_before_what_they_use(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.settle()
@@ -160,7 +164,7 @@ def test_pods_go_before_what_they_use(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_a_restart_continues_a_deletion(on_plane) -> None:
+def test_a_restart_continues_a_deletion(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         await plane.make(CONFIG_MAP, "c", namespace="gone")
@@ -175,7 +179,7 @@ def test_a_restart_continues_a_deletion(on_plane) -> None:
     on_plane(scenario)
 
 
-def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plane) -> None:
+def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "twice")
         await plane.settle()
@@ -191,7 +195,7 @@ def test_a_namespace_of_the_same_name_made_in_the_meantime_loses_nothing(on_plan
     on_plane(scenario)
 
 
-def test_an_owner_in_a_namespace_that_goes_takes_only_its_own_along(on_plane) -> None:
+def test_an_owner_in_a_namespace_that_goes_takes_only_its_own_along(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "gone")
         owner = await plane.make(CONFIG_MAP, "owner", namespace="gone")

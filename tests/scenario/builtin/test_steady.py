@@ -1,9 +1,19 @@
 from __future__ import annotations
 
-from scenario.builtin.plane import ACCOUNT, CONFIG_MAP, CRD, NAMESPACE, SECRET, WIDGET, Plane, widget_definition
+from scenario.builtin.plane import (
+    ACCOUNT,
+    CONFIG_MAP,
+    CRD,
+    NAMESPACE,
+    SECRET,
+    WIDGET,
+    OnPlane,
+    Plane,
+    widget_definition,
+)
 
 
-def test_a_settled_plane_writes_nothing_for_twelve_hours(on_plane) -> None:
+def test_a_settled_plane_writes_nothing_for_twelve_hours(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.client.create(widget_definition(), kind=CRD)
         for n in range(10):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from homeport.builtin.workload.coroutine import CoroutineRunner, Inside, until_s
 from homeport.builtin.workload.runner import Launch, Runners
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
-from scenario.builtin.plane import CONFIG_MAP, POD, Plane
+from scenario.builtin.plane import CONFIG_MAP, POD, OnPlane, Plane, stated
 
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SET = Resource("apps", "v1", "ReplicaSet", "replicasets")
@@ -29,6 +30,9 @@ class Stage:
         self.most = 0
         self.runners = Runners()
         self.runners.register("stage", CoroutineRunner(self._main, ready_at_start=False), images=["*:*"], match=None)
+
+    def runs(self, count: int) -> bool:
+        return len(self.running) == count
 
     async def _main(self, launch: Launch, inside: Inside) -> int:
         self.launches.append(launch)
@@ -82,14 +86,14 @@ async def _rolled_out(plane: Plane, kind: Resource, replicas: int) -> bool:
     )
 
 
-def test_a_deployment_comes_to_ready(on_plane, stage) -> None:
+def test_a_deployment_comes_to_ready(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 3), "rolled out")
         deployment = await plane.get(DEPLOYMENT, "web")
         conditions = deployment["status"]["conditions"]
         assert condition.is_true(conditions, "Available")
-        assert condition.find(conditions, "Progressing")["reason"] == "NewReplicaSetAvailable"
+        assert stated(conditions, "Progressing")["reason"] == "NewReplicaSetAvailable"
         (owned,) = plane.objects("replicasets.apps")
         digest = owned["metadata"]["labels"]["pod-template-hash"]
         assert owned["metadata"]["name"] == f"web-{digest}"
@@ -108,7 +112,7 @@ def test_a_deployment_comes_to_ready(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_settled_workload_writes_nothing(on_plane, stage) -> None:
+def test_a_settled_workload_writes_nothing(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.settle(7200)
@@ -119,7 +123,7 @@ def test_a_settled_workload_writes_nothing(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_an_image_that_nobody_runs_says_what_to_do(on_plane) -> None:
+def test_an_image_that_nobody_runs_says_what_to_do(on_plane: OnPlane) -> None:
     runners = Runners()
     runners.register("apiserver", CoroutineRunner(until_stopped), images=["*/kube-apiserver:*"])
 
@@ -128,7 +132,7 @@ def test_an_image_that_nobody_runs_says_what_to_do(on_plane) -> None:
         await plane.settle()
         (pod,) = _pods(plane)
         assert pod["status"]["phase"] == "Pending"
-        scheduled = condition.find(pod["status"]["conditions"], "PodScheduled")
+        scheduled = stated(pod["status"]["conditions"], "PodScheduled")
         assert (scheduled["status"], scheduled["reason"]) == ("False", "Unschedulable")
         assert "no runner for image 'nginx:1.27'" in scheduled["message"]
         assert "registered: apiserver" in scheduled["message"]
@@ -136,24 +140,24 @@ def test_an_image_that_nobody_runs_says_what_to_do(on_plane) -> None:
         assert not condition.is_true(deployment["status"]["conditions"], "Available")
         await plane.settle(700)
         deployment = await plane.get(DEPLOYMENT, "web")
-        assert condition.find(deployment["status"]["conditions"], "Progressing")["reason"] == "ProgressDeadlineExceeded"
+        assert stated(deployment["status"]["conditions"], "Progressing")["reason"] == "ProgressDeadlineExceeded"
 
     on_plane(scenario, runners=runners)
 
 
-def test_scaling_up_and_down(on_plane, stage) -> None:
+def test_scaling_up_and_down(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=1)
         for count in (4, 2, 0):
             await _patch(plane, DEPLOYMENT, {"replicas": count})
-            await plane.until(lambda count=count: _rolled_out(plane, DEPLOYMENT, count), f"{count} replicas")
-            await plane.until(lambda count=count: len(stage.running) == count, f"{count} running")
+            await plane.until(partial(_rolled_out, plane, DEPLOYMENT, count), f"{count} replicas")
+            await plane.until(partial(stage.runs, count), f"{count} running")
             assert len(_pods(plane)) == count
 
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_rolling_update_keeps_within_its_limits(on_plane, stage) -> None:
+def test_a_rolling_update_keeps_within_its_limits(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, "slow:1", replicas=4)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 4), "first")
@@ -180,7 +184,7 @@ def test_a_rolling_update_keeps_within_its_limits(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane, stage) -> None:
+def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=4)
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 4), "first")
@@ -189,7 +193,7 @@ def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane
         ready = [p for p in _pods(plane) if condition.is_true(p["status"]["conditions"], "Ready")]
         assert len(ready) == 3
         found = await plane.get(DEPLOYMENT, "web")
-        assert condition.find(found["status"]["conditions"], "Progressing")["reason"] == "ProgressDeadlineExceeded"
+        assert stated(found["status"]["conditions"], "Progressing")["reason"] == "ProgressDeadlineExceeded"
         assert condition.is_true(found["status"]["conditions"], "Available")
         await _patch(plane, DEPLOYMENT, {"template": _template("ok:1")})
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 4), "rolled back")
@@ -201,7 +205,7 @@ def test_a_rollout_that_never_gets_ready_leaves_the_old_version_working(on_plane
     on_plane(scenario, runners=stage.runners)
 
 
-def test_recreate_never_runs_two_versions_together(on_plane, stage) -> None:
+def test_recreate_never_runs_two_versions_together(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=2, strategy={"type": "Recreate"})
         await plane.until(lambda: _rolled_out(plane, DEPLOYMENT, 2), "first")
@@ -214,7 +218,7 @@ def test_recreate_never_runs_two_versions_together(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_deleting_a_deployment_ends_everything_below(on_plane, stage) -> None:
+def test_deleting_a_deployment_ends_everything_below(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane)
         await plane.until(lambda: len(stage.running) == 3, "running")
@@ -227,7 +231,7 @@ def test_deleting_a_deployment_ends_everything_below(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane, stage) -> None:
+def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template("crash:1")["spec"])
         await plane.settle(5)
@@ -249,7 +253,7 @@ def test_a_container_that_crashes_is_restarted_after_growing_pauses(on_plane, st
     ("image", "policy", "phase"),
     [("done:1", "Never", "Succeeded"), ("crash:1", "Never", "Failed"), ("done:1", "OnFailure", "Succeeded")],
 )
-def test_a_pod_that_is_not_restarted_ends(on_plane, stage, image, policy, phase) -> None:
+def test_a_pod_that_is_not_restarted_ends(on_plane: OnPlane, stage: Stage, image: str, policy: str, phase: str) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template(image, restartPolicy=policy)["spec"])
         await plane.settle(60)
@@ -259,7 +263,7 @@ def test_a_pod_that_is_not_restarted_ends(on_plane, stage, image, policy, phase)
     on_plane(scenario, runners=stage.runners)
 
 
-def test_init_containers_run_first_and_one_after_the_other(on_plane, stage) -> None:
+def test_init_containers_run_first_and_one_after_the_other(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         inits = [{"name": n, "image": "done:1"} for n in ("a", "b")]
         await plane.make(POD, "web", spec=_template("ok:1", initContainers=inits)["spec"])
@@ -272,7 +276,7 @@ def test_init_containers_run_first_and_one_after_the_other(on_plane, stage) -> N
     on_plane(scenario, runners=stage.runners)
 
 
-def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane, stage) -> None:
+def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         env = [
             {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
@@ -302,7 +306,7 @@ def test_containers_get_what_they_refer_to_and_wait_for_it(on_plane, stage) -> N
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_stateful_set_starts_in_order_and_has_claims(on_plane, stage) -> None:
+def test_a_stateful_set_starts_in_order_and_has_claims(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         claims = [
             {
@@ -337,7 +341,7 @@ def test_a_stateful_set_starts_in_order_and_has_claims(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_plane, stage) -> None:
+def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         spec = {
             "replicas": 3,
@@ -368,7 +372,7 @@ def test_a_stateful_set_is_updated_from_the_end_and_not_below_its_partition(on_p
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_job_runs_to_completion(on_plane, stage) -> None:
+def test_a_job_runs_to_completion(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(
             JOB,
@@ -388,7 +392,7 @@ def test_a_job_runs_to_completion(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_job_gives_up_after_its_limit(on_plane, stage) -> None:
+def test_a_job_gives_up_after_its_limit(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(
             JOB,
@@ -400,13 +404,13 @@ def test_a_job_gives_up_after_its_limit(on_plane, stage) -> None:
         )
         await plane.settle(600)
         conditions = (await plane.get(JOB, "web"))["status"]["conditions"]
-        assert condition.find(conditions, "Failed")["reason"] == "BackoffLimitExceeded"
+        assert stated(conditions, "Failed")["reason"] == "BackoffLimitExceeded"
         assert len(stage.launches) == 3
 
     on_plane(scenario, runners=stage.runners)
 
 
-def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane, stage) -> None:
+def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         ports = [{"name": "http", "port": 80, "targetPort": 8080}]
         await plane.make(SERVICE, "web", spec={"selector": LABELS, "ports": ports})
@@ -435,7 +439,7 @@ def test_services_find_ready_pods_and_selectorless_ones_are_left_alone(on_plane,
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_restart_brings_pods_back_where_they_were(on_plane, stage) -> None:
+def test_a_restart_brings_pods_back_where_they_were(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await _deploy(plane, replicas=2)
         await plane.until(lambda: len(stage.running) == 2, "running")
@@ -455,7 +459,7 @@ def test_a_restart_brings_pods_back_where_they_were(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_pod_that_is_deleted_by_force_stops_running(on_plane, stage) -> None:
+def test_a_pod_that_is_deleted_by_force_stops_running(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template()["spec"])
         await plane.until(lambda: "web" in stage.running, "running")
@@ -466,17 +470,18 @@ def test_a_pod_that_is_deleted_by_force_stops_running(on_plane, stage) -> None:
     on_plane(scenario, runners=stage.runners)
 
 
-def test_logs_of_containers_reach_the_log_endpoint(on_plane, stage) -> None:
+def test_logs_of_containers_reach_the_log_endpoint(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template()["spec"])
         await plane.until(lambda: "web" in stage.running, "running")
         source = plane.server.builtin.logs.find("default", "web", "c")
+        assert source is not None
         assert [line.text for line in source.lines()] == ["c runs as attempt 0"]
 
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_probe_decides_about_readiness_and_life(on_plane) -> None:
+def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
     healthy = {"ready": False, "live": True}
 
     class Probed:
