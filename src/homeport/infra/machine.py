@@ -48,7 +48,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._missed: dict[Key, float] = {}  # since when a machine that ran is not found
         # The objects (by UID) whose first finalizer was ours, and written by this process: nobody asks a vendor for
         # anything before that. Where others may have taken over in between, nothing is sure.
-        self._untouched: dict[Key, str] = {}
+        self._never_asked: dict[Key, str] = {}
         self._alone = isinstance(manager.mode, Solo)
 
     # -- one loop ----------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if infra is None:
             self._went_well(key)
             self._missed.pop(key, None)
-            self._untouched.pop(key, None)
+            self._never_asked.pop(key, None)
             if self._claims is not None:
                 await self._claims.release_left(key)
             self._departures.forget(key)
@@ -68,7 +68,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if await self._rests(scope, cluster):
             wait = await self._settled(scope, machine, cluster)
             if wait is None:
-                self._provider.machine_driver.rest(infra.metadata.uid)
+                self._provider.machine_driver.stop_watching(infra.metadata.uid)
             return wait
         return await self.reported(scope, self._guarded(scope, machine, cluster))
 
@@ -101,7 +101,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         blank = not scope.object.metadata.finalizers
         await self._hold_finalizer(scope)
         if blank and self._alone:
-            self._untouched[scope.key] = scope.object.metadata.uid
+            self._never_asked[scope.key] = scope.object.metadata.uid
         # Not earlier: machines that can't be made yet must not take the addresses of those that can.
         given: Wait | tuple[StaticAddress, ...] = ()
         if self._claims is not None and not has_run(scope.object, machine):
@@ -123,7 +123,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
                 made.user_data = with_vip(made.user_data, machine, cluster, self._provider.vip_interface)
             await self._block_move(scope)
         self._fence()
-        self._untouched.pop(scope.key, None)
+        self._never_asked.pop(scope.key, None)
         wait = await self._provider.machine_driver.converge(made, instance)
         if instance is not None:
             await self._publish(scope, made, cluster, instance)
@@ -263,7 +263,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
 
     async def _settle(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
-        begun = self._untouched.get(scope.key) != scope.object.metadata.uid
+        begun = self._never_asked.get(scope.key) != scope.object.metadata.uid
         if begun and machine is not None and cluster is not None and infra_cluster is not None:
             made = await self._connected(scope, machine, cluster, infra_cluster)
             wait = await self._provider.machine_driver.quiesce(made)
@@ -335,7 +335,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             control_plane=names.CONTROL_PLANE_LABEL in machine.metadata.labels,
             has_run=has_run(scope.object, machine),
             failure_domain=machine.spec.failure_domain or "",
-            untouched=self._untouched.get(key) == scope.object.metadata.uid,
+            never_asked=self._never_asked.get(key) == scope.object.metadata.uid,
             record=record,
             wake=lambda: self._wake(key),
             report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),

@@ -24,6 +24,13 @@ M_contra = TypeVar("M_contra", bound=Object, contravariant=True)
 S_co = TypeVar("S_co", bound="Session", covariant=True)
 S_contra = TypeVar("S_contra", bound="Session", contravariant=True)
 
+# Reasons that conditions of all InfraMachine kinds have in common.
+CREATING = "CreatingVM"
+POWERING_ON = "PoweringOn"
+POWERED_OFF = "PoweredOff"  # by somebody else: Homeport leaves it off
+NO_ADDRESS = "WaitingForAddress"
+DELETING = "Deleting"
+
 Power = Literal["on", "off", "changing", "unknown"]
 # What discovery lists. A vendor without one of these answers with an empty list.
 Discoverable = Literal["clusters", "hosts", "networks", "images", "storage classes", "projects"]
@@ -156,7 +163,7 @@ class MachineScope(Generic[C, M, S]):
     format: str = ""  # of the user data: cloud-config, ignition, ...
     addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
     failure_domain: str = ""
-    untouched: bool = False  # surely nothing was ever asked of the vendor for it: there is nothing to find
+    never_asked: bool = False  # no request to create it was ever sent: there is no machine to find
     record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
     report: Report = _tell_nobody
@@ -231,8 +238,8 @@ class MachineDriver(Protocol[C, M, S]):
     async def quiesce(self, scope: MachineScope[C, M, S]) -> Wait | None:
         """Follows what is under way to its end and begins nothing. None: nothing is, and `observe` knows."""
 
-    def rest(self, uid: str) -> None:
-        """Nobody works on the object of this UID for now: what is watched for it alone needs no looks."""
+    def stop_watching(self, uid: str) -> None:
+        """The object of this UID is paused: a driver that watches its machine in the background stops doing so."""
 
 
 class Connector(Protocol[C_contra, M_contra, S_co]):

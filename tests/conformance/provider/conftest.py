@@ -1,4 +1,4 @@
-"""Providers that are held to the suite. Each entry opens a simulated vendor."""
+"""The providers that the suite tests. Each entry opens a simulated vendor; adding a provider takes one line."""
 
 from __future__ import annotations
 

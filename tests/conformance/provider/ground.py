@@ -1,4 +1,4 @@
-"""A plane with one provider's controllers and nothing else: the test plays Cluster API's core and the user.
+"""A plane with one provider's component and nothing else: the test plays Cluster API's core and the user.
 
 async with ground(open_vendor) as g:
     await g.cluster()
@@ -19,10 +19,13 @@ from homeport.api.meta import Resource
 from homeport.builtin.install import install as install_builtin
 from homeport.capi import conversion
 from homeport.capi.capi import Capi
+from homeport.capi.component import Setup
 from homeport.capi.definition import kind as definition
+from homeport.capi.environment import Environment
 from homeport.capi.object.ownership import owner_reference
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
+from homeport.infra.protocol import CREATING
 from homeport.ipam.definition import definitions as pool_definitions
 from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager, Mode
@@ -46,14 +49,16 @@ class Ground:
         self.plane = p
         self.client = p.client
         self.vendor = vendor
+        self.environment = Environment(p.client, vendor.dial, p.server)
         self.capi: Capi
 
     # -- controllers -------------------------------------------------------------------------------------------
 
     def manager(self, mode: Mode | None = None) -> Manager:
         made = Manager(self.plane.server.client(), mode=mode, clock=self.plane.clock)
-        self.capi = Capi.make(made)
-        self.vendor.install(made, self.capi)
+        setup = Setup(made, self.environment, (self.vendor.component,))
+        self.capi = setup.capi
+        self.vendor.component.install(setup)
         return made
 
     async def answers(self, name: str = NAME) -> None:
@@ -175,6 +180,13 @@ class Ground:
     async def machine_says(self, name: str, *words: str, type_: str = "Ready", timeout: float = 900.0) -> str:
         return await self.says(self.vendor.machine_kind, name, *words, type_=type_, timeout=timeout)
 
+    async def being_created(self, name: str) -> None:
+        """Returns when the vendor was asked to create the machine and has not finished."""
+        await self.machine_says(name, CREATING)
+
+    async def orphans_say(self, *words: str) -> str:
+        return await self.cluster_says(*words, type_=self.vendor.conditions.orphans, timeout=1200)
+
     async def cluster_says(self, *words: str, name: str = NAME, type_: str = "Ready", timeout: float = 900.0) -> str:
         return await self.says(self.vendor.cluster_kind, name, *words, type_=type_, timeout=timeout)
 
@@ -206,10 +218,10 @@ async def ground(open_vendor: Open, *, start: bool = True, echo: bool = False) -
     async with plane(echo=echo) as p, open_vendor(p.clock) as vendor:
         hooks = Hooks()
         conversion.register(hooks)
-        vendor.register(hooks, p.client)
-        install_hooks(hooks, p.server)
-        await establish(p.client, *definition.definitions(), *pool_definitions(), *vendor.definitions())
         made = Ground(p, vendor)
+        vendor.component.register(hooks, made.environment)
+        install_hooks(hooks, p.server)
+        await establish(p.client, *definition.definitions(), *pool_definitions(), *vendor.component.definitions())
         if start:
             await made.start()
         try:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from conformance.provider.vendor import Found, Json, Verb
+from conformance.provider.vendor import Found, Json, Verb, cannot
 from homeport.api.meta import Object
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.capi.capi import Capi
 from homeport.client.dial import DialOptions
-from homeport.client.protocol import Client
-from homeport.infra import owner
-from homeport.providers.nutanix import admission, definition
-from homeport.providers.nutanix.install import install
+from homeport.providers.nutanix.component import COMPONENT
+from homeport.providers.nutanix.install import CONDITIONS
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.manager import Manager
-from homeport.runtime.webhook.hook import Hooks
 from homeport.sim.engine.fault import (
     AddressLate,
     Delay,
@@ -46,6 +41,8 @@ from homeport.sim.prism.site import Routes
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import default_world
 
+T = TypeVar("T")
+
 IMAGE = "ubuntu-22.04-kube-v1.30.0"
 ELEMENT = "nutanix-cluster-1"
 _CATEGORY = "KubernetesClusterName"
@@ -64,25 +61,25 @@ _ROUTES: Mapping[str, Mapping[Verb, tuple[str, str]]] = {
         "read": ("GET", f"{_V3}/*"),
     },
 }
-_OPERATIONS: Mapping[str, Mapping[str, str]] = {
+_OPERATIONS: Mapping[str, Mapping[Verb, str]] = {
     "v4": {"create": "kVmCreate", "power-on": "kVmPowerOn", "delete": "kVmDelete"},
     "v3": {"create": "kVmCreate", "delete": "kVmDelete"},
 }
 
 
 class Nutanix:
-    cluster_kind = NutanixCluster
-    machine_kind = NutanixMachine
-    connection = "PrismClientInit"
+    cluster_kind: type[Object] = NutanixCluster
+    machine_kind: type[Object] = NutanixMachine
+    component = COMPONENT
+    conditions = CONDITIONS
     free_addresses = ("10.0.0.20", "10.0.0.21")
 
     def __init__(self, prism: Prism, port: int, dial: DialOptions, version: str) -> None:
         self.prism = prism
+        self.dial = dial
         self.version = version
-        self.verbs = frozenset(_ROUTES[version])
         self.created: list[str] = []
         self._port = port
-        self._dial = dial
         self._known: set[str] = set()
         prism.journal.told = lambda entry: self._note()
 
@@ -92,17 +89,7 @@ class Nutanix:
                 self._known.add(vm.ext_id)
                 self.created.append(vm.name)
 
-    # -- the provider ------------------------------------------------------------------------------------------
-
-    def definitions(self) -> Iterable[Mapping[str, Any]]:
-        return definition.definitions()
-
-    def register(self, hooks: Hooks, client: Client) -> None:
-        admission.register(hooks)
-        owner.register(hooks, client, admission.KINDS)
-
-    def install(self, manager: Manager, capi: Capi | None = None) -> None:
-        install(manager, self._dial, capi)
+    # -- manifests ---------------------------------------------------------------------------------------------
 
     def credentials(self, password: str = "") -> Json:
         data = {"prismCentral": {"username": "admin", "password": password or "password"}}
@@ -146,7 +133,7 @@ class Nutanix:
             },
         }
 
-    # -- looking -----------------------------------------------------------------------------------------------
+    # -- state of the vendor -----------------------------------------------------------------------------------
 
     def machines(self) -> list[Found]:
         self.prism.settle()
@@ -156,14 +143,17 @@ class Nutanix:
             if not vm.name.startswith("filler-")
         ]
 
-    def leftovers(self, cluster: str) -> list[str]:
+    def cluster_objects(self, cluster: str) -> list[str]:
         found = [each for each in self.prism.world.categories if (each.key, each.value) == (_CATEGORY, cluster)]
         return [f"category {each.key}:{each.value}" for each in found]
+
+    def require_cluster_objects(self) -> None:
+        """A category."""
 
     def requests(self) -> int:
         return self.prism.journal.total
 
-    # -- trouble -----------------------------------------------------------------------------------------------
+    # -- faults ------------------------------------------------------------------------------------------------
 
     def _fault(self, effect: Effect, *, times: int | None = None, **match: Any) -> None:
         self.prism.faults.add(Fault(effect, Match(**match), times=times))
@@ -172,8 +162,12 @@ class Nutanix:
     def _on(self, verb: Verb | Literal[""]) -> dict[str, str]:
         if not verb:
             return {}
-        method, route = _ROUTES[self.version][verb]
+        method, route = self._known_verb(_ROUTES, verb)
         return {"method": method, "route": route}
+
+    def _known_verb(self, table: Mapping[str, Mapping[Verb, T]], verb: Verb) -> T:
+        found = table[self.version].get(verb)
+        return found if found is not None else cannot(f"API {self.version} has no separate request to {verb} a VM")
 
     def refuse(self, status: int, verb: Verb | Literal[""] = "", *, times: int | None = None) -> None:
         self._fault(Status(status), times=times, **self._on(verb))
@@ -181,31 +175,31 @@ class Nutanix:
     def throttle(self, seconds: float, *, times: int) -> None:
         self._fault(Throttle(seconds), times=times)
 
-    def lose_answer(self, verb: Verb, when: Literal["before", "after"], *, times: int = 1) -> None:
+    def lose_reply(self, verb: Verb, when: Literal["before", "after"], *, times: int = 1) -> None:
         self._fault(Drop(when), times=times, **self._on(verb))
 
-    def answer_late(self, verb: Verb, seconds: float) -> None:
+    def delay_reply(self, verb: Verb, seconds: float) -> None:
         self._fault(Delay(seconds), times=1, **self._on(verb))
 
-    def fail_task(self, verb: Verb, message: str, *, times: int | None = None) -> None:
-        self._fault(TaskFailure(message=message), times=times, operation=_OPERATIONS[self.version][verb])
+    def fail_operation(self, verb: Verb, message: str, *, times: int | None = None) -> None:
+        self._fault(TaskFailure(message=message), times=times, operation=self._known_verb(_OPERATIONS, verb))
 
-    def hang_task(self, verb: Verb, seconds: float | None) -> None:
-        self._fault(TaskHang(seconds), times=1, operation=_OPERATIONS[self.version][verb])
+    def hang_operation(self, verb: Verb, seconds: float | None) -> None:
+        self._fault(TaskHang(seconds), times=1, operation=self._known_verb(_OPERATIONS, verb))
 
     def delay_address(self, seconds: float | None) -> None:
         self._fault(AddressLate(seconds), kind="vm")
 
-    def heal(self) -> None:
+    def clear_faults(self) -> None:
         self.prism.faults.set(())
         self.prism.core.on_change()
 
-    # -- hands in the vendor -----------------------------------------------------------------------------------
+    # -- changes by others -------------------------------------------------------------------------------------
 
-    def slow(self, seconds: float) -> None:
+    def slow_operations(self, seconds: float) -> None:
         self.prism.core.pace = Pace(default=Progress(seconds=seconds))
 
-    def plant(self, name: str) -> str:
+    def create_foreign(self, name: str) -> str:
         return self._plant(name).ext_id
 
     def _plant(self, name: str, **more: Any) -> Vm:
@@ -215,7 +209,7 @@ class Nutanix:
         self._known.add(vm.ext_id)
         return core.put(core.world.vms, vm)
 
-    def plant_orphan(self, cluster: Object, name: str) -> str:
+    def create_orphan(self, cluster: Object, name: str) -> str:
         marks = ("homeport-machine:11111111-2222-4333-8444-555555555555", f"homeport-cluster:{cluster.metadata.uid}")
         (category,) = [
             each for each in self.prism.world.categories if (each.key, each.value) == (_CATEGORY, cluster.metadata.name)
@@ -226,24 +220,31 @@ class Nutanix:
         (only,) = [vm for vm in self.prism.world.vms if vm.name == name]
         return only
 
-    def destroy(self, name: str) -> None:
+    def delete_machine(self, name: str) -> None:
         self.prism.machines.delete(self._vm(name), "admin")
         self.prism.settle()
 
-    def switch_off(self, name: str) -> None:
+    def power_off(self, name: str) -> None:
         self.prism.power.off(self._vm(name).ext_id)
 
-    def readdress(self, name: str, *, lost: bool = False) -> None:
+    def power_on(self, name: str) -> None:
+        self.prism.power.on(self._vm(name).ext_id)
+
+    def change_address(self, name: str, *, lost: bool = False) -> None:
         self.prism.power._readdress(self._vm(name), lost=lost)
 
-    def fill(self) -> Callable[[], None]:
+    def fill_hosts(self) -> Callable[[], None]:
         core = self.prism.core
         (element,) = [each for each in core.world.clusters if each.name == ELEMENT]
         full = tuple(msgspec.structs.replace(host, maintenance=True) for host in element.hosts)
         core.put(core.world.clusters, element, hosts=full)
-        return lambda: [core.put(core.world.clusters, element, hosts=element.hosts), None][1]
 
-    def hide_image(self) -> Callable[[], None]:
+        def make_room() -> None:
+            core.put(core.world.clusters, element, hosts=element.hosts)
+
+        return make_room
+
+    def remove_image(self) -> Callable[[], None]:
         core = self.prism.core
         (image,) = [each for each in core.world.images if each.name == IMAGE]
         core.world.images.drop(image.ext_id)

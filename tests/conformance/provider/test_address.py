@@ -31,26 +31,28 @@ async def claims(g: Ground) -> list[str]:
 @virtual
 async def test_a_machine_waits_for_its_address_and_has_it(vendor: Open) -> None:
     async with ground(vendor) as g:
+        address = g.vendor.free_addresses[0]
         await g.cluster()
         await g.machine("a", pools=[POOL])
         await g.machine_says("a", "WaitingForIPAddress", "a-0")
         assert g.vendor.machines() == []
-        await give(g, "a-0", g.vendor.free_addresses[0])
+        await give(g, "a-0", address)
         (machine,) = await g.ready("a")
-        assert g.found("a").addresses == (g.vendor.free_addresses[0],)
-        assert machine.status.addresses[0].address == g.vendor.free_addresses[0]
+        assert g.found("a").addresses == (address,)
+        assert machine.status.addresses[0].address == address
         assert g.vendor.created == ["a"]
 
 
 @virtual
 async def test_a_claim_outlives_the_machine_whatever_is_deleted_first(vendor: Open) -> None:
     async with ground(vendor) as g:
+        address = g.vendor.free_addresses[0]
         await g.cluster()
         await g.machine("a", pools=[POOL])
-        await give(g, "a-0", g.vendor.free_addresses[0])
+        await give(g, "a-0", address)
         await g.ready("a")
         await g.client.delete(IPAddressClaim, key("a-0"))
-        g.vendor.hang_task("delete", 60.0)
+        g.vendor.hang_operation("delete", 60.0)
         await g.delete("a")
         await g.machine_says("a", "Deleting")
         await g.pass_time(20.0)
@@ -64,13 +66,14 @@ async def test_a_claim_outlives_the_machine_whatever_is_deleted_first(vendor: Op
 @virtual
 async def test_an_address_that_somebody_else_has_is_told(vendor: Open) -> None:
     async with ground(vendor) as g:
+        address = g.vendor.free_addresses[0]
         await g.cluster()
         for name in ("a", "b"):
             await g.machine(name, pools=[POOL])
-            await give(g, f"{name}-0", g.vendor.free_addresses[0])
+            await give(g, f"{name}-0", address)
             if name == "a":
                 await g.ready("a")
-        await g.machine_says("b", "InUse", g.vendor.free_addresses[0], "Range machines")
+        await g.machine_says("b", "InUse", address, "Range machines")
         await g.delete("a")
         await g.deleted("a")
         await g.ready("b", timeout=3600.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.provider.ground import NAME, SECRET, Ground, ground, key
+from conformance.provider.ground import NAME, SECRET, Ground, condition, ground, key
 from conformance.provider.vendor import Open
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.name import BLOCK_MOVE, MOVE_LABEL
@@ -14,7 +14,7 @@ from homeport.runtime.testing import virtual
 async def test_a_create_whose_answer_was_lost_is_not_done_twice(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
-        g.vendor.lose_answer("create", "after", times=3)
+        g.vendor.lose_reply("create", "after", times=3)
         await g.machine("a")
         await g.ready("a")
         assert g.vendor.created.count("a") == 1
@@ -25,8 +25,8 @@ async def test_a_create_whose_answer_was_lost_is_not_done_twice(vendor: Open) ->
 async def test_a_slow_create_whose_answer_was_lost_leaves_one_machine(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
-        g.vendor.slow(20.0)
-        g.vendor.lose_answer("create", "after", times=1)
+        g.vendor.slow_operations(20.0)
+        g.vendor.lose_reply("create", "after", times=1)
         await g.machine("a")
         await g.ready("a")
         await g.pass_time(300)
@@ -37,13 +37,13 @@ async def test_a_slow_create_whose_answer_was_lost_leaves_one_machine(vendor: Op
 async def test_a_crash_between_create_and_record_makes_no_second_machine(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
-        g.vendor.slow(10.0)
+        g.vendor.slow_operations(10.0)
         await g.machine("a")
-        await g.machine_says("a", "CreatingVM")
+        await g.being_created("a")
         await g.stop()
         # As if the last status had never been written.
-        body = {"status": {"task": None, "vmUUID": None, "conditions": None}}
-        await g.client.patch(g.vendor.machine_kind, key("a"), MergePatch(body), Write(), subresource="status")
+        patch = MergePatch({"status": None})
+        await g.client.patch(g.vendor.machine_kind, key("a"), patch, Write(), subresource="status")
         await g.start()
         await g.ready("a")
         await g.pass_time(120)
@@ -55,7 +55,7 @@ async def test_a_crash_between_create_and_record_makes_no_second_machine(vendor:
 async def test_a_restart_at_any_second_of_a_creation_makes_no_second_machine(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
-        g.vendor.slow(3.0)
+        g.vendor.slow_operations(3.0)
         await g.machine("a")
         for _ in range(8):
             await g.pass_time(0.9)
@@ -98,7 +98,7 @@ async def test_a_status_that_is_lost_while_we_watch_is_written_anew(vendor: Open
 @virtual
 async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vendor: Open) -> None:
     async with ground(vendor) as g:
-        foreign = g.vendor.plant("a")
+        foreign = g.vendor.create_foreign("a")
         await g.cluster()
         await g.machine("a")
         (machine,) = await g.ready("a")
@@ -115,7 +115,7 @@ async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
-        g.vendor.destroy("a")
+        g.vendor.delete_machine("a")
         text = await g.machine_says("a", "InstanceGone")
         assert "delete the Machine" in text
         await g.pass_time(600)
@@ -132,7 +132,7 @@ async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
-        g.vendor.switch_off("a")
+        g.vendor.power_off("a")
         text = await g.machine_says("a", "PoweredOff")
         assert "power it on" in text
         await g.pass_time(600)
@@ -140,6 +140,20 @@ async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor:
         await g.delete("a")
         await g.deleted("a")
         assert g.vendor.machines() == []
+
+
+@virtual
+async def test_a_machine_that_somebody_powers_on_again_is_ready_again(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        g.vendor.power_off("a")
+        await g.machine_says("a", "PoweredOff")
+        g.vendor.power_on("a")
+        kind = g.vendor.machine_kind
+        await g.plane.until(kind, key("a"), lambda m: condition(m, "Ready")["status"] == "True", 900)
+        assert g.vendor.created == ["a"]
 
 
 async def moved(g: Ground, name: str) -> None:
@@ -157,7 +171,7 @@ async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_m
         await g.machine("a")
         await g.ready("a")
         await g.stop()
-        g.vendor.destroy("a")
+        g.vendor.delete_machine("a")
         await moved(g, "a")
         await g.start()
         await g.machine_says("a", "InstanceGone")
@@ -173,7 +187,7 @@ async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_o
         await g.machine("a")
         await g.ready("a")
         await g.stop()
-        g.vendor.switch_off("a")
+        g.vendor.power_off("a")
         await moved(g, "a")
         await g.start()
         await g.machine_says("a", "PoweredOff")
@@ -190,9 +204,9 @@ async def test_a_machine_that_is_being_made_is_not_moved_before_its_object_names
     """Another plane would know nothing of what is under way, and make a second one."""
     async with ground(vendor) as g:
         await g.cluster()
-        g.vendor.slow(20.0)
+        g.vendor.slow_operations(20.0)
         await g.machine("a")
-        await g.machine_says("a", "CreatingVM")
+        await g.being_created("a")
         assert BLOCK_MOVE in (await g.infra_machine("a")).metadata.annotations
         await paused(g, True)
         await g.plane.until(g.vendor.machine_kind, key("a"), lambda m: BLOCK_MOVE not in m.metadata.annotations, 60)
@@ -213,7 +227,7 @@ async def test_a_machine_that_can_not_be_made_does_not_keep_others_from_being_mo
         await g.pass_time(5)
         await paused(g, True)
         await g.plane.until(g.vendor.machine_kind, key("a"), lambda m: BLOCK_MOVE not in m.metadata.annotations, 60)
-        g.vendor.heal()
+        g.vendor.clear_faults()
         await g.pass_time(60)
         assert g.vendor.machines() == []
         await paused(g, False)
@@ -223,7 +237,7 @@ async def test_a_machine_that_can_not_be_made_does_not_keep_others_from_being_mo
 @virtual
 async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open) -> None:
     async with ground(vendor) as g:
-        g.vendor.slow(5.0)
+        g.vendor.slow_operations(5.0)
         await g.cluster()
         await g.machine("a")
         await g.machine("b")
@@ -232,7 +246,7 @@ async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open)
         await g.delete("b")
         await g.pass_time(1)
         await g.delete("a")
-        g.vendor.destroy("b")
+        g.vendor.delete_machine("b")
         await g.restart()
         await g.deleted("a", "b")
         assert g.vendor.machines() == []
@@ -241,7 +255,7 @@ async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open)
 @virtual
 async def test_a_machine_deleted_while_it_is_being_made_leaves_nothing(vendor: Open) -> None:
     async with ground(vendor) as g:
-        g.vendor.slow(6.0)
+        g.vendor.slow_operations(6.0)
         await g.cluster()
         for number in range(12):
             await g.machine(f"m{number}")
@@ -257,10 +271,10 @@ async def test_a_machine_deleted_while_it_is_being_made_leaves_nothing(vendor: O
 @virtual
 async def test_a_machine_deleted_during_its_creation_and_a_restart_leaves_nothing(vendor: Open) -> None:
     async with ground(vendor) as g:
-        g.vendor.slow(6.0)
+        g.vendor.slow_operations(6.0)
         await g.cluster()
         await g.machine("a")
-        await g.machine_says("a", "CreatingVM")
+        await g.being_created("a")
         await g.stop()
         await g.delete("a")
         await g.start()
@@ -274,7 +288,7 @@ async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_ma
     """Objects that were moved to another management cluster have other UIDs."""
     async with ground(vendor) as g:
         infra = await g.cluster()
-        moved = g.vendor.plant_orphan(infra, "moved")
+        moved = g.vendor.create_orphan(infra, "moved")
         await g.stop()
         await g.machine("moved")
         body = {"spec": {"providerID": f"x://{moved}"}}
@@ -302,7 +316,7 @@ async def test_credentials_stay_while_a_cluster_needs_them_and_then_go(vendor: O
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
         await g.plane.gone(SECRET, key(secret), 600)
         assert g.vendor.machines() == []
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual

@@ -42,14 +42,14 @@ async def test_a_cluster_leaves_nothing_behind(vendor: Open) -> None:
         await g.delete("a")
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
         assert g.vendor.machines() == []
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual
 async def test_a_cluster_that_never_got_through_is_deleted_without_credentials(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster(provisioned=False, secret=False)
-        await g.cluster_says("Secret", "does not exist", type_=g.vendor.connection)
+        await g.cluster_says("Secret", "does not exist", type_=g.vendor.conditions.connection)
         await g.delete_cluster()
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
 
@@ -57,8 +57,9 @@ async def test_a_cluster_that_never_got_through_is_deleted_without_credentials(v
 @virtual
 async def test_a_cluster_restored_with_an_empty_status_releases_what_it_owns(vendor: Open) -> None:
     async with ground(vendor) as g:
+        g.vendor.require_cluster_objects()
         await g.cluster()
-        assert g.vendor.leftovers(NAME)
+        assert g.vendor.cluster_objects(NAME)
         await g.stop()
         patch = MergePatch({"status": None})
         await g.client.patch(g.vendor.cluster_kind, key(NAME), patch, Write(), subresource="status")
@@ -66,12 +67,13 @@ async def test_a_cluster_restored_with_an_empty_status_releases_what_it_owns(ven
         assert not (await g.infra_cluster()).status.conditions
         await g.start()
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual
 async def test_a_cluster_with_an_empty_status_stays_while_its_vendor_can_not_be_asked(vendor: Open) -> None:
     async with ground(vendor) as g:
+        g.vendor.require_cluster_objects()
         await g.cluster()
         await g.stop()
         patch = MergePatch({"status": None})
@@ -81,10 +83,10 @@ async def test_a_cluster_with_an_empty_status_stays_while_its_vendor_can_not_be_
         await g.start()
         await g.cluster_says("Unreachable")
         await g.pass_time(600)
-        assert g.vendor.leftovers(NAME)
-        g.vendor.heal()
+        assert g.vendor.cluster_objects(NAME)
+        g.vendor.clear_faults()
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual
@@ -116,7 +118,7 @@ async def test_running_machines_cost_few_requests(vendor: Open) -> None:
 @virtual
 async def test_fifty_machines_come_up_together_and_go_together(vendor: Open) -> None:
     async with ground(vendor) as g:
-        g.vendor.slow(4.0)
+        g.vendor.slow_operations(4.0)
         await g.cluster()
         names = [f"m{number:02}" for number in range(50)]
         for name in names:

@@ -48,15 +48,14 @@ async def test_a_machine_whose_object_was_deleted_by_force_is_removed_after_a_wh
     async with ground(vendor) as g:
         await machines(g, "a", "b")
         await g.answers()
-        foreign = g.vendor.plant("somebody-elses")
+        foreign = g.vendor.create_foreign("somebody-elses")
         await force_delete(g, "a")
-        text = await g.cluster_says("OrphanedMachines", "a (", type_="NoOrphanedMachines", timeout=1200)
+        text = await g.orphans_say("OrphanedMachines", "a (")
         assert "somebody-elses" not in text
         assert "removed after 10 minutes" in text
         assert names(g) == {"a", "b", "somebody-elses"}
-        await g.plane.until(
-            g.vendor.cluster_kind, key(NAME), lambda c: condition(c, "NoOrphanedMachines")["status"] == "True", HOUR
-        )
+        orphans = g.vendor.conditions.orphans
+        await g.plane.until(g.vendor.cluster_kind, key(NAME), lambda c: condition(c, orphans)["status"] == "True", HOUR)
         assert names(g) == {"b", "somebody-elses"}
         assert foreign in {each.id for each in g.vendor.machines()}
         assert await g.events("OrphanRemoved")
@@ -83,9 +82,9 @@ async def test_a_machine_that_no_object_was_ever_deleted_for_is_reported_and_kep
     async with ground(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
-        g.vendor.plant_orphan(infra, "newer")
+        g.vendor.create_orphan(infra, "newer")
         words = ("OrphanedMachines", "newer", "no record", f"homeport orphans list {NAME} -n default")
-        await g.cluster_says(*words, type_="NoOrphanedMachines", timeout=1200)
+        await g.orphans_say(*words)
         assert len(await g.events("OrphanedMachine")) == 1
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a", "newer"}
@@ -113,7 +112,7 @@ async def test_a_machine_that_is_a_node_is_kept_though_its_object_was_deleted(ve
         await g.plane.have({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "spec": spec})
         await g.answers()
         await force_delete(g, "a")
-        await g.cluster_says("it is Node x of the workload cluster", type_="NoOrphanedMachines", timeout=1200)
+        await g.orphans_say("it is Node x of the workload cluster")
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a", "b"}
 
@@ -123,7 +122,7 @@ async def test_nothing_is_removed_while_the_workload_cluster_does_not_answer(ven
     async with ground(vendor) as g:
         await machines(g, "a", "b")
         await force_delete(g, "a")
-        await g.cluster_says("does not report whether it uses the machine", type_="NoOrphanedMachines", timeout=1200)
+        await g.orphans_say("does not report whether it uses the machine")
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a", "b"}
 
@@ -134,8 +133,8 @@ async def test_nothing_is_removed_while_a_machine_that_an_object_names_is_missin
         await machines(g, "a", "b")
         await g.answers()
         await force_delete(g, "a")
-        g.vendor.destroy("b")
-        await g.cluster_says("machine b of the cluster is missing", type_="NoOrphanedMachines", timeout=1200)
+        g.vendor.delete_machine("b")
+        await g.orphans_say("machine b of the cluster is missing")
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a"}
 
@@ -165,14 +164,14 @@ async def test_a_cluster_that_goes_takes_along_what_was_deleted_by_force(vendor:
         await g.delete_cluster()
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
         assert g.vendor.machines() == []
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual
 async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orphans(vendor: Open) -> None:
     async with ground(vendor) as g:
         infra = await g.cluster()
-        id_ = g.vendor.plant_orphan(infra, "newer")
+        id_ = g.vendor.create_orphan(infra, "newer")
         await g.delete_cluster()
         await g.cluster_says("OrphanedMachines", "newer", "homeport orphans list", timeout=600)
         await g.pass_time(HOUR)
@@ -180,7 +179,7 @@ async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orph
         await ask(g, Request("1", (id_,), force=True))
         await g.plane.gone(g.vendor.cluster_kind, key(NAME), 600)
         assert g.vendor.machines() == []
-        assert g.vendor.leftovers(NAME) == []
+        assert g.vendor.cluster_objects(NAME) == []
 
 
 @virtual
@@ -188,8 +187,8 @@ async def test_a_user_learns_of_orphans_at_once_and_removes_those_that_are_named
     async with ground(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
-        left = g.vendor.plant_orphan(infra, "left-over")
-        used = g.vendor.plant_orphan(infra, "used")
+        left = g.vendor.create_orphan(infra, "left-over")
+        used = g.vendor.create_orphan(infra, "used")
         await g.plane.have({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "used"}})
         found = await ask(g, Request("1"))
         assert {each.owned.name for each in found.found} == {"left-over", "used"}

@@ -18,11 +18,11 @@ async def test_of_two_replicas_one_works_and_the_other_goes_on_where_it_stopped(
         tasks = [asyncio.create_task(each.run()) for each in replicas]
         try:
             await g.cluster()
-            g.vendor.slow(5.0)
+            g.vendor.slow_operations(5.0)
             names = [f"m{number}" for number in range(6)]
             for name in names:
                 await g.machine(name)
-            await g.machine_says("m0", "CreatingVM")
+            await g.being_created("m0")
             leader = next(number for number, each in enumerate(replicas) if each.ready.is_set())
             tasks[leader].cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,26 +1,31 @@
-"""What a provider brings to be held to the conformance suite: its controllers, its manifests, and hands in its vendor.
+"""What the conformance suite needs to test a provider: the provider's component, manifests, and control over a simulator.
 
-One `Vendor` is one simulated endpoint. The suite knows vendors by this protocol alone; a provider joins by an adapter in
-`conftest.py`.
+The suite knows vendors through this protocol only. A provider joins with an adapter and one line in `conftest.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
+
+import pytest
 
 from homeport.api.meta import Object
-from homeport.capi.capi import Capi
-from homeport.client.protocol import Client
+from homeport.capi.component import Component
+from homeport.client.dial import DialOptions
+from homeport.infra.protocol import Conditions
 from homeport.runtime.clock import Clock
-from homeport.runtime.manager import Manager
-from homeport.runtime.webhook.hook import Hooks
 
+# A request that changes or reads one machine.
 Verb = Literal["create", "power-on", "delete", "read"]
-VERBS: tuple[Verb, ...] = ("create", "power-on", "delete", "read")
 Json = dict[str, Any]
+
+
+def cannot(reason: str) -> NoReturn:
+    """Called by an adapter for what its vendor does not have: the test is skipped, and the report shows the reason."""
+    pytest.skip(reason)
 
 
 @dataclass(frozen=True)
@@ -34,64 +39,99 @@ class Found:
 
 
 class Vendor(Protocol):
-    """Everything that changes the vendor happens at once and behind the controllers' back."""
+    """One simulated endpoint of a vendor, and the provider that talks to it.
 
+    Changes take effect immediately, and the provider is not told about them. A method whose fault or change the vendor
+    does not have calls `cannot` with the reason.
+    """
+
+    component: Component
+    dial: DialOptions  # how the provider reaches the endpoint: the CA of its certificate
     cluster_kind: type[Object]
     machine_kind: type[Object]
-    connection: str  # the condition of InfraClusters that tells whether the vendor can be reached
-    created: list[str]  # names of machines in the order in which they came to be
-    verbs: frozenset[Verb]  # what is a request of its own: some machines are made powered on
-    free_addresses: tuple[str, ...]  # of the machines' network, that nobody gives out by himself
+    conditions: Conditions
+    created: list[str]  # names of all machines that were ever created, in order; those of `create_*` here are left out
 
-    def definitions(self) -> Iterable[Mapping[str, Any]]: ...
-    def register(self, hooks: Hooks, client: Client) -> None: ...
-    def install(self, manager: Manager, capi: Capi | None = None) -> None: ...
+    # -- manifests ---------------------------------------------------------------------------------------------
+
     def credentials(self, password: str = "") -> Json:
-        """The Secret of users; '' is the password that the endpoint takes at the beginning."""
+        """The Secret that InfraClusters refer to. '' is the password that the endpoint accepts at the start."""
 
-    def infra_cluster(self, name: str) -> Json: ...
+    def infra_cluster(self, name: str) -> Json:
+        """With an endpoint in spec.controlPlaneEndpoint that is free, and another one for each name."""
+
     def infra_machine(self, name: str) -> Json: ...
 
-    # -- looking -----------------------------------------------------------------------------------------------
+    @property
+    def free_addresses(self) -> Sequence[str]:
+        """At least two addresses of the machines' network that the vendor does not assign to machines by itself.
+        `cannot`: machines get no addresses from pools."""
 
-    def machines(self) -> list[Found]: ...
-    def leftovers(self, cluster: str) -> list[str]:
-        """Everything else that was made for a cluster."""
+    # -- state of the vendor -----------------------------------------------------------------------------------
 
-    def requests(self) -> int: ...
+    def machines(self) -> list[Found]:
+        """All machines, whoever created them."""
 
-    # -- trouble -----------------------------------------------------------------------------------------------
+    def cluster_objects(self, cluster: str) -> list[str]:
+        """Everything besides machines that was created for a cluster. Empty when the cluster is gone."""
 
-    def refuse(self, status: int, verb: Verb | Literal[""] = "", *, times: int | None = None) -> None: ...
-    def throttle(self, seconds: float, *, times: int) -> None: ...
-    def lose_answer(self, verb: Verb, when: Literal["before", "after"], *, times: int = 1) -> None: ...
-    def answer_late(self, verb: Verb, seconds: float) -> None: ...
-    def fail_task(self, verb: Verb, message: str, *, times: int | None = None) -> None: ...
-    def hang_task(self, verb: Verb, seconds: float | None) -> None: ...
-    def delay_address(self, seconds: float | None) -> None: ...
-    def heal(self) -> None: ...
+    def require_cluster_objects(self) -> None:
+        """`cannot`: the provider creates nothing for a cluster besides its machines."""
 
-    # -- hands in the vendor -----------------------------------------------------------------------------------
+    def requests(self) -> int:
+        """How many requests the endpoint has received."""
 
-    def slow(self, seconds: float) -> None:
-        """Every task takes this long from now on."""
+    # -- faults ------------------------------------------------------------------------------------------------
+    # `times` is how many requests or operations are affected; None: all, until `clear_faults`.
 
-    def plant(self, name: str) -> str:
-        """A machine that somebody else made; its id."""
+    def refuse(self, status: int, verb: Verb | Literal[""] = "", *, times: int | None = None) -> None:
+        """Requests are answered with this HTTP status and change nothing. '' affects all requests."""
 
-    def plant_orphan(self, cluster: Object, name: str) -> str:
-        """A machine with the mark of this InfraCluster, made for an object that is gone."""
+    def throttle(self, seconds: float, *, times: int) -> None:
+        """Requests are answered with 429 and `Retry-After`."""
 
-    def destroy(self, name: str) -> None: ...
-    def switch_off(self, name: str) -> None: ...
-    def readdress(self, name: str, *, lost: bool = False) -> None: ...
-    def fill(self) -> Callable[[], None]:
-        """No room is left; the result makes room again."""
+    def lose_reply(self, verb: Verb, when: Literal["before", "after"], *, times: int = 1) -> None:
+        """The connection ends without a reply, before or after the request has taken effect."""
 
-    def hide_image(self) -> Callable[[], None]:
-        """The image of the manifests is gone; the result imports it."""
+    def delay_reply(self, verb: Verb, seconds: float) -> None:
+        """The next such request is answered this much later."""
 
-    def change_password(self, password: str) -> None: ...
+    def fail_operation(self, verb: Verb, message: str, *, times: int | None = None) -> None:
+        """The request is accepted, and what it started fails with this message."""
+
+    def hang_operation(self, verb: Verb, seconds: float | None) -> None:
+        """The next request is accepted, and what it started takes this long. None: for ever."""
+
+    def delay_address(self, seconds: float | None) -> None:
+        """Machines report addresses this much later, as with a slow boot. None: never."""
+
+    def clear_faults(self) -> None: ...
+
+    # -- changes by others -------------------------------------------------------------------------------------
+
+    def slow_operations(self, seconds: float) -> None:
+        """Each creation, power change and deletion takes this long from now on."""
+
+    def create_foreign(self, name: str) -> str:
+        """Creates a machine as another user of the vendor does, without marks; gives its id."""
+
+    def create_orphan(self, cluster: Object, name: str) -> str:
+        """Creates a machine with the marks of this InfraCluster, for an object that does not exist; gives its id."""
+
+    def delete_machine(self, name: str) -> None: ...
+    def power_off(self, name: str) -> None: ...
+    def power_on(self, name: str) -> None: ...
+    def change_address(self, name: str, *, lost: bool = False) -> None:
+        """The machine gets another address; `lost`: it reports none any more."""
+
+    def fill_hosts(self) -> Callable[[], None]:
+        """Leaves no room for another machine. The result makes room again."""
+
+    def remove_image(self) -> Callable[[], None]:
+        """Removes the image that `infra_machine` refers to. The result brings it back."""
+
+    def change_password(self, password: str) -> None:
+        """The endpoint accepts only this password from now on, and ends all sessions."""
 
 
 Open = Callable[[Clock], AbstractAsyncContextManager[Vendor]]

@@ -138,7 +138,7 @@ class Site:
         self.prism.faults.add(Fault(effect, Match(**match), name=name, times=times))
         self.prism.core.on_change()
 
-    def heal(self) -> None:
+    def clear_faults(self) -> None:
         self.prism.faults.set(())
         self.prism.core.on_change()
 

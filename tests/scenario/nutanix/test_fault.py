@@ -150,7 +150,7 @@ def test_faults_that_last_are_told_and_got_over(step: Step) -> None:
                     await g.pass_time(100)
                 else:
                     await g.machine_says(name, words)
-                campaign.vendor.heal()
+                campaign.vendor.clear_faults()
                 await campaign.end(name)
 
     run()
@@ -168,7 +168,7 @@ def test_faults_that_pass_are_got_over(step: Step) -> None:
                 campaign.strike(effect, 2)
                 await campaign.go(name)
                 await campaign.end(name)
-                campaign.vendor.heal()
+                campaign.vendor.clear_faults()
 
     run()
 

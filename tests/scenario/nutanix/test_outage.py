@@ -71,7 +71,7 @@ def test_a_cluster_stays_available_while_its_prism_central_can_not_be_asked(
             await asyncio.sleep(1800)
             await _available(site)
             assert (await site.condition(Cluster, NAME, REACHABLE, "False"))["lastTransitionTime"] == since
-            site.heal()
+            site.clear_faults()
             for kind, name in ((NutanixCluster, NAME), (Cluster, NAME)):
                 await site.condition(kind, name, REACHABLE, "True", timeout=1200)
             for each in await site.list(NutanixMachine):
@@ -130,7 +130,7 @@ async def test_nodes_whose_power_state_prism_central_does_not_know_stay_availabl
             await site.condition(NutanixMachine, each.metadata.name, REACHABLE, "False", *words, timeout=1200)
         await asyncio.sleep(1800)
         await _available(site)
-        site.heal()
+        site.clear_faults()
         for each in await site.list(NutanixMachine):
             await site.condition(NutanixMachine, each.metadata.name, REACHABLE, "True", timeout=1200)
         await _available(site)

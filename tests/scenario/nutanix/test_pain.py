@@ -71,7 +71,7 @@ async def test_a_category_that_others_carry_holds_the_deletion_and_it_is_said_wh
         await n.g.cluster_says("CategoryInUse", "squatter", squatter.ext_id)
         n.prism.machines.delete(squatter, "admin")
         await n.g.plane.gone(n.vendor.cluster_kind, key(NAME), 120)
-        assert n.vendor.leftovers(NAME) == []
+        assert n.vendor.cluster_objects(NAME) == []
 
 
 @pytest.mark.parametrize("version", ["v4", "v3"])

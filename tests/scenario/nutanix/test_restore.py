@@ -117,7 +117,7 @@ async def test_a_member_of_etcd_whose_machine_is_gone_is_removed_once_the_provid
         site.fault(Status(503))
         await asyncio.sleep(WHILE)
         assert members(site) == known | {alive, dead}  # a provider that does not answer proves nothing
-        site.heal()
+        site.clear_faults()
         await asyncio.sleep(WHILE)
         assert members(site) == known | {alive}
         assert vms(site) == known | {alive}

@@ -16,7 +16,7 @@ from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
-from homeport.infra.protocol import Instance
+from homeport.infra.protocol import CREATING, DELETING, NO_ADDRESS, POWERED_OFF, POWERING_ON, Instance
 from homeport.infra.task import Absence, Overdue, Task
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
@@ -77,7 +77,7 @@ class MachineDriver:
         under_way = self._under_way(scope)
         if under_way is not None:
             return await self._made(scope, under_way)  # the task says when it is there
-        if scope.untouched:
+        if scope.never_asked:
             return None
         found = sorted(await self._marked(scope), key=lambda vm: (vm.power == "off", vm.created, vm.id))
         if not found:
@@ -120,7 +120,7 @@ class MachineDriver:
         if held is not None:
             held.forget(uid)
 
-    def rest(self, uid: str) -> None:
+    def stop_watching(self, uid: str) -> None:
         self._unwatch(uid)
 
     async def _made(self, scope: Scope, under_way: TaskRef) -> Vm | None:
@@ -154,7 +154,7 @@ class MachineDriver:
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
             text = f"VM {vm.name} ({vm.id}) has no address yet: check that its subnet has a DHCP server or IPAM"
             scope.session.watch.hurry(scope.uid)
-            return Wait("WaitingForAddress", text, after=_ADDRESS_SECONDS)
+            return Wait(NO_ADDRESS, text, after=_ADDRESS_SECONDS)
         scope.session.watch.settle(scope.uid)
         return None
 
@@ -165,18 +165,18 @@ class MachineDriver:
             return await self._create(scope)
         task = await scope.session.tasks.state(under_way.id)
         if task is not None and task.unfinished:
-            return self._wait_for(scope, task, "CreatingVM", f"VM {name} is being created")
+            return self._wait_for(scope, task, CREATING, f"VM {name} is being created")
         self._end(scope)
         if task is None:
             # It may have ended long ago: what it made is found by its mark, and otherwise made again.
-            return Wait("CreatingVM", f"VM {name} is being created", after=0.0, quiet=True)
+            return Wait(CREATING, f"VM {name} is being created", after=0.0, quiet=True)
         if task.status == "failed":
             await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
             scope.session.lookup.forget()
             raise explained(failed_task(task.error, task.codes, f"VM {name} could not be created"), scope.addresses)
         for vm in await self._marked(scope):
             scope.infra.status.vm_uuid = vm.id
-            return Wait("CreatingVM", f"VM {name} is made", after=0.0, quiet=True)
+            return Wait(CREATING, f"VM {name} is made", after=0.0, quiet=True)
         raise Missing(f"VM {name} was created but was not found: checking again")
 
     async def _create(self, scope: Scope) -> Wait:
@@ -192,7 +192,7 @@ class MachineDriver:
             raise
         log.info("VM is being created", vm=vm.name, task=task_id)
         self._begin(scope, "create", task_id)
-        return self._wait_for(scope, Task(task_id, "queued"), "CreatingVM", f"VM {vm.name} is being created")
+        return self._wait_for(scope, Task(task_id, "queued"), CREATING, f"VM {vm.name} is being created")
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
         if scope.has_run:
@@ -203,12 +203,12 @@ class MachineDriver:
                 )
             # Whoever switched it off had a reason: a machine that ran is not started against his will.
             text = f"VM {vm.name} ({vm.id}) is powered {vm.power}: power it on, or delete the Machine"
-            return Wait("PoweredOff", text, 60.0, warning=True)
+            return Wait(POWERED_OFF, text, 60.0, warning=True)
         under_way = self._under_way(scope)
         if under_way is not None:
             task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.unfinished:
-                return self._wait_for(scope, task, "PoweringOn", f"VM {vm.name} is being powered on")
+                return self._wait_for(scope, task, POWERING_ON, f"VM {vm.name} is being powered on")
             self._end(scope)
             if task is not None and task.status == "failed":
                 raise failed_task(task.error, task.codes, f"VM {vm.name} could not be powered on")
@@ -216,7 +216,7 @@ class MachineDriver:
             self._begin(scope, "power-on", await scope.session.prism.power_on(vm))
         # The VM itself shows that it is on, and its address with it: the task is asked only if that takes long.
         scope.session.watch.hurry(scope.uid, anew=True)
-        return Wait("PoweringOn", f"VM {vm.name} is being powered on", after=_POWER_SECONDS)
+        return Wait(POWERING_ON, f"VM {vm.name} is being powered on", after=_POWER_SECONDS)
 
     async def quiesce(self, scope: Scope) -> Wait | None:
         under_way = self._under_way(scope)
@@ -239,7 +239,7 @@ class MachineDriver:
             task = await scope.session.tasks.state(under_way.id)
             if task is not None and task.unfinished:
                 text = f"VM of {name}: waiting for {under_way.operation} to finish"
-                wait = self._wait_for(scope, task, "Deleting", text)
+                wait = self._wait_for(scope, task, DELETING, text)
                 # What hangs in a VM that is there goes with it; one that is not there yet may still come.
                 if instance is None or not self._overdue.holds(scope.uid, task):
                     return wait
@@ -251,7 +251,7 @@ class MachineDriver:
                 self._absence.expect(scope.uid)
             if under_way.operation == "create":
                 # It was not looked for while it was being made.
-                return Wait("Deleting", f"VM of {name}: create has finished", after=0.0, quiet=True)
+                return Wait(DELETING, f"VM of {name}: create has finished", after=0.0, quiet=True)
         if instance is None:
             return self._confirm_absence(scope)
         self._absence.seen(scope.uid)
@@ -261,9 +261,9 @@ class MachineDriver:
         try:
             task_id = await scope.session.prism.delete_vm(vm)
         except Missing:
-            return Wait("Deleting", f"VM {vm.name} is gone", after=0.0, quiet=True)
+            return Wait(DELETING, f"VM {vm.name} is gone", after=0.0, quiet=True)
         self._begin(scope, "delete", task_id)
-        return self._wait_for(scope, Task(task_id, "queued"), "Deleting", f"VM {vm.name} is being deleted")
+        return self._wait_for(scope, Task(task_id, "queued"), DELETING, f"VM {vm.name} is being deleted")
 
     def _confirm_absence(self, scope: Scope) -> Wait | None:
         wait = self._absence.confirm(scope.uid, known_id(scope))
