@@ -1,0 +1,212 @@
+"""VirtualMachines: what a VM needs is made, its instance is started and stopped as the run strategy says, and its
+status follows the instance."""
+
+from __future__ import annotations
+
+from homeport.client.errors import Invalid
+from homeport.machinery.quantity import parse_quantity
+from homeport.sim.harvester.controller.run import plan_run, run_strategy
+from homeport.sim.harvester.controller.template import claim_templates
+from homeport.sim.harvester.controller.vmstatus import Volumes, render_status
+from homeport.sim.harvester.core import Core
+from homeport.sim.harvester.kind import CLAIM, DATA_VOLUME, IMAGE, VM, VMI, Json
+from homeport.sim.harvester.object import (
+    controlled_by,
+    finalizers,
+    key_of,
+    leaving,
+    notes,
+    owner_reference,
+    status_of,
+)
+
+CONTROLLER_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
+INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
+CLEANUP_FINALIZER = "wrangler.cattle.io/VMController.CleanupPVCAndSnapshot"
+RUN_STRATEGY = "harvesterhci.io/vmRunStrategy"
+REMOVED_CLAIMS = "harvesterhci.io/removedPersistentVolumeClaims"
+_OURS = (CONTROLLER_FINALIZER, CLEANUP_FINALIZER)
+_FINAL = ("Succeeded", "Failed")
+
+
+class Machines:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def settle(self, key: str) -> float | None:
+        vm = self._core.mirror.get(VM, key)
+        if vm is None:
+            return None
+        vmi = self.instance_of(vm)
+        after: float | None = None
+        if leaving(vm):
+            await self._release(vm, vmi)
+        else:
+            await self._hold_metadata(vm)
+            await self._hold_claims(vm)
+            after = await self._run(vm, vmi)
+        await self._report(key)
+        return after
+
+    def instance_of(self, vm: Json) -> Json | None:
+        vmi = self._core.mirror.get(VMI, key_of(vm))
+        if vmi is None or controlled_by(vmi, VM).get("uid") != vm["metadata"]["uid"]:
+            return None
+        return vmi
+
+    # -- what a VM needs -----------------------------------------------------------------------------------------
+
+    async def _hold_metadata(self, vm: Json) -> None:
+        wanted = [CONTROLLER_FINALIZER, CLEANUP_FINALIZER] if self._core.world.harvester else [CONTROLLER_FINALIZER]
+        missing = [each for each in wanted if each not in finalizers(vm)]
+        patch: Json = {"finalizers": [*finalizers(vm), *missing]} if missing else {}
+        strategy = run_strategy(vm)
+        if self._core.world.harvester and strategy not in ("Halted", notes(vm).get(RUN_STRATEGY)):
+            patch["annotations"] = {RUN_STRATEGY: strategy}
+        if patch:
+            await self._core.patch(VM, vm, {"metadata": patch})
+
+    async def _hold_claims(self, vm: Json) -> None:
+        if not self._core.world.harvester:
+            return
+        for template in claim_templates(vm):
+            await self._hold_claim(vm, template)
+
+    async def _hold_claim(self, vm: Json, template: Json) -> None:
+        core, namespace = self._core, vm["metadata"]["namespace"]
+        image_id = (template["metadata"].get("annotations") or {}).get("harvesterhci.io/imageId", "")
+        image = core.mirror.get(IMAGE, image_id) if image_id else None
+        if image_id.count("/") == 1 and image is None:
+            return  # as Harvester does: the entry is skipped until the image exists
+        name = template["metadata"]["name"]
+        claim = core.mirror.get(CLAIM, f"{namespace}/{name}")
+        if claim is None:
+            if image is not None and image["spec"].get("backend") == "cdi":
+                await core.create(_clone(template, namespace, image), DATA_VOLUME)
+                return
+            kept = {key: template["metadata"].get(key) for key in ("name", "labels", "annotations")}
+            await core.create({"metadata": {**kept, "namespace": namespace}, "spec": template["spec"]}, CLAIM)
+            return
+        asked = template["spec"]["resources"]["requests"]["storage"]
+        has = claim["spec"]["resources"]["requests"]["storage"]
+        if parse_quantity(asked) > parse_quantity(has):
+            await core.patch(CLAIM, claim, {"spec": {"resources": {"requests": {"storage": asked}}}})
+
+    async def _hold_data_volumes(self, vm: Json) -> None:
+        for template in vm["spec"].get("dataVolumeTemplates") or ():
+            key = f"{vm['metadata']['namespace']}/{template['metadata']['name']}"
+            if self._core.mirror.get(DATA_VOLUME, key) is None:
+                meta = {
+                    **{name: template["metadata"].get(name) or {} for name in ("labels", "annotations")},
+                    "name": template["metadata"]["name"],
+                    "namespace": vm["metadata"]["namespace"],
+                    "ownerReferences": [owner_reference(vm, VM)],
+                }
+                await self._core.create({"metadata": meta, "spec": template["spec"]}, DATA_VOLUME)
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    async def _run(self, vm: Json, vmi: Json | None) -> float | None:
+        step = plan_run(vm, vmi, self._core.clock.now())
+        if step.action == "start":
+            await self._start(vm)
+        elif step.action == "stop" and vmi is not None and not leaving(vmi):
+            await self._stop(vm, vmi)
+            if step.then_start:
+                requests = [*(status_of(vm).get("stateChangeRequests") or ()), {"action": "Start"}]
+                await self._core.patch(VM, vm, {"status": {"stateChangeRequests": requests}}, "status")
+        return step.after
+
+    async def _start(self, vm: Json) -> None:
+        await self._hold_data_volumes(vm)
+        made = _instance(vm)
+        try:
+            created = await self._core.create(made, VMI)
+        except Invalid as error:
+            self._core.tell(vm, VM, "FailedCreate", f"Error creating virtual machine instance: {error}", warning=True)
+            return
+        if created is not None:
+            name = vm["metadata"]["name"]
+            text = f"Started the virtual machine by creating the new virtual machine instance {name}"
+            self._core.tell(vm, VM, "SuccessfulCreate", text)
+
+    async def _stop(self, vm: Json, vmi: Json) -> None:
+        await self._core.delete(VMI, vmi)
+        text = f"Stopped the virtual machine by deleting the virtual machine instance {vmi['metadata']['uid']}"
+        self._core.tell(vm, VM, "SuccessfulDelete", text)
+
+    async def _release(self, vm: Json, vmi: Json | None) -> None:
+        if vmi is not None:
+            if not leaving(vmi):
+                await self._stop(vm, vmi)
+            return
+        await self._drop_claims(vm)
+        kept = [each for each in finalizers(vm) if each not in _OURS]
+        if kept != finalizers(vm):
+            await self._core.patch(VM, vm, {"metadata": {"finalizers": kept}})
+
+    async def _drop_claims(self, vm: Json) -> None:
+        if CLEANUP_FINALIZER not in finalizers(vm):
+            return
+        for name in notes(vm).get(REMOVED_CLAIMS, "").split(","):
+            claim = self._core.mirror.get(CLAIM, f"{vm['metadata']['namespace']}/{name.strip()}")
+            if claim is not None:
+                await self._core.delete(CLAIM, claim)
+
+    # -- reporting -----------------------------------------------------------------------------------------------
+
+    async def _report(self, key: str) -> None:
+        """From what is there after all writes."""
+        core = self._core
+        vm = core.mirror.get(VM, key)
+        if vm is None:
+            return
+        vmi = self.instance_of(vm)
+        status = render_status(vm, vmi, self._volumes(vm), core.clock.now(), core.rng)
+        if status != status_of(vm):
+            gone = {name: None for name in status_of(vm) if name not in status}
+            await core.patch(VM, vm, {"status": {**status, **gone}}, "status")
+        if vmi is not None and status_of(vmi).get("phase") in _FINAL and CONTROLLER_FINALIZER in finalizers(vmi):
+            kept = [each for each in finalizers(vmi) if each != CONTROLLER_FINALIZER]
+            await core.patch(VMI, vmi, {"metadata": {"finalizers": kept}})
+
+    def _volumes(self, vm: Json) -> Volumes:
+        core, namespace = self._core, vm["metadata"]["namespace"]
+        claims: list[Json] = []
+        data_volumes: list[Json] = []
+        for volume in vm["spec"]["template"]["spec"].get("volumes") or ():
+            if name := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+                claims += [found] if (found := core.mirror.get(CLAIM, f"{namespace}/{name}")) else []
+            elif name := (volume.get("dataVolume") or {}).get("name"):
+                claims += [found] if (found := core.mirror.get(CLAIM, f"{namespace}/{name}")) else []
+                data_volumes += [found] if (found := core.mirror.get(DATA_VOLUME, f"{namespace}/{name}")) else []
+        return Volumes(claims, data_volumes)
+
+
+def _instance(vm: Json) -> Json:
+    meta, template = vm["metadata"], vm["spec"]["template"]
+    inner = template.get("metadata") or {}
+    return {
+        "metadata": {
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "labels": {"kubevirt.io/vm": meta["name"], **(inner.get("labels") or {})},
+            "annotations": {
+                **(inner.get("annotations") or {}),
+                "kubevirt.io/vm-generation": str(meta.get("generation", 1)),
+            },
+            "ownerReferences": [owner_reference(vm, VM)],
+            "finalizers": [CONTROLLER_FINALIZER, INSTANCE_FINALIZER],
+        },
+        "spec": template["spec"],
+    }
+
+
+def _clone(template: Json, namespace: str, image: Json) -> Json:
+    source = {"pvc": {"namespace": image["metadata"]["namespace"], "name": image["metadata"]["name"]}}
+    storage = {
+        "storageClassName": template["spec"].get("storageClassName", ""),
+        "resources": template["spec"]["resources"],
+    }
+    meta = {"name": template["metadata"]["name"], "namespace": namespace}
+    return {"metadata": meta, "spec": {"source": source, "storage": storage}}

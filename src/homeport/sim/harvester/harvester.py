@@ -1,0 +1,343 @@
+"""A whole simulated Harvester in this process: the API server, its controllers and its admission.
+
+    harvester = await Harvester.open(pki, clock=clock, guests=fleet)
+    client = harvester.client()          # or: await harvester.serve(), and HTTPS
+    await harvester.settled()            # nothing left to do now
+    await harvester.close()
+
+Any number of them run in one process. Everything that is to last is in the API server's store: `database` names its
+file, and a Harvester that is opened on it again goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+from homeport.api.meta import Resource
+from homeport.apiserver.auth.pki import PKI
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds.pod.log import LogBuffer
+from homeport.apiserver.local import LocalClient
+from homeport.builtin.install import install as install_builtin
+from homeport.client.errors import AlreadyExists
+from homeport.client.protocol import MergePatch
+from homeport.runtime.clock import Clock, SystemClock, rfc3339
+from homeport.runtime.manager import Manager
+from homeport.sim.engine.fault import Fault
+from homeport.sim.engine.guest import Guests, NoGuests
+from homeport.sim.engine.injector import Injector
+from homeport.sim.harvester.controller.claim import BY_CLAIM, Claims
+from homeport.sim.harvester.controller.image import Images
+from homeport.sim.harvester.controller.instance import Instances
+from homeport.sim.harvester.controller.launcher import BY_INSTANCE, CREATED_BY, Launchers, is_launcher
+from homeport.sim.harvester.controller.machine import Machines
+from homeport.sim.harvester.controller.template import claim_names
+from homeport.sim.harvester.controller.volume import DataVolumes
+from homeport.sim.harvester.core import Core
+from homeport.sim.harvester.definition import definitions
+from homeport.sim.harvester.guest import Guestroom, machine_id
+from homeport.sim.harvester.kind import (
+    CLAIM,
+    DATA_VOLUME,
+    DEFINITION,
+    IMAGE,
+    NAD,
+    NODE,
+    POD,
+    SETTING,
+    STORAGE_CLASS,
+    VM,
+    VMI,
+    VOLUME,
+    Json,
+)
+from homeport.sim.harvester.lease import Leases
+from homeport.sim.harvester.loop import Loop
+from homeport.sim.harvester.manifest import DEPLOYMENTS, SYSTEM, deployment_pod, image, objects
+from homeport.sim.harvester.mirror import Mirror
+from homeport.sim.harvester.object import key_of, labels, status_of
+from homeport.sim.harvester.pace import INSTANT, Pace
+from homeport.sim.harvester.world import WorldFile, default_world
+from homeport.store import History
+
+_FOLLOWED = (VM, VMI, POD, NODE, CLAIM, VOLUME, DATA_VOLUME, STORAGE_CLASS, IMAGE, NAD, SETTING)
+_HARVESTER_ALONE = ("harvesterhci.io",)
+# As much of the past as etcd keeps.
+_HISTORY = History(seconds=300.0)
+
+
+class Harvester:
+    """Made by `open`."""
+
+    def __init__(self, server: EmbeddedServer, world: WorldFile, core: Core, manager: Manager) -> None:
+        self.server = server
+        self.world = world
+        self.core = core
+        self.log = LogBuffer(clock=core.clock.now)
+        self._manager = manager
+        self._running: asyncio.Task[None] | None = None
+        self.images = Images(core)
+        self.claims = Claims(core)
+        self.volumes = DataVolumes(core)
+        self.machines = Machines(core)
+        self.launchers = Launchers(core)
+        self.instances = Instances(core, self.launchers, Guestroom(core))
+        self.loops = {
+            "image": Loop("image", self.images.settle),
+            "claim": Loop("claim", self.claims.settle),
+            "volume": Loop("volume", self.volumes.settle),
+            "machine": Loop("machine", self.machines.settle),
+            "instance": Loop("instance", self.instances.settle),
+            "launcher": Loop("launcher", self.launchers.settle),
+        }
+
+    @classmethod
+    async def open(
+        cls,
+        pki: PKI,
+        *,
+        world: WorldFile | None = None,
+        clock: Clock | None = None,
+        pace: Pace = INSTANT,
+        faults: Iterable[Fault] = (),
+        guests: Guests | None = None,
+        seed: int = 0,
+        database: Path | None = None,
+        copy_of: Path | None = None,
+    ) -> Harvester:
+        """`database` None keeps everything in memory, beginning with the backup `copy_of` if there is one."""
+        clock = clock or SystemClock()
+        world = world if world is not None else default_world()
+        server = await EmbeddedServer.open(database, pki, clock=clock.now, history=_HISTORY, copy_of=copy_of)
+        manager = Manager(server.client(field_manager="harvester"), clock=clock, name="harvester")
+        install_builtin(server, manager)
+        core = Core(
+            world,
+            server.client(field_manager="harvester"),
+            Mirror(server.store),
+            clock,
+            pace,
+            guests or NoGuests(),
+            Injector(clock, faults, seed=seed),
+            manager.recorder,
+            Leases(world.vlans, world.pod_network),
+            random.Random(seed),  # noqa: S311  (names and pauses, not secrets)
+        )
+        made = cls(server, world, core, manager)
+        await made._start()
+        return made
+
+    async def _start(self) -> None:
+        await self._define()
+        mirror = self.core.mirror
+        for kind in _FOLLOWED:
+            mirror.follow(kind)
+        mirror.index(POD, BY_INSTANCE, lambda pod: [labels(pod)[CREATED_BY]] if is_launcher(pod) else [])
+        mirror.index(VOLUME, BY_CLAIM, lambda volume: _claim_of(volume))
+        for kind in (VM, VMI):
+            mirror.index(kind, "claim", _claims_used)
+        await self._populate()
+        self._connect()
+        self._running = asyncio.create_task(self._manager.run(), name="harvester built-in loops")
+        await self._manager.ready.wait()
+        for vmi in mirror.all(VMI):
+            if status_of(vmi).get("phase") == "Running":
+                await self.instances.wake(vmi)
+        for loop in self.loops.values():
+            loop.start()
+
+    async def _define(self) -> None:
+        client = self.client()
+        for definition in definitions():
+            group = definition["spec"]["group"]
+            if self.world.harvester or not group.endswith(_HARVESTER_ALONE):
+                with contextlib.suppress(AlreadyExists):
+                    await client.create(definition, kind=DEFINITION)
+        await self.server.custom.settled()
+
+    async def _populate(self) -> None:
+        """The world's objects, the first time."""
+        core, now = self.core, self.core.clock.now()
+        if core.mirror.count(NODE):
+            self._register_logs()
+            return
+        for obj, kind in objects(self.world, now):
+            await self._put(obj, kind)
+        for each in self.world.images if self.world.harvester else ():
+            obj, kind = image(each)
+            await self._put(obj, kind)
+            stored = core.mirror.get(IMAGE, key_of(obj))
+            if stored is not None:
+                await self.images.finish(stored, each.size_bytes, each.virtual_size_bytes)
+        for name in DEPLOYMENTS if self.world.harvester else ():
+            await self._put({**deployment_pod(name, self.world), "status": _pod_status(rfc3339(now))}, POD)
+        self._register_logs()
+        for obj in self.world.objects:
+            await self._put(obj, self._resource(obj))
+
+    async def _put(self, obj: Json, kind: Resource) -> None:
+        """Creates an object with its status."""
+        client, key = self.client(), key_of(obj)
+        with contextlib.suppress(AlreadyExists):
+            await client.create(obj, kind=kind)
+        served = self.server.catalog.by_kind(kind.group, kind.kind)
+        if "status" in obj and served is not None and served.versions[kind.version].status:
+            await client.patch(kind, key, MergePatch({"status": obj["status"]}), subresource="status")
+
+    def _resource(self, obj: Json) -> Resource:
+        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+        served = self.server.catalog.by_kind(group, str(obj.get("kind", "")))
+        if served is None or version not in served.versions:
+            raise ValueError(f"objects: {obj.get('apiVersion')} {obj.get('kind')} is not a kind of Harvester")
+        return served.versions[version].resource
+
+    def _register_logs(self) -> None:
+        for name in DEPLOYMENTS:
+            self.server.builtin.logs.register(SYSTEM, f"{name}-0", "apiserver", self.log)
+
+    # -- what brings what back -------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        mirror = self.core.mirror
+        mirror.on(POD, self.launchers.occupancy.follow)
+        mirror.on(IMAGE, lambda key, new, old: self._image_changed(key))
+        mirror.on(CLAIM, lambda key, new, old: self._claim_changed(key))
+        mirror.on(DATA_VOLUME, lambda key, new, old: self._volume_changed(key))
+        mirror.on(STORAGE_CLASS, lambda key, new, old: self._class_changed())
+        mirror.on(VM, self._machine_changed)
+        mirror.on(VMI, self._instance_changed)
+        mirror.on(POD, self._pod_changed)
+        mirror.on(NODE, lambda key, new, old: self._offer_room())
+
+    def _image_changed(self, key: str) -> None:
+        self.loops["image"].add(key)
+        for vm in self.core.mirror.all(VM):  # one may have waited for this image
+            if not status_of(vm).get("ready"):
+                self.loops["machine"].add(str(key_of(vm)))
+
+    def _claim_changed(self, key: str) -> None:
+        self.loops["claim"].add(key)
+        self.loops["volume"].add(key)
+        self._wake_users(key)
+
+    def _volume_changed(self, key: str) -> None:
+        self.loops["volume"].add(key)
+        self._wake_users(key)
+
+    def _wake_users(self, key: str) -> None:
+        for vm in self.core.mirror.by(VM, "claim", key):
+            self.loops["machine"].add(str(key_of(vm)))
+        for vmi in self.core.mirror.by(VMI, "claim", key):
+            self.loops["instance"].add(str(key_of(vmi)))
+            pod = self.launchers.of(vmi)
+            if pod is not None and not pod["spec"].get("nodeName"):
+                self.loops["launcher"].add(str(key_of(pod)))
+
+    def _class_changed(self) -> None:
+        for claim in self.core.mirror.all(CLAIM):
+            if status_of(claim).get("phase") != "Bound":
+                self.loops["claim"].add(str(key_of(claim)))
+
+    def _machine_changed(self, key: str, new: Json | None, old: Json | None) -> None:
+        self.loops["machine"].add(key)
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self.core.guests.removed(old["metadata"]["uid"])
+            for interface in _interfaces(old["spec"]["template"]["spec"]):
+                self.core.leases.free(interface.get("macAddress", ""))
+
+    def _instance_changed(self, key: str, new: Json | None, old: Json | None) -> None:
+        self.loops["instance"].add(key)
+        self.loops["machine"].add(key)
+        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
+            self._instance_gone(old)
+
+    def _instance_gone(self, vmi: Json) -> None:
+        boot = self.instances.boots.pop(vmi["metadata"]["uid"], None)
+        machine = machine_id(vmi, self.instances.room.system(vmi))
+        if machine == vmi["metadata"]["uid"]:
+            self.core.guests.removed(machine)
+        elif boot is not None:
+            self.core.guests.powered_off(machine, crashed=True)  # its object went by force
+
+    def _pod_changed(self, key: str, new: Json | None, old: Json | None) -> None:
+        pod = new or old
+        if pod is None or not is_launcher(pod):
+            return
+        self.loops["launcher"].add(key)
+        owner = (pod["metadata"].get("ownerReferences") or [{}])[0].get("name", "")
+        self.loops["instance"].add(f"{pod['metadata']['namespace']}/{owner}")
+        if new is None:
+            self._offer_room()
+
+    def _offer_room(self) -> None:
+        for key in self.launchers.waiting:
+            self.loops["launcher"].add(key)
+
+    # -- for whoever uses it -----------------------------------------------------------------------------------------
+
+    def client(self, *, field_manager: str = "harvester") -> LocalClient:
+        """As an administrator, without a network in between."""
+        return self.server.client(field_manager=field_manager)
+
+    async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:
+        """Listens over TLS; gives the URL."""
+        url = await self.server.serve(host, port)
+        assert self.server.http is not None
+        self.server.http.root.version = lambda: f"{self.world.kubernetes}+rke2r1"
+        return url
+
+    @property
+    def faults(self) -> Injector:
+        return self.core.faults
+
+    async def settled(self) -> None:
+        """Returns when nothing is left to do now; what takes time may still be under way."""
+        while not all(loop.idle for loop in self.loops.values()):  # noqa: ASYNC110 - one loop wakes another
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        for loop in self.loops.values():
+            await loop.close()
+        self.core.mirror.close()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        self.log.close()
+        await self.server.close(drain_seconds=1.0)
+
+
+def _interfaces(spec: Json) -> list[Json]:
+    return (spec["domain"].get("devices") or {}).get("interfaces") or []
+
+
+def _claim_of(volume: Json) -> list[str]:
+    claim = volume["spec"].get("claimRef")
+    return [f"{claim['namespace']}/{claim['name']}"] if claim else []
+
+
+def _claims_used(obj: Json) -> list[str]:
+    return [f"{obj['metadata']['namespace']}/{name}" for name in claim_names(obj)]
+
+
+def _pod_status(now: str) -> Json:
+    kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+    return {
+        "phase": "Running",
+        "startTime": now,
+        "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now} for kind in kinds],
+        "containerStatuses": [
+            {
+                "name": "apiserver",
+                "image": "rancher/harvester",
+                "imageID": "",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": now}},
+            }
+        ],
+    }

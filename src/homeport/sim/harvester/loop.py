@@ -1,0 +1,72 @@
+"""Runs one controller: keys come in as objects change, `settle` brings one object forward."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from homeport.client.errors import AlreadyExists, ApiError, Conflict, NotFound
+from homeport.runtime.queue import Backoff, ShutDown, WorkQueue
+from homeport.store import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+# Brings the object of a key forward; the result is in how many seconds to look again if nothing changes before.
+Settle = Callable[[str], Awaitable[float | None]]
+_WORKERS = 16  # writes that are under way together share a commit
+_PASSING = (Conflict, NotFound, AlreadyExists)  # somebody else was faster: look again
+
+
+class Loop:
+    def __init__(self, name: str, settle: Settle) -> None:
+        self.name = name
+        self._settle = settle
+        self._queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=0.01, limit=30.0))
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def add(self, key: str, after: float = 0.0) -> None:
+        self._queue.add(key, after=after)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to do now; something may be due later."""
+        return self._queue.idle
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.get_running_loop().create_task(self._work(), name=f"harvester {self.name}") for _ in range(_WORKERS)
+        ]
+
+    async def close(self) -> None:
+        self._queue.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except ShutDown:
+                return
+            try:
+                await self._bring(key)
+            except StoreUnavailable:
+                return  # closed in the meantime
+            finally:
+                self._queue.done(key)
+
+    async def _bring(self, key: str) -> None:
+        try:
+            after = await self._settle(key)
+        except _PASSING:
+            self._queue.retry(key)
+        except ApiError as error:
+            log.warning("a controller of the simulated Harvester was refused", loop=self.name, key=key, why=str(error))
+            self._queue.retry(key, at_least=1.0)
+        else:
+            self._queue.forget(key)
+            if after is not None:
+                self._queue.add(key, after=max(after, 0.001))

@@ -1,0 +1,47 @@
+"""VMs of the simulated Harvester: from the manifest to a guest that reports its address, and to its end."""
+
+from __future__ import annotations
+
+import pytest
+from harvester_kit import class_of, harvester, vm_manifest
+
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key
+from homeport.runtime.testing import virtual
+from homeport.sim.harvester.kind import CLAIM, VM, VMI
+
+NODE_0 = Key("default", "node-0")
+
+
+@virtual
+async def test_a_vm_gets_a_claim_an_instance_and_an_address() -> None:
+    async with harvester() as made:
+        client = made.client()
+        await client.create(vm_manifest("node-0", await class_of(made)), kind=VM)
+        await made.settled()
+        vm, vmi = await client.get(VM, NODE_0), await client.get(VMI, NODE_0)
+        claim = await client.get(CLAIM, Key("default", "node-0-disk-0"))
+        assert vm["status"]["printableStatus"] == "Running"
+        assert vm["status"]["ready"]
+        assert vmi["status"]["nodeName"].startswith("harvester-node-")
+        assert vmi["status"]["interfaces"][0]["ipAddress"].startswith("10.40.")
+        assert claim["status"]["phase"] == "Bound"
+
+
+@virtual
+async def test_a_deleted_vm_leaves_its_claim_unless_it_is_to_go_too() -> None:
+    async with harvester() as made:
+        client = made.client()
+        await client.create(vm_manifest("node-0", await class_of(made)), kind=VM)
+        gone = vm_manifest("node-1", await class_of(made))
+        gone["metadata"]["annotations"]["harvesterhci.io/removedPersistentVolumeClaims"] = "node-1-disk-0"
+        await client.create(gone, kind=VM)
+        await made.settled()
+        for name in ("node-0", "node-1"):
+            await client.delete(VM, Key("default", name))
+        await made.settled()
+        assert not (await client.list(VM)).items
+        assert not (await client.list(VMI)).items
+        assert (await client.get(CLAIM, Key("default", "node-0-disk-0")))["status"]["phase"] == "Bound"
+        with pytest.raises(NotFound):
+            await client.get(CLAIM, Key("default", "node-1-disk-0"))
