@@ -125,14 +125,6 @@ def plane(program: Path, kubectl: str, tmp_path_factory: pytest.TempPathFactory)
         yield made
 
 
-@pytest.fixture
-def fresh(program: Path, kubectl: str, tmp_path: Path) -> Iterator[Plane]:
-    """A plane that no other test has used."""
-    (tmp_path / "fresh").mkdir()
-    with running(tmp_path / "fresh" / "data", kubectl, program, "--sim") as made:
-        yield made
-
-
 @pytest.fixture(scope="module")
 def one(plane: Plane) -> Plane:
     """With a cluster of one and one in the default namespace."""
@@ -417,9 +409,8 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
 
 
 def test_a_move_that_was_interrupted_before_it_deleted_anything_is_resumed_and_repeated(
-    fresh: Plane, program: Path, tmp_path: Path
+    plane: Plane, program: Path, tmp_path: Path
 ) -> None:
-    plane = fresh
     options = plane.way()
     plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(_fleet(Path(options[-1]).read_text())))
     plane.settled("two", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -77,7 +78,8 @@ def _add_clusters(
 def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures) -> None:
     reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider, departures)
     name = f"{provider.name}machine"
-    controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=_edited)
+    edited = partial(_machine_edited, f"{provider.name}.homeport.dev/")
+    controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=edited)
     reconciler.attach(controller)
     controller.map(Machine, links.infra_of_machine, predicate=_machine_news)
     controller.map(Cluster, links.machines_of_cluster, predicate=_progress)
@@ -201,6 +203,19 @@ def _edited(old: Any, new: Any) -> bool:
         return True
     lost = _has_status(old) and is_provisioned(old) and not is_provisioned(new)
     return lost or _read_of(old) != _read_of(new)
+
+
+def _machine_edited(recorded: str, old: Any, new: Any) -> bool:
+    """Not what a driver records (annotations that start with `recorded`): it would cut short the wait for a retry."""
+    if old is None or new is None:
+        return True
+    return _edited(_without(recorded, old), _without(recorded, new))
+
+
+def _without(recorded: str, obj: Any) -> Any:
+    annotations = {name: value for name, value in obj.metadata.annotations.items() if not name.startswith(recorded)}
+    replace = msgspec.structs.replace
+    return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
 
 
 def _read_of(obj: Any) -> tuple[Any, ...]:

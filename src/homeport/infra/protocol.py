@@ -164,7 +164,7 @@ class MachineScope(Generic[C, M, S]):
     addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
     failure_domain: str = ""
     never_asked: bool = False  # no request to create it was ever sent: there is no machine to find
-    record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations, written now
+    record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations PROVIDER.homeport.dev/..., now
     wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
     report: Report = _tell_nobody
 

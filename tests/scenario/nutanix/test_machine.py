@@ -13,7 +13,7 @@ from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.prism.entity import VolumeDisk, VolumeGroup
-from scenario.nutanix.bench import nutanix
+from scenario.nutanix.bench import Nutanix, nutanix
 
 V4 = partial(open_nutanix, version="v4")
 
@@ -72,6 +72,38 @@ async def test_a_category_that_does_not_exist_is_named_and_taken_up_once_it_does
         core.put(core.world.categories, Category(ext_id=core.new_id(), key="Team", value="blue"))
         await n.g.ready("a", timeout=400)
         assert "Team:blue" in n.categories()
+
+
+def _replace_category(n: Nutanix, *, created: bool) -> None:
+    """As another plane does that deletes a cluster of the same name, and then creates one."""
+    core = n.prism.core
+    (old,) = [each for each in core.world.categories if each.value == NAME]
+    core.drop(core.world.categories, old.ext_id)
+    if created:
+        core.put(core.world.categories, old, ext_id=core.new_id())
+
+
+@pytest.mark.parametrize("created", [False, True])
+def test_a_machine_is_created_though_its_cluster_s_category_was_deleted_elsewhere(created: bool) -> None:
+    @virtual
+    async def run() -> None:
+        async with nutanix() as n:
+            _replace_category(n, created=created)
+            await n.machine()
+            await n.g.ready("a", timeout=60)
+            assert n.categories() == {"KubernetesClusterName:one"}
+            assert n.vendor.created == ["a"]
+
+    run()
+
+
+@virtual
+async def test_a_deleted_cluster_leaves_no_category_though_another_plane_replaced_it() -> None:
+    async with nutanix() as n:
+        _replace_category(n, created=True)
+        await n.g.delete_cluster()
+        await n.g.plane.gone(NutanixCluster, key(NAME), 60)
+        assert NAME not in {each.value for each in n.prism.world.categories}
 
 
 @virtual

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from homeport.runtime.testing import virtual
@@ -35,6 +37,18 @@ async def test_a_task_that_fails_is_an_event_and_a_condition_in_prism_s_own_word
         (machine,) = await n.g.ready("a")
         assert (machine.status.failure_reason, machine.status.failure_message) == (None, None)
         assert n.vendor.created == ["a"]
+
+
+@virtual
+async def test_a_vm_that_can_not_be_created_is_tried_again_after_a_pause_each_time() -> None:
+    async with nutanix() as n:
+        strike(n, TaskFailure(code="VMM-30100", message="The disk image is corrupt."), "kVmCreate", times=None)
+        await n.machine()
+        await n.g.machine_says("a", "The disk image is corrupt.")
+        await n.g.pass_time(100)
+        tried = [each for each in n.prism.journal if each.method == "POST" and each.path.endswith("/config/vms")]
+        assert len(tried) >= 2
+        assert all(later.time - earlier.time >= 10 for earlier, later in pairwise(tried))
 
 
 @pytest.mark.parametrize("operation", ["kVmCreate", "kVmPowerOn"])

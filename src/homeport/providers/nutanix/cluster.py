@@ -62,6 +62,8 @@ class ClusterDriver:
 
     async def release(self, scope: Scope) -> Wait | None:
         """The category goes last, and stays while anything else carries it: two clusters may share a name."""
+        # Another plane may have deleted and created it since it was read: the cluster was there in between.
+        scope.session.lookup.forget_category(CLUSTER_CATEGORY, scope.name)
         category = await self._category(scope, create=False)
         if category is None:
             return None

@@ -15,7 +15,7 @@ import structlog
 from homeport.api.nutanix.v1beta1 import TaskRef
 from homeport.capi.cloud import Address
 from homeport.capi.family import canonical, in_order
-from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
+from homeport.infra.error import Misconfigured, Missing, ProviderError, Stale, Taken, Unreachable, can_not_ask
 from homeport.infra.protocol import CREATING, DELETING, NO_ADDRESS, POWERED_OFF, POWERING_ON, Instance
 from homeport.infra.task import Absence, Overdue, Task
 from homeport.providers.nutanix.address import explained
@@ -171,8 +171,7 @@ class MachineDriver:
             # It may have ended long ago: what it made is found by its mark, and otherwise made again.
             return Wait(CREATING, f"VM {name} is being created", after=0.0, quiet=True)
         if task.status == "failed":
-            await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
-            scope.session.lookup.forget()
+            await self._refused(scope)
             raise explained(failed_task(task.error, task.codes, f"VM {name} could not be created"), scope.addresses)
         for vm in await self._marked(scope):
             scope.infra.status.vm_uuid = vm.id
@@ -187,12 +186,19 @@ class MachineDriver:
         request_id = str(uuid.uuid5(uuid.UUID(scope.uid), f"create {_attempt(scope)}"))
         try:
             task_id = await scope.session.prism.create_vm(vm, request_id)
-        except (Missing, Rejected):
-            scope.session.lookup.forget()  # something of what it refers to may be gone
+        except ProviderError as error:
+            if not can_not_ask(error) and not isinstance(error, Stale):
+                await self._refused(scope)
             raise
         log.info("VM is being created", vm=vm.name, task=task_id)
         self._begin(scope, "create", task_id)
         return self._wait_for(scope, Task(task_id, "queued"), CREATING, f"VM {vm.name} is being created")
+
+    async def _refused(self, scope: Scope) -> None:
+        """Prepares another try. What the VM refers to may be gone, and Prism Central gives the same answer to the same
+        request id even if everything is in order by then."""
+        scope.session.lookup.forget()
+        await scope.record({ATTEMPT: str(_attempt(scope) + 1)})
 
     async def _power_on(self, scope: Scope, vm: Vm) -> Wait:
         if scope.has_run:
