@@ -30,6 +30,8 @@ from homeport.runtime.manager import Manager
 from homeport.sim.engine.fault import Fault
 from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector
+from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
+from homeport.sim.harvester.balancer.balancing import Balancing
 from homeport.sim.harvester.controller.claim import BY_CLAIM, Claims
 from homeport.sim.harvester.controller.image import Images
 from homeport.sim.harvester.controller.instance import Instances
@@ -62,6 +64,7 @@ from homeport.sim.harvester.mirror import Mirror
 from homeport.sim.harvester.object import key_of, labels, status_of
 from homeport.sim.harvester.pace import INSTANT, Pace
 from homeport.sim.harvester.world import WorldFile, default_world
+from homeport.sim.network import Network
 from homeport.store import History
 
 _FOLLOWED = (VM, VMI, POD, NODE, CLAIM, VOLUME, DATA_VOLUME, STORAGE_CLASS, IMAGE, NAD, SETTING)
@@ -73,7 +76,9 @@ _HISTORY = History(seconds=300.0)
 class Harvester:
     """Made by `open`."""
 
-    def __init__(self, server: EmbeddedServer, world: WorldFile, core: Core, manager: Manager) -> None:
+    def __init__(
+        self, server: EmbeddedServer, world: WorldFile, core: Core, manager: Manager, network: Network
+    ) -> None:
         self.server = server
         self.world = world
         self.core = core
@@ -94,6 +99,8 @@ class Harvester:
             "instance": Loop("instance", self.instances.settle),
             "launcher": Loop("launcher", self.launchers.settle),
         }
+        self.balancing = Balancing(core, network)
+        self.loops.update(self.balancing.loops)
 
     @classmethod
     async def open(
@@ -108,6 +115,7 @@ class Harvester:
         seed: int = 0,
         database: Path | None = None,
         copy_of: Path | None = None,
+        network: Network | None = None,
     ) -> Harvester:
         """`database` None keeps everything in memory, beginning with the backup `copy_of` if there is one."""
         clock = clock or SystemClock()
@@ -127,15 +135,16 @@ class Harvester:
             Leases(world.vlans, world.pod_network),
             random.Random(seed),  # noqa: S311  (names and pauses, not secrets)
         )
-        made = cls(server, world, core, manager)
+        made = cls(server, world, core, manager, network or Network())
         await made._start()
         return made
 
     async def _start(self) -> None:
         await self._define()
         mirror = self.core.mirror
-        for kind in _FOLLOWED:
+        for kind in (*_FOLLOWED, *BALANCED):
             mirror.follow(kind)
+        self.balancing.install(self.server.admission)
         mirror.index(POD, BY_INSTANCE, lambda pod: [labels(pod)[CREATED_BY]] if is_launcher(pod) else [])
         mirror.index(VOLUME, BY_CLAIM, lambda volume: _claim_of(volume))
         for kind in (VM, VMI):
@@ -211,6 +220,7 @@ class Harvester:
         mirror.on(VM, self._machine_changed)
         mirror.on(VMI, self._instance_changed)
         mirror.on(POD, self._pod_changed)
+        self.balancing.connect()
         mirror.on(NODE, lambda key, new, old: self._offer_room())
 
     def _image_changed(self, key: str) -> None:
@@ -302,6 +312,7 @@ class Harvester:
     async def close(self) -> None:
         for loop in self.loops.values():
             await loop.close()
+        self.balancing.close()
         self.core.mirror.close()
         if self._running is not None:
             self._running.cancel()

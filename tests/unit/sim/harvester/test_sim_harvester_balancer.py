@@ -13,9 +13,8 @@ from homeport.api.meta import Resource
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import shared_pki
-from homeport.sim.harvester.balancer.kind import CONFIG_MAP, ENDPOINT_SLICE
 from homeport.sim.harvester.harvester import Harvester
-from homeport.sim.harvester.kind import IP_POOL, LOAD_BALANCER, POD, SERVICE, VMI
+from homeport.sim.harvester.kind import CONFIG_MAP, ENDPOINT_SLICE, IP_POOL, LOAD_BALANCER, POD, SERVICE, VMI
 from homeport.sim.harvester.loop import Loop
 from homeport.sim.network import Network
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from homeport.apiserver.verb.admission import CREATE, DELETE, UPDATE, Admission, Attributes
 from homeport.client.errors import Forbidden
 from homeport.sim.harvester.balancer.range import Range, parse_ranges, range_of
-from homeport.sim.harvester.balancer.select import GLOBAL, GROUP, Requirement, is_global, matches, notes, selector_of
+from homeport.sim.harvester.balancer.select import GLOBAL, GROUP, Requirement, is_global, matches, selector_of
 from homeport.sim.harvester.kind import IP_POOL, LOAD_BALANCER, NAD, VMI, Json
 from homeport.sim.harvester.mirror import Mirror
-from homeport.sim.harvester.object import labels, leaving, status_of
+from homeport.sim.harvester.object import labels, leaving, notes, status_of
 
 VID = f"{GROUP}/vid"
 _VLAN = "network.harvesterhci.io/vlan-id"

@@ -6,12 +6,11 @@ from homeport.api.meta import Resource
 from homeport.apiserver.verb.admission import Admission
 from homeport.sim.harvester.balancer.admission import BalancerAdmission
 from homeport.sim.harvester.balancer.announce import Announcer
-from homeport.sim.harvester.balancer.kind import CONFIG_MAP, ENDPOINT_SLICE
 from homeport.sim.harvester.balancer.loadbalancer import LoadBalancers
 from homeport.sim.harvester.balancer.pool import Pools
 from homeport.sim.harvester.balancer.service import POOLS, SERVICE_NAME, Services
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import IP_POOL, LOAD_BALANCER, POD, SERVICE, VMI, Json
+from homeport.sim.harvester.kind import CONFIG_MAP, ENDPOINT_SLICE, IP_POOL, LOAD_BALANCER, POD, SERVICE, VMI, Json
 from homeport.sim.harvester.loop import Loop
 from homeport.sim.harvester.object import key_of, labels
 from homeport.sim.network import Network

@@ -7,13 +7,12 @@ from ipaddress import IPv4Address, ip_address
 from typing import Any
 
 from homeport.sim.harvester.balancer.announce import Announcer
-from homeport.sim.harvester.balancer.kind import ENDPOINT_SLICE
 from homeport.sim.harvester.balancer.pool import PoolError, Pools
-from homeport.sim.harvester.balancer.select import GROUP, Requirement, notes, select_pool
+from homeport.sim.harvester.balancer.select import GROUP, Requirement, select_pool
 from homeport.sim.harvester.balancer.service import ASK_DHCP, SERVICE_NAME
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import IP_POOL, LOAD_BALANCER, SERVICE, VMI, Json
-from homeport.sim.harvester.object import condition, finalizers, key_of, labels, leaving, status_of
+from homeport.sim.harvester.kind import ENDPOINT_SLICE, IP_POOL, LOAD_BALANCER, SERVICE, VMI, Json
+from homeport.sim.harvester.object import condition, finalizers, key_of, labels, leaving, notes, status_of
 
 FINALIZER = "wrangler.cattle.io/harvester-lb-controller"
 SERVICE_LABEL = f"{GROUP}/servicelb"

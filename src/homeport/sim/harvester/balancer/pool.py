@@ -6,10 +6,9 @@ import asyncio
 from typing import Any
 
 from homeport.sim.harvester.balancer.range import next_address, parse_ranges, range_of
-from homeport.sim.harvester.balancer.select import notes
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.kind import IP_POOL, Json
-from homeport.sim.harvester.object import condition, finalizers, leaving, status_of
+from homeport.sim.harvester.object import condition, finalizers, leaving, notes, status_of
 
 FINALIZER = "wrangler.cattle.io/harvester-ipam-controller"
 RELEASE = "loadbalancer.harvesterhci.io/manuallyReleaseIP"

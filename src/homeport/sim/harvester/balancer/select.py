@@ -47,11 +47,6 @@ def selector_of(pool: Json) -> Json:
     return pool["spec"].get("selector") or {}
 
 
-def notes(obj: Json) -> dict[str, str]:
-    """Its annotations."""
-    return obj["metadata"].get("annotations") or {}
-
-
 def _priority(pool: Json) -> int:
     return int(selector_of(pool).get("priority") or 0)
 

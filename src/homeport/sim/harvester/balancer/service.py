@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, ip_address, ip_network
 
 from homeport.sim.harvester.balancer.announce import Announcer, Backends
-from homeport.sim.harvester.balancer.kind import CONFIG_MAP, ENDPOINT_SLICE
-from homeport.sim.harvester.balancer.select import notes
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import POD, SERVICE, Json
-from homeport.sim.harvester.object import key_of, labels, leaving, status_of
+from homeport.sim.harvester.kind import CONFIG_MAP, ENDPOINT_SLICE, POD, SERVICE, Json
+from homeport.sim.harvester.object import key_of, labels, leaving, notes, status_of
 from homeport.sim.network import Exhausted, Pool, Taken
 
 ASKED = "kube-vip.io/loadbalancerIPs"
