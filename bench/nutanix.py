@@ -154,7 +154,7 @@ def ours(control_planes: int, workers: int) -> Iterator[Side]:
             assert process.stdout is not None
             if not process.stdout.readline():
                 raise SystemExit(f"homeport ended:\n{log.read_text()[-3000:]}")
-            objects = manifest.whole(guide.NAME, control_planes, workers)
+            objects = manifest.cluster_objects(guide.NAME, control_planes, workers)
             ready = time.monotonic() - began
             config = Path(folder) / "data" / "kubeconfig"
             yield Side("homeport", config, [process.pid], world, objects, lambda: log.read_text()[-5000:], ready)

@@ -74,7 +74,7 @@ async def run(args: argparse.Namespace) -> None:
     pace = Pace(default=Progress(seconds=args.slow)) if args.slow else INSTANT
     counted = Counted()
     async with nutanix_site(v4=args.api == "v4", pace=pace) as site:
-        await site.have(*manifest.whole("one", control_planes, workers))
+        await site.have(*manifest.cluster_objects("one", control_planes, workers))
         await site.running("one", control_planes, workers)
         counted.show("until all run", machines)
         await asyncio.sleep(60)

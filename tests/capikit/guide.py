@@ -25,7 +25,7 @@ def for_upstream(control_planes: int, workers: int, port: int) -> list[dict[str,
     Its control planes hold no virtual address unless a file says so. And its clients of Prism Central know no proxy, so
     the name of the guide, which leads nowhere, is an address here.
     """
-    objects = manifest.whole(NAME, control_planes, workers)
+    objects = manifest.cluster_objects(NAME, control_planes, workers)
     for obj in objects:
         if obj["kind"] == "NutanixCluster":
             obj["spec"]["prismCentral"].update(address="127.0.0.1", port=port)

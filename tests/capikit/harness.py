@@ -106,7 +106,7 @@ class Harness:
     # -- a user ------------------------------------------------------------------------------------------------
 
     async def create(self, name: str, control_planes: int, workers: int, version: str = "v1.30.0") -> None:
-        await self.plane.have(*manifest.whole(name, control_planes, workers, version))
+        await self.plane.have(*manifest.cluster_objects(name, control_planes, workers, version))
 
     async def patch(self, kind: Any, name: str, body: Mapping[str, Any]) -> Any:
         return await self.client.patch(kind, Key(NAMESPACE, name), MergePatch(body))

@@ -75,7 +75,9 @@ def workers(name: str, replicas: int, version: str, **more: Any) -> list[dict[st
     ]
 
 
-def whole(name: str, control_planes: int, worker_count: int, version: str = "v1.30.0") -> list[dict[str, Any]]:
+def cluster_objects(
+    name: str, control_planes: int, worker_count: int, version: str = "v1.30.0"
+) -> list[dict[str, Any]]:
     """Every object of a cluster, in the order in which people write them."""
     return [
         cluster(name),

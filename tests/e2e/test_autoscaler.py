@@ -69,7 +69,7 @@ def plane(autoscaler: Path, tmp_path: Path, kubectl: str) -> Iterator[Cluster]:
 
 def _objects(capacity: dict[str, str]) -> str:
     """One control plane, and workers of which there are none yet."""
-    objects = manifest.whole(NAME, 1, 1)
+    objects = manifest.cluster_objects(NAME, 1, 1)
     (group,) = (each for each in objects if each["kind"] == "MachineDeployment")
     group["spec"]["replicas"] = 0
     group["metadata"]["annotations"] = {f"{_SIZE}-min-size": "0", f"{_SIZE}-max-size": "2"} | {

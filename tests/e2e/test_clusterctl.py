@@ -128,7 +128,7 @@ def plane(program: Path, kubectl: str, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 def one(plane: Plane) -> Plane:
     """With a cluster of one and one in the default namespace."""
-    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(manifest.whole("one", 1, 1)))
+    plane.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump_all(manifest.cluster_objects("one", 1, 1)))
     plane.settled("one", 1, namespace="default")
     return plane
 
@@ -216,7 +216,7 @@ def _fleet(authority: str) -> list[dict[str, Any]]:
         for name, (element, subnet) in DOMAINS.items()
     ]
     bundle = {"kind": "ConfigMap", "metadata": {"name": "bundle", **meta}, "data": {"ca.crt": authority}}
-    objects = manifest.whole("two", 1, 1, "10.0.0.101", FLEET)
+    objects = manifest.cluster_objects("two", 1, 1, "10.0.0.101", FLEET)
     for each in objects:
         if each["kind"] == "NutanixCluster":
             each["spec"]["prismCentral"]["additionalTrustBundle"] = {"kind": "ConfigMap", "name": "bundle"}

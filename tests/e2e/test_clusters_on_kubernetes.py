@@ -174,7 +174,7 @@ async def test_the_older_version_of_the_api_is_converted_by_our_webhook(harness:
 
 
 async def test_a_cluster_that_cannot_work_is_refused_by_our_webhook(harness: OutsideHarness) -> None:
-    (bad,) = [each for each in manifest.whole("bad", 1, 0) if each["kind"] == "KubeadmControlPlane"]
+    (bad,) = [each for each in manifest.cluster_objects("bad", 1, 0) if each["kind"] == "KubeadmControlPlane"]
     bad["spec"]["replicas"] = 2
     with pytest.raises(Invalid, match="replicas"):
         await harness.plane.have(bad)

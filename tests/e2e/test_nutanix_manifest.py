@@ -42,7 +42,7 @@ def _manifest() -> str:
     reference = os.environ.get("HOMEPORT_REFERENCE", "")
     if reference:
         return Path(reference).read_text()
-    return yaml.safe_dump_all(manifest.whole())
+    return yaml.safe_dump_all(manifest.cluster_objects())
 
 
 def _wait(cluster: Cluster, *arguments: str) -> None:

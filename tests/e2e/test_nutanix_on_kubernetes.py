@@ -126,7 +126,7 @@ async def _quiet(outside: Outside) -> None:
 
 async def test_a_cluster_comes_up_scales_and_goes_with_upstreams_definitions(outside: Outside) -> None:
     plane = outside.plane
-    await plane.have(*manifest.whole(NAME, 1, 1))
+    await plane.have(*manifest.cluster_objects(NAME, 1, 1))
     machines = await outside.running(1, 1)
     assert {f"nutanix://{vm.ext_id}" for vm in outside.site.prism.world.vms} == {m.spec.provider_id for m in machines}
     assert all(m.status.ready and m.status.addresses for m in machines)

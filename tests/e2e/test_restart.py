@@ -162,7 +162,7 @@ async def test_after_a_restart_clusters_scale_roll_and_upgrade(planes: Callable[
     plane = planes("data")
     await plane.up()
     async with plane.user() as user:
-        await user.create(manifest.whole(NAME, 1, 1))
+        await user.create(manifest.cluster_objects(NAME, 1, 1))
         await user.available(1, 1, manifest.VERSION)
     await plane.restart()
     async with plane.user() as user:
@@ -176,7 +176,7 @@ async def test_a_backup_that_is_restored_beside_the_first_plane_has_a_site_of_it
     archive = str(tmp_path / "plane.backup")
     await first.up()
     async with first.user() as user:
-        await user.create(manifest.whole(NAME, 1, 1))
+        await user.create(manifest.cluster_objects(NAME, 1, 1))
         await user.available(1, 1, manifest.VERSION)
     await first.done("backup", archive)
     assert sorted(path.name for path in first.data.glob("backup-*")) == []
@@ -199,7 +199,7 @@ async def test_a_restore_leaves_a_site_that_is_there_as_it_is(planes: Callable[[
     await plane.up()
     await plane.done("backup", archive)
     async with plane.user() as user:
-        await user.create(manifest.whole(NAME, 1, 1))
+        await user.create(manifest.cluster_objects(NAME, 1, 1))
         await user.available(1, 1, manifest.VERSION)
     await plane.done("down")
     await plane.done("backup", archive, "--force")  # also when the plane is down
@@ -218,7 +218,7 @@ async def test_orphans_of_a_restored_backup_are_listed_adopted_and_removed_from_
     archive = str(tmp_path / "plane.backup")
     await plane.up()
     async with plane.user() as user:
-        await user.create(manifest.whole(NAME, 1, 1))
+        await user.create(manifest.cluster_objects(NAME, 1, 1))
         await user.available(1, 1, manifest.VERSION)
         await plane.done("backup", archive)
         known = {each.metadata.name for each in (await user.client.list(Machine)).items}

@@ -242,7 +242,7 @@ def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], imag
     """`image` is that of the cloud controller manager; '': the one of this release."""
     clouds = {each.kind.__resource__.kind: _Cloud(manager, each) for each in supports}
     reconciler = DeployReconciler(manager, capi, clouds, image)
-    controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_news)
+    controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_changed)
     reconciler.wake = controller.wake
     clusters = manager.informers.get(Cluster).cache
 
@@ -279,11 +279,11 @@ def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], imag
     return controller
 
 
-def _news(old: Any, new: Any) -> bool:
-    return old is None or new is None or _read(old) != _read(new)
+def _changed(old: Any, new: Any) -> bool:
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _read(cluster: Cluster) -> tuple[Any, ...]:
+def _relevant_fields(cluster: Cluster) -> tuple[Any, ...]:
     meta = cluster.metadata
     return (
         cluster.spec.paused,

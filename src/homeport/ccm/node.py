@@ -222,12 +222,12 @@ def _taints(node: Unstructured) -> list[dict[str, Any]]:
     return list((node.get("spec") or {}).get("taints") or [])
 
 
-def _news(old: Any, new: Any) -> bool:
+def _changed(old: Any, new: Any) -> bool:
     """Heartbeats come every few seconds; only what is read here counts."""
-    return old is None or new is None or _read(old) != _read(new)
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _read(node: Unstructured) -> tuple[Any, ...]:
+def _relevant_fields(node: Unstructured) -> tuple[Any, ...]:
     status = node.get("status") or {}
     return (
         node.get("spec"),
@@ -239,4 +239,4 @@ def _read(node: Unstructured) -> tuple[Any, ...]:
 
 
 def install(manager: Manager, cloud: Cloud, pace: Pace | None = None) -> None:
-    manager.add(Controller("node", NODE, NodeReconciler(manager, cloud, pace), predicate=_news))
+    manager.add(Controller("node", NODE, NodeReconciler(manager, cloud, pace), predicate=_changed))

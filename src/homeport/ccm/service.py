@@ -194,11 +194,11 @@ def _freed(old: Any, new: Any) -> bool:
 def install(manager: Manager, pools: Sequence[Pool]) -> None:
     """One worker: two Services that come at once must not get the same address."""
     reconciler = ServiceReconciler(manager, pools)
-    controller = Controller("service", SERVICE, reconciler, workers=1, predicate=_news)
+    controller = Controller("service", SERVICE, reconciler, workers=1, predicate=_has_load_balancer)
     controller.map(SERVICE, lambda _: list(reconciler.waiting), predicate=_freed)
     manager.add(controller)
 
 
-def _news(old: Any, new: Any) -> bool:
+def _has_load_balancer(old: Any, new: Any) -> bool:
     """Most Services are none of ours."""
     return any(each is not None and (balanced(each) or ingress(each)) for each in (old, new))

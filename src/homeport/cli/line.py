@@ -15,17 +15,17 @@ _EVERY_SECONDS = 60.0
 
 
 class Lines:
-    """`told` is what to say once it is ready, after the first line."""
+    """`ready_lines(url)` gives the lines to print once the plane is ready."""
 
-    def __init__(self, told: Callable[[str], Sequence[str]], *, every: float = _EVERY_SECONDS) -> None:
-        self._told = told
+    def __init__(self, ready_lines: Callable[[str], Sequence[str]], *, every: float = _EVERY_SECONDS) -> None:
+        self._ready_lines = ready_lines
         self._every = every
 
     def say(self, text: str) -> None:
         click.echo(text)
 
     def ready(self, url: str) -> None:
-        for line in self._told(url):
+        for line in self._ready_lines(url):
             self.say(line)
 
     def changed(self, part: Part) -> None:
@@ -39,7 +39,7 @@ class Lines:
         while True:
             await asyncio.sleep(self._every)
             now = describe()
-            if _news(before, now):
+            if _changed(before, now):
                 self.say(progress_line(before, now, time.monotonic() - since))
             before, since = now, time.monotonic()
 
@@ -70,5 +70,5 @@ def _reconciles(found: Description) -> int:
     return sum(controller.reconciles for controller in found.controllers)
 
 
-def _news(before: Description, now: Description) -> bool:
+def _changed(before: Description, now: Description) -> bool:
     return (before.revision, before.objects, _reconciles(before)) != (now.revision, now.objects, _reconciles(now))

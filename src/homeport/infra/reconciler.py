@@ -33,7 +33,9 @@ class ProviderScope(Scope[O]):
 
 
 class ProviderReconciler(Reporting, Generic[O]):
-    terse = True  # definitions of providers that are about refuse conditions whose message is there and empty
+    drop_empty_messages = (
+        True  # definitions of providers that are about refuse conditions whose message is there and empty
+    )
 
     def __init__(
         self, manager: Manager, provider: str, kind: type[O], finalizer: str, former: frozenset[str] = frozenset()
@@ -113,7 +115,7 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     async def _store(self, scope: Scope[O]) -> None:
         status: Any = getattr(scope.object, "status", None)
-        if self.terse and status is not None:
+        if self.drop_empty_messages and status is not None:
             status.conditions = [_without_empty_message(each) for each in status.conditions]
         await super()._store(scope)
 

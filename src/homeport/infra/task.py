@@ -67,13 +67,13 @@ class Poller:
         self._vendor = vendor
         self._followed: dict[str, _Followed] = {}
         self._running: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()  # there is a task that was not there before
+        self._task_added = asyncio.Event()  # there is a task that was not there before
 
     def follow(self, task_id: str, who: str, wake: Callable[[], None]) -> None:
         if task_id not in self._followed:
             self._forget()
             self._followed[task_id] = _Followed(self._clock.monotonic())
-            self._news.set()
+            self._task_added.set()
         self._followed[task_id].wakes[who] = wake
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._poll(), name=f"tasks of {self._vendor}")
@@ -109,13 +109,13 @@ class Poller:
                 await asyncio.sleep(delay)
             elif not young:
                 delay = _FIRST_SECONDS
-                await self._rest(min(held.next_look for held in pending.values()) - now)
+                await self._wait_for_task(min(held.next_look for held in pending.values()) - now)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _wait_for_task(self, seconds: float) -> None:
         """Until an old task is to be looked at, or there is a new one."""
-        self._news.clear()
+        self._task_added.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), max(seconds, _FIRST_SECONDS))
+            await asyncio.wait_for(self._task_added.wait(), max(seconds, _FIRST_SECONDS))
 
     async def _look(self, pending: list[str]) -> bool:
         try:

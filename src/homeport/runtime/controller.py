@@ -313,7 +313,7 @@ class Controller:
             untrack(token)
             if not self._status_wakes:
                 self._decide(key, writes)
-            if writes.made and self._gate is not None:
+            if writes.recorded and self._gate is not None:
                 expected = self._gate.expect(writes)
                 if expected:
                     self._expected[key] = expected

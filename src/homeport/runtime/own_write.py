@@ -38,18 +38,18 @@ class _Written:
 class Writes:
     """What one reconcile wrote, in order."""
 
-    made: list[_Written] = field(default_factory=list)
+    recorded: list[_Written] = field(default_factory=list)
 
     def note(self, resource: Resource, obj: Object | Unstructured, *, status: bool = False) -> None:
-        self.made.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
+        self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
 
     def final_status(self, resource: Resource, key: Key) -> int:
         """The revision at which the status of that object was written, if that was the last write of all; else 0."""
-        last = self.made[-1] if self.made else None
+        last = self.recorded[-1] if self.recorded else None
         return last.revision if last and last.status and (last.resource, last.key) == (resource, key) else 0
 
     def note_deleted(self, resource: Resource, key: Key, uid: str) -> None:
-        self.made.append(_Written(resource, key, uid, 0))
+        self.recorded.append(_Written(resource, key, uid, 0))
 
 
 _current: ContextVar[Writes | None] = ContextVar("writes", default=None)
@@ -218,7 +218,7 @@ class Gate:
                 written.revision,
                 written.revision > 0 and _selected(informer.query, written),
             )
-            for written in writes.made
+            for written in writes.recorded
             for informer in self._informers.of(written.resource)
             # Nobody reads from a cache before it is synced, and then it shows everything from before.
             if informer.synced.is_set() and informer.query.namespace in ("", written.key.namespace)

@@ -170,7 +170,7 @@ class Plane:
                 error = failed
             finally:
                 untrack(token)
-        return Reconciled(wait, error, tuple((w.resource, w.key) for w in writes.made))
+        return Reconciled(wait, error, tuple((w.resource, w.key) for w in writes.recorded))
 
     @asynccontextmanager
     async def _informed(self) -> AsyncIterator[None]:

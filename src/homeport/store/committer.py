@@ -157,10 +157,10 @@ class Committer:
         try:
             database = self._make()
         except BaseException as error:  # handed to whoever opens the store
-            self._tell(_reject, self._opened, error)
+            self._call_in_loop(_reject, self._opened, error)
             return
         self._database = database
-        self._tell(_resolve, self._opened, database)
+        self._call_in_loop(_resolve, self._opened, database)
         item: _Item | None = None
         while True:
             item = item or self._next(database)
@@ -207,7 +207,7 @@ class Committer:
                     if item.epoch > self._failed_epoch:
                         batches.append(item)
                     else:
-                        self._tell(self._decided, 1)
+                        self._call_in_loop(self._decided, 1)
                 item = self._queue.get_nowait()
         except Empty:
             return batches, None
@@ -224,11 +224,11 @@ class Committer:
                 database.write(changes, batches[-1].at)
         except Exception as error:  # whatever it is, the writers must hear of it
             self._failed_epoch = batches[-1].epoch
-            self._tell(self._lost, len(batches), _as_unavailable(error))
+            self._call_in_loop(self._lost, len(batches), _as_unavailable(error))
             return
         seconds = time.perf_counter() - begun
         self._note(seconds)
-        self._tell(self._kept, len(batches), seconds)
+        self._call_in_loop(self._kept, len(batches), seconds)
         if database.wal_bytes >= _FULL_BYTES and not self._checkpoint_failed:
             with self._lock:
                 self._checkpoint(database)
@@ -253,15 +253,15 @@ class Committer:
         try:
             result = job.work(database)
         except BaseException as error:  # handed to whoever asked for the job
-            self._tell(self._answer, _reject, job.future, error)
+            self._call_in_loop(self._answer, _reject, job.future, error)
         else:
-            self._tell(self._answer, _resolve, job.future, result)
+            self._call_in_loop(self._answer, _resolve, job.future, result)
 
     def _answer(self, how: Callable[[asyncio.Future[Any], Any], None], future: asyncio.Future[Any], what: Any) -> None:
         self._undecided -= 1
         how(future, what)
 
-    def _tell(self, fn: Callable[..., None], *args: Any) -> None:
+    def _call_in_loop(self, fn: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(fn, *args)
         except RuntimeError:

@@ -123,7 +123,7 @@ async def workload(folder: Path) -> AsyncIterator[Workload]:
     homeport("up", "--detach", "--sim", "--listen", "127.0.0.1:0")
     try:
         async with HttpClient(load(folder / "data" / "kubeconfig")) as plane:
-            for obj in manifest.whole(_CLUSTER, 1, 0):
+            for obj in manifest.cluster_objects(_CLUSTER, 1, 0):
                 group, _, version = obj["apiVersion"].rpartition("/")
                 await plane.create(obj, kind=Resource(group, version, obj["kind"], f"{obj['kind'].lower()}s"))
             query = Query(namespace="default", fields=f"metadata.name={_CLUSTER}")

@@ -25,7 +25,7 @@ def ref(group: str, kind: str, name: str) -> dict[str, str]:
     return {"apiVersion": f"{group}/{version}", "kind": kind, "name": name}
 
 
-def whole() -> list[dict[str, Any]]:
+def cluster_objects() -> list[dict[str, Any]]:
     registration = {
         "nodeRegistration": {"kubeletExtraArgs": {"provider-id": "generic://{{ ds.meta_data.instance_id }}"}}
     }
@@ -78,7 +78,7 @@ def test_a_cluster_of_the_older_version_comes_up_and_is_read_back_in_it() -> Non
     @virtual
     async def run() -> None:
         async with harness(contract="v1beta1") as h:
-            await h.plane.have(*whole())
+            await h.plane.have(*cluster_objects())
             await h.steady("one", 1, 2, "v1.30.0")
             await h.available("one")
             await h.plane.settle(quiet=60)
@@ -115,7 +115,7 @@ def test_changes_made_in_the_older_version_do_what_they_say() -> None:
         from homeport.api.meta import Resource
 
         async with harness() as h:
-            await h.plane.have(*whole())
+            await h.plane.have(*cluster_objects())
             await h.steady("one", 1, 2, "v1.30.0")
             await h.patch(
                 Resource(CORE, "v1beta1", "MachineDeployment", "machinedeployments"),

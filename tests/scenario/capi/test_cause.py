@@ -54,7 +54,7 @@ async def worker_that_does_not_boot(h: Harness) -> list[str]:
 async def missing_template(h: Harness) -> list[str]:
     from capikit import manifest
 
-    objects = manifest.whole("one", 1, 0)
+    objects = manifest.cluster_objects("one", 1, 0)
     await h.plane.have(*[each for each in objects if each["kind"] != "GenericMachineTemplate"])
     return ["KubeadmControlPlane one-cp", "GenericMachineTemplate one-cp", "not"]
 
@@ -62,7 +62,7 @@ async def missing_template(h: Harness) -> list[str]:
 async def missing_infrastructure(h: Harness) -> list[str]:
     from capikit import manifest
 
-    objects = manifest.whole("one", 1, 0)
+    objects = manifest.cluster_objects("one", 1, 0)
     await h.plane.have(*[each for each in objects if each["kind"] != "GenericCluster"])
     return ["GenericCluster one", "not exist"]
 

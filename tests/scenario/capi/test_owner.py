@@ -89,7 +89,7 @@ async def test_a_machine_does_not_use_or_delete_the_infrastructure_of_another() 
 
 def _alone(kind: str) -> list[dict[str, Any]]:
     """The objects of a manifest without its Cluster, as they are left when that was refused."""
-    return [each for each in manifest.whole("one", 1, 1) if each["kind"] == kind]
+    return [each for each in manifest.cluster_objects("one", 1, 1) if each["kind"] == kind]
 
 
 @pytest.mark.parametrize("kind", [KubeadmControlPlane, MachineDeployment, generic.CLUSTER])
@@ -148,7 +148,7 @@ async def test_a_machine_and_a_machine_set_without_a_cluster_can_be_deleted() ->
 @virtual
 async def test_a_manifest_with_a_wrong_control_plane_reference_can_be_deleted_and_applied_again() -> None:
     async with harness() as h:
-        objects = manifest.whole("one", 1, 1)
+        objects = manifest.cluster_objects("one", 1, 1)
         objects[0]["spec"]["controlPlaneRef"]["name"] = "one-pc"
         await h.plane.have(*objects)
         await h.until(Cluster, "one", says("ControlPlaneAvailable", "KubeadmControlPlane one-pc does not exist"))
@@ -157,7 +157,7 @@ async def test_a_manifest_with_a_wrong_control_plane_reference_can_be_deleted_an
             await h.gone(kind, name)
         await h.plane.settle(quiet=60)
         kept = "GenericMachineTemplate"
-        await h.plane.have(*(each for each in manifest.whole("one", 1, 0) if each["kind"] != kept))
+        await h.plane.have(*(each for each in manifest.cluster_objects("one", 1, 0) if each["kind"] != kept))
         await h.available("one")
 
 

@@ -112,7 +112,7 @@ def test_infrastructure_that_somebody_else_manages_is_taken_as_it_is() -> None:
     async def run() -> None:
         async with harness() as h:
             address = h.infra.hold_endpoint("default", "one", "", 6443)
-            objects = manifest.whole("one", 1, 0)
+            objects = manifest.cluster_objects("one", 1, 0)
             await h.plane.have(
                 *[each for each in objects if each["kind"] != "GenericCluster"],
                 {

@@ -51,7 +51,7 @@ def resource_set(name: str, *resources: str, strategy: str = "") -> dict[str, An
 
 
 async def labelled(h: Harness, name: str = "one", workers: int = 0) -> None:
-    first, *others = manifest.whole(name, 1, workers)
+    first, *others = manifest.cluster_objects(name, 1, workers)
     first["metadata"]["labels"] = {"cni": "ours"}
     await h.plane.have(first, *others)
 

@@ -198,7 +198,7 @@ def test_machines_that_the_user_wrote_are_a_cluster_without_a_control_plane_obje
             }
             cluster = manifest.cluster("one")
             del cluster["spec"]["controlPlaneRef"]
-            infra = next(each for each in manifest.whole("one", 1, 0) if each["kind"] == "GenericCluster")
+            infra = next(each for each in manifest.cluster_objects("one", 1, 0) if each["kind"] == "GenericCluster")
             first = {
                 "clusterConfiguration": {"certificatesDir": "/etc/kubernetes/pki"},
                 "initConfiguration": registration,

@@ -86,8 +86,8 @@ def manager() -> list[Json]:
     ]
 
 
-def whole(**annotations: str) -> list[Json]:
-    objects = manifest.whole(CLUSTER, 1, 1, "10.0.0.100")
+def cluster_objects(**annotations: str) -> list[Json]:
+    objects = manifest.cluster_objects(CLUSTER, 1, 1, "10.0.0.100")
     for each in objects:
         if each["kind"] == "Cluster":
             each["metadata"] |= {"labels": {LABEL: "vendor"}, "annotations": annotations}
@@ -97,7 +97,7 @@ def whole(**annotations: str) -> list[Json]:
 @virtual
 async def test_nodes_are_initialised_by_a_manager_of_the_vendor() -> None:
     async with nutanix_site() as site:
-        await site.have(*whole(**{MANAGED: "false"}))
+        await site.have(*cluster_objects(**{MANAGED: "false"}))
         await site.running(CLUSTER, 1, 1)
         for node in (await nodes(site)).values():
             assert UNINITIALIZED not in {each["key"] for each in node["spec"].get("taints") or ()}

@@ -40,7 +40,7 @@ async def pods(site: Site) -> dict[str, str]:
 @virtual
 async def test_the_manifest_of_the_guide_gets_nodes_that_know_their_machines_and_leaves_nothing_behind() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole())
+        await site.have(*manifest.cluster_objects())
         await site.running(CLUSTER, 3, 3)
         ids = {vm.name: vm.ext_id for vm in site.vms()}
         found = await nodes(site)
@@ -62,7 +62,7 @@ async def test_the_manifest_of_the_guide_gets_nodes_that_know_their_machines_and
 @virtual
 async def test_a_prism_central_without_v4_is_enough() -> None:
     async with nutanix_site(v4=False) as site:
-        await site.have(*manifest.whole(worker_count=1, control_planes=1))
+        await site.have(*manifest.cluster_objects(worker_count=1, control_planes=1))
         await site.running(CLUSTER, 1, 1)
         assert all(UNINITIALIZED not in taints(node) for node in (await nodes(site)).values())
 
@@ -70,7 +70,7 @@ async def test_a_prism_central_without_v4_is_enough() -> None:
 @virtual
 async def test_a_machine_that_is_switched_off_keeps_its_node_and_one_that_is_removed_loses_it() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(worker_count=2, control_planes=1))
+        await site.have(*manifest.cluster_objects(worker_count=2, control_planes=1))
         machines = await site.running(CLUSTER, 1, 2)
         off, gone = sorted(each.metadata.name for each in machines if "-md-" in each.metadata.name)
         # Whoever looks after Machines would act, too: here it is about the Nodes.
@@ -97,7 +97,7 @@ async def test_a_machine_that_is_switched_off_keeps_its_node_and_one_that_is_rem
 @virtual
 async def test_a_steady_cluster_costs_few_calls_of_prism_central() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole())
+        await site.have(*manifest.cluster_objects())
         await site.running(CLUSTER, 3, 3)
         await site.patch(Cluster, CLUSTER, {"spec": {"paused": True}})
         await asyncio.sleep(60)
@@ -110,7 +110,7 @@ async def test_a_steady_cluster_costs_few_calls_of_prism_central() -> None:
 @virtual
 async def test_another_control_plane_takes_over_when_the_one_it_ran_on_is_lost() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(worker_count=1))
+        await site.have(*manifest.cluster_objects(worker_count=1))
         await site.running(CLUSTER, 3, 1)
         await site.patch(Cluster, CLUSTER, {"spec": {"paused": True}})
         ((pod, node),) = (await pods(site)).items()
@@ -126,7 +126,7 @@ async def test_another_control_plane_takes_over_when_the_one_it_ran_on_is_lost()
 @virtual
 async def test_new_credentials_reach_the_workload_cluster_and_it_goes_on_with_them() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(worker_count=1, control_planes=1))
+        await site.have(*manifest.cluster_objects(worker_count=1, control_planes=1))
         await site.running(CLUSTER, 1, 1)
         before = await pods(site)
         site.prism.world.users.put(User(ext_id="operator", name="operator", passwords=("other",)))
@@ -141,7 +141,7 @@ async def test_new_credentials_reach_the_workload_cluster_and_it_goes_on_with_th
 @virtual
 async def test_a_service_gets_an_address_of_the_cluster_s_pool() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(worker_count=0, control_planes=1)
+        objects = manifest.cluster_objects(worker_count=0, control_planes=1)
         objects[0]["metadata"]["annotations"] = {POOL: "10.0.0.200-10.0.0.210"}
         await site.have(*objects)
         await site.running(CLUSTER, 1)

@@ -133,7 +133,7 @@ def workers(
     ]
 
 
-def whole(
+def cluster_objects(
     name: str = "my-nutanix-cluster",
     control_planes: int = 3,
     worker_count: int = 3,

@@ -3,7 +3,7 @@
     @virtual
     async def test_a_cluster_comes_up():
         async with nutanix_site() as site:
-            await site.have(*manifest.whole("one", 1, 0))
+            await site.have(*manifest.cluster_objects("one", 1, 0))
             await site.running("one", 1)
 
 Prism Central is called by the name that manifests give it, through a proxy, with its certificate verified. The cloud
@@ -69,7 +69,7 @@ class Site:
         self.fleet = fleet
         self.prism = prism
         self.dial = dial
-        self.made: list[str] = []  # names of VMs in the order in which they came to be
+        self.created: list[str] = []  # names of VMs in the order in which they came to be
         prism.journal.told = lambda entry: self._note()
         self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
 
@@ -81,7 +81,7 @@ class Site:
         for vm in self.prism.world.vms:
             if vm.ext_id not in self._known:
                 self._known.add(vm.ext_id)
-                self.made.append(vm.name)
+                self.created.append(vm.name)
 
     def install(self, manager: Manager) -> None:
         chosen().install(manager, Environment(manager.client, self.dial, self.plane.server))

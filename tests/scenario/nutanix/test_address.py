@@ -109,7 +109,7 @@ def test_every_machine_gets_its_address_from_the_pool_and_gives_it_back(v4: bool
 @virtual
 async def _life(v4: bool) -> None:
     async with witnessed(v4=v4) as site:
-        await site.have(pool("10.0.0.20-10.0.0.24"), *from_pool(manifest.whole(NAME, 1, 2)))
+        await site.have(pool("10.0.0.20-10.0.0.24"), *from_pool(manifest.cluster_objects(NAME, 1, 2)))
         machines = await site.running(NAME, 1, 2)
         held = await given(site)
         assert sorted(held.values()) == ["10.0.0.20", "10.0.0.21", "10.0.0.22"]
@@ -133,7 +133,7 @@ async def _life(v4: bool) -> None:
 @virtual
 async def test_an_exhausted_pool_is_told_on_the_cluster_and_a_larger_one_lets_it_go_on() -> None:
     async with witnessed() as site:
-        await site.have(pool("10.0.0.20-10.0.0.21"), *from_pool(manifest.whole(NAME, 1, 2)))
+        await site.have(pool("10.0.0.20-10.0.0.21"), *from_pool(manifest.cluster_objects(NAME, 1, 2)))
         text = "all 2 addresses of InClusterIPPool default/machines are in use"
         await site.condition(Cluster, NAME, "Available", "False", text, timeout=900)
         (waiting,) = [m for m in await site.list(NutanixMachine) if not m.status.initialization.provisioned]
@@ -147,7 +147,7 @@ async def test_an_exhausted_pool_is_told_on_the_cluster_and_a_larger_one_lets_it
 @virtual
 async def test_a_rollout_uses_the_addresses_again_that_were_given_back() -> None:
     async with witnessed() as site:
-        await site.have(pool("10.0.0.20-10.0.0.23"), *from_pool(manifest.whole(NAME, 1, 2)))
+        await site.have(pool("10.0.0.20-10.0.0.23"), *from_pool(manifest.cluster_objects(NAME, 1, 2)))
         await site.running(NAME, 1, 2)
         before = {each.metadata.name for each in await site.list(Machine)}
         spec = manifest.machine_spec("8Gi", addressesFromPools=[REF])
@@ -171,7 +171,7 @@ async def test_a_rollout_uses_the_addresses_again_that_were_given_back() -> None
 @virtual
 async def test_the_address_of_the_control_plane_may_not_be_in_the_pool() -> None:
     async with nutanix_site() as site:
-        await site.have(pool("10.0.0.90-10.0.0.105"), *from_pool(manifest.whole(NAME, 1, 0)))
+        await site.have(pool("10.0.0.90-10.0.0.105"), *from_pool(manifest.cluster_objects(NAME, 1, 0)))
         words = ("EndpointInPool", "10.0.0.100 is in InClusterIPPool machines")
         await site.condition(NutanixCluster, NAME, "ControlPlaneEndpointFree", "False", *words)
         assert site.vms() == []
@@ -183,7 +183,7 @@ async def test_the_address_of_the_control_plane_may_not_be_in_the_pool() -> None
 @virtual
 async def test_what_a_subnet_can_not_give_is_refused_before_there_is_a_machine() -> None:
     async with nutanix_site() as site:
-        await site.have(*from_pool(manifest.whole(NAME, 1, 0), "dhcp-network"))
+        await site.have(*from_pool(manifest.cluster_objects(NAME, 1, 0), "dhcp-network"))
         text = "InClusterIPPool default/machines does not exist yet"
         await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "WaitingForPool", text)
         await site.have(pool("10.0.0.20-10.0.0.24"))
@@ -195,7 +195,9 @@ async def test_what_a_subnet_can_not_give_is_refused_before_there_is_a_machine()
 @virtual
 async def test_a_pool_outside_of_the_subnet_is_refused_before_there_is_a_machine() -> None:
     async with nutanix_site() as site:
-        await site.have(pool("10.9.0.20-10.9.0.24", gateway="10.9.0.1"), *from_pool(manifest.whole(NAME, 1, 0)))
+        await site.have(
+            pool("10.9.0.20-10.9.0.24", gateway="10.9.0.1"), *from_pool(manifest.cluster_objects(NAME, 1, 0))
+        )
         text = "10.9.0.20-10.9.0.24 is outside the network 10.0.0.0/22 of subnet 'vm-network'"
         await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "AddressOutsideSubnet", text)
         assert site.vms() == []
@@ -205,7 +207,7 @@ async def test_a_pool_outside_of_the_subnet_is_refused_before_there_is_a_machine
 async def test_an_address_that_somebody_else_has_is_told_and_taken_when_it_is_free() -> None:
     async with nutanix_site() as site:
         stranger = await _stranger(site, "10.0.0.20")
-        await site.have(pool("10.0.0.20-10.0.0.24"), *from_pool(manifest.whole(NAME, 1, 0)))
+        await site.have(pool("10.0.0.20-10.0.0.24"), *from_pool(manifest.cluster_objects(NAME, 1, 0)))
         await site.until(NutanixCluster, NAME, lambda c: c.status.ready)
         (machine,) = await _machines(site)
         words = ("InUse", "10.0.0.20 of InClusterIPPool machines", "exclude it from the pool")
@@ -242,7 +244,7 @@ def test_controllers_that_die_give_no_address_twice(seed: int) -> None:
 async def _killed(seed: int) -> None:
     rng = random.Random(seed)
     async with witnessed(start=False) as site:
-        await site.have(pool("10.0.0.20-10.0.0.23"), *from_pool(manifest.whole(NAME, 1, 3)))
+        await site.have(pool("10.0.0.20-10.0.0.23"), *from_pool(manifest.cluster_objects(NAME, 1, 3)))
         await _die(site, [rng.randint(1, 30) for _ in range(10)])
         await site.running(NAME, 1, 3)
         held = await given(site)
@@ -292,7 +294,7 @@ def test_machines_and_nodes_have_addresses_of_both_families(services: list[str],
 @virtual
 async def _dual(services: list[str], first: str) -> None:
     async with nutanix_site(world=dual_world()) as site:
-        objects = manifest.whole(NAME, 1, 1)
+        objects = manifest.cluster_objects(NAME, 1, 1)
         network = objects[0]["spec"]["clusterNetwork"]
         pods = ["192.168.0.0/16", "fd00:2::/56"]
         network["services"]["cidrBlocks"] = services
@@ -329,7 +331,7 @@ async def test_a_cluster_may_know_nothing_but_ipv6() -> None:
         msgspec.structs.replace(each, **plain) if each.name == "vm-network" else each for each in file.subnets
     )
     async with nutanix_site(world=msgspec.structs.replace(file, subnets=subnets)) as site:
-        objects = manifest.whole(NAME, 3, 0, host="fd00:14:0::100")
+        objects = manifest.cluster_objects(NAME, 3, 0, host="fd00:14:0::100")
         network = objects[0]["spec"]["clusterNetwork"]
         network["services"]["cidrBlocks"], network["pods"]["cidrBlocks"] = ["fd00:96::/112"], ["fd00:2::/56"]
         await site.have(*objects)
@@ -346,7 +348,7 @@ async def test_a_cluster_may_know_nothing_but_ipv6() -> None:
 async def test_claims_of_a_machine_that_was_let_go_by_hand_are_given_back() -> None:
     async with nutanix_site() as site:
         await site.have(pool("10.0.0.20-10.0.0.24"))
-        await site.have(*from_pool(manifest.whole(NAME, 1, 0)))
+        await site.have(*from_pool(manifest.cluster_objects(NAME, 1, 0)))
         (machine,) = await site.running(NAME, 1, 0)
         name = machine.spec.infrastructure_ref.name
         assert f"{name}-0" in await given(site)

@@ -22,8 +22,8 @@ _SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group"
 _DELETE = "cluster.x-k8s.io/delete-machine"
 
 
-def whole() -> list[dict[str, Any]]:
-    objects = manifest.whole(NAME, 1, 1)
+def cluster_objects() -> list[dict[str, Any]]:
+    objects = manifest.cluster_objects(NAME, 1, 1)
     (group,) = (each for each in objects if each["kind"] == "MachineDeployment")
     del group["spec"]["replicas"]  # filled in from the annotations
     group["metadata"]["annotations"] = {f"{_SIZE}-min-size": "0", f"{_SIZE}-max-size": "2"}
@@ -102,7 +102,7 @@ async def until(check: Any, what: str) -> Any:
 @virtual
 async def test_an_autoscaler_finds_what_it_asks_for_and_workers_come_and_go() -> None:
     async with nutanix_site() as site:
-        await site.have(*whole())
+        await site.have(*cluster_objects())
         await site.running(NAME, 1)
         scaler = Scaler(site)
         assert await scaler.replicas() == 0

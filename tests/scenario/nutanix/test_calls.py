@@ -25,7 +25,7 @@ def test_a_machine_costs_a_handful_of_requests_until_it_runs(version: str) -> No
     @virtual
     async def run() -> None:
         async with nutanix_site(v4=version == "v4") as site:
-            await site.have(*manifest.whole("one", 3, 3))
+            await site.have(*manifest.cluster_objects("one", 3, 3))
             await site.running("one", 3, 3)
             calls = site.calls()
             assert calls.total() <= FIXED[version] + 6 * EACH[version], calls.most_common()

@@ -39,13 +39,13 @@ async def agree(site: Site, count: int) -> None:
     assert set(vms) == set(machines) == set(found)
     for name, machine in machines.items():
         assert machine.spec.provider_id == f"nutanix://{vms[name].ext_id}" == found[name]["spec"]["providerID"]
-    assert len(set(site.made)) == len(site.made)
+    assert len(set(site.created)) == len(site.created)
 
 
 @virtual
 async def test_workers_become_more_and_fewer_and_their_vms_with_them() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, FEW))
+        await site.have(*manifest.cluster_objects(NAME, 1, FEW))
         await site.running(NAME, 1, FEW)
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": MANY}})
         await site.running(NAME, 1, MANY)
@@ -54,13 +54,13 @@ async def test_workers_become_more_and_fewer_and_their_vms_with_them() -> None:
         await site.running(NAME, 1, FEW)
         await site.plane.settle(quiet=30)
         await agree(site, 1 + FEW)
-        assert len(site.made) == 1 + MANY
+        assert len(site.created) == 1 + MANY
 
 
 @virtual
 async def test_a_rollout_replaces_every_worker_and_taints_follow_without_one() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 2))
+        await site.have(*manifest.cluster_objects(NAME, 1, 2))
         await site.running(NAME, 1, 2)
         old = {vm.name for vm in site.vms() if "-md-" in vm.name}
         always = {"key": "team", "value": "blue", "effect": "NoSchedule", "propagation": "Always"}
@@ -105,7 +105,7 @@ def test_kubernetes_is_upgraded_from_another_image(planes: int, surge: int, work
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            await site.have(*manifest.whole(NAME, planes, workers))
+            await site.have(*manifest.cluster_objects(NAME, planes, workers))
             await site.running(NAME, planes, workers)
             most = _watch_planes(site)
             for name in ("cp-newer", "worker-newer"):
@@ -181,7 +181,7 @@ def _trouble(obj: Any) -> list[str]:
 @virtual
 async def test_a_cluster_is_available_all_the_time_while_its_control_plane_is_upgraded() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 3, 0))
+        await site.have(*manifest.cluster_objects(NAME, 3, 0))
         await site.running(NAME, 3)
         await site.until(Cluster, NAME, lambda c: not _trouble(c))
         await site.until(KubeadmControlPlane, PLANE, lambda k: not _trouble(k))

@@ -21,7 +21,7 @@ _BOUNDED = {"homeport.sim.network.book._Link", "homeport.machinery.apply.shape.S
 
 async def churn(site: Site, *names: str) -> None:
     for name in names:
-        documents = manifest.whole(name, 1, 1)
+        documents = manifest.cluster_objects(name, 1, 1)
         await site.have(*documents)
         await site.running(name, 1, 1)
         await site.delete(Cluster, name)

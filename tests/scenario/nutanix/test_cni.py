@@ -18,8 +18,8 @@ from scenario.nutanix.site import Site, nutanix_site
 NAME, API = "one", "10.0.0.100"
 
 
-def whole(label: str, *, kube_proxy: bool = True) -> list[dict[str, Any]]:
-    objects = manifest.whole(NAME, 1, 1, API)
+def cluster_objects(label: str, *, kube_proxy: bool = True) -> list[dict[str, Any]]:
+    objects = manifest.cluster_objects(NAME, 1, 1, API)
     for each in objects:
         if each["kind"] == "Cluster":
             each["metadata"]["labels"] = {cni.LABEL: label}
@@ -63,7 +63,7 @@ def test_a_cni_that_a_resource_set_brings_makes_the_nodes_ready(
     @virtual
     async def run() -> None:
         async with nutanix_site(cni=False) as site:
-            await site.have(*cni.delivered(label, objects), *whole(label, kube_proxy=kube_proxy))
+            await site.have(*cni.delivered(label, objects), *cluster_objects(label, kube_proxy=kube_proxy))
             await site.running(NAME, 1, 1)
             assert set((await ready(site)).values()) == {"True"}
             assert await has_kube_proxy(site) is kube_proxy
@@ -89,7 +89,9 @@ def test_without_a_network_the_nodes_stay_not_ready_and_the_cluster_says_why(
     @virtual
     async def run() -> None:
         async with nutanix_site(cni=False) as site:
-            await site.have(*(cni.delivered(label, objects) if objects else []), *whole(label, kube_proxy=kube_proxy))
+            await site.have(
+                *(cni.delivered(label, objects) if objects else []), *cluster_objects(label, kube_proxy=kube_proxy)
+            )
             await site.condition(Cluster, NAME, "Available", "False", "cni plugin not initialized", timeout=900)
             await site.until(Machine, (await site.list(Machine))[0].metadata.name, lambda m: m.status.node_ref, 900)
             await site.plane.settle(quiet=120)
@@ -103,7 +105,7 @@ def test_without_a_network_the_nodes_stay_not_ready_and_the_cluster_says_why(
 @virtual
 async def test_a_network_that_comes_late_is_enough() -> None:
     async with nutanix_site(cni=False) as site:
-        await site.have(*whole("late"))
+        await site.have(*cluster_objects("late"))
         await site.condition(Cluster, NAME, "Available", "False", "cni plugin not initialized", timeout=900)
         await site.have(*cni.delivered("late", cni.kindnet()))
         await site.running(NAME, 1, 1)

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 def _objects(kind: Resource, **template: Any) -> list[Json]:
     """A cluster whose control plane is of this kind, without the control plane itself."""
-    objects = [each for each in manifest.whole(NAME, 1, 0) if each["kind"] != "KubeadmControlPlane"]
+    objects = [each for each in manifest.cluster_objects(NAME, 1, 0) if each["kind"] != "KubeadmControlPlane"]
     for each in objects:
         if each["kind"] == "Cluster":
             each["spec"]["controlPlaneRef"] = {"apiVersion": f"{GROUP}/v1", "kind": kind.kind, "name": NAME}

@@ -25,7 +25,7 @@ def domain_object(number: int) -> Json:
 
 def spread_manifest(**domains: Any) -> list[Json]:
     """A cluster whose machines are placed by failure domains alone."""
-    objects = manifest.whole(NAME, 3, 0)
+    objects = manifest.cluster_objects(NAME, 3, 0)
     for each in objects:
         if each["kind"] == "NutanixCluster":
             each["spec"].update(domains)
@@ -71,7 +71,7 @@ async def test_domains_of_the_older_form_give_way_to_objects_and_the_spread_is_k
             Cluster, NAME, lambda c: sorted(d.name for d in c.status.failure_domains) == ["fd-1", "fd-2", "fd-3"]
         )
         await site.plane.settle(quiet=30)
-        assert len(site.made) == 3  # machines that run are left where they are until somebody wants others
+        assert len(site.created) == 3  # machines that run are left where they are until somebody wants others
 
         after = rfc3339(site.clock.now())
         await site.patch(KubeadmControlPlane, f"{NAME}-kcp", {"spec": {"rollout": {"after": after}}})
@@ -81,4 +81,4 @@ async def test_domains_of_the_older_form_give_way_to_objects_and_the_spread_is_k
         await site.plane.settle(quiet=30)
         assert sorted(each.spec.failure_domain for each in fresh) == ["fd-1", "fd-2", "fd-3"]
         assert elements_of(site) == sorted(ELEMENTS.values())
-        assert len(site.made) == 6
+        assert len(site.created) == 6

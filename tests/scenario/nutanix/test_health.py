@@ -34,7 +34,7 @@ def vm_of(site: Site, part: str) -> Vm:
 @virtual
 async def test_a_worker_that_is_off_and_a_control_plane_that_is_gone_are_replaced() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 3, 3))
+        await site.have(*manifest.cluster_objects(NAME, 3, 3))
         await site.have(
             health_check("workers", {"cluster.x-k8s.io/deployment-name": f"{NAME}-md-0"}),
             health_check("planes", {"cluster.x-k8s.io/control-plane": ""}),
@@ -48,6 +48,6 @@ async def test_a_worker_that_is_off_and_a_control_plane_that_is_gone_are_replace
         machines = await site.running(NAME, 3, 3)
         await site.plane.settle(quiet=60)
         assert sorted(vm.name for vm in site.vms()) == sorted(each.metadata.name for each in machines)
-        assert len(site.made) == 8
+        assert len(site.created) == 8
         (workload,) = site.fleet.clusters()
         assert len(workload.etcd.members) == 3

@@ -18,10 +18,10 @@ NAME = "my-nutanix-cluster"
 @virtual
 async def test_the_manifest_of_the_guide_becomes_a_running_cluster_and_goes_without_a_trace() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole())
+        await site.have(*manifest.cluster_objects())
         machines = await site.running(NAME, 3, 3)
         assert len(machines) == 6
-        assert sorted(site.made) == sorted(each.metadata.name for each in machines)
+        assert sorted(site.created) == sorted(each.metadata.name for each in machines)
         assert site.categories() == [NAME]
         (category,) = [each.ext_id for each in site.prism.world.categories if each.value == NAME]
         assert [vm.categories for vm in site.vms()] == [(category,)] * 6
@@ -39,7 +39,7 @@ async def test_the_manifest_of_the_guide_becomes_a_running_cluster_and_goes_with
 @virtual
 async def test_a_release_without_the_newer_api_runs_the_same_manifest() -> None:
     async with nutanix_site(v4=False) as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         assert not [entry for entry in site.prism.journal if "/api/vmm/" in entry.path and entry.method != "OPTIONS"]
         await site.delete(Cluster, NAME)
@@ -50,7 +50,7 @@ async def test_a_release_without_the_newer_api_runs_the_same_manifest() -> None:
 @virtual
 async def test_an_api_key_is_as_good_as_a_password() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        objects = manifest.cluster_objects(NAME, 1, 0, with_secret=False)
         listed = [{"type": "api_key", "data": {"prismCentral": {"apiKey": "homeport-api-key"}}}]
         secret = manifest.secret()
         secret["stringData"] = {"credentials": json.dumps(listed)}
@@ -62,22 +62,22 @@ async def test_an_api_key_is_as_good_as_a_password() -> None:
 @virtual
 async def test_sessions_that_expire_all_the_time_are_renewed_without_a_word() -> None:
     async with nutanix_site(session_seconds=0.05) as site:
-        objects = manifest.whole(NAME, 1, 1)
+        objects = manifest.cluster_objects(NAME, 1, 1)
         for each in objects:
             if each["kind"] == "NutanixMachineTemplate":
                 each["spec"]["template"]["spec"]["project"] = "kubernetes-project"
         await site.have(*objects)
         await site.running(NAME, 1, 1)
-        assert sorted(site.made) == sorted(vm.name for vm in site.vms())
+        assert sorted(site.created) == sorted(vm.name for vm in site.vms())
         assert await site.events("AccessDenied") == []
 
 
 @virtual
 async def test_a_cluster_on_hardware_that_takes_its_time_comes_up_and_goes() -> None:
     async with nutanix_site(pace=REAL, machine_pace=REALISTIC) as site:
-        await site.have(*manifest.whole(NAME, 3, 3))
+        await site.have(*manifest.cluster_objects(NAME, 3, 3))
         await site.running(NAME, 3, 3)
-        assert len(site.made) == 6
+        assert len(site.created) == 6
         asked = site.prism.journal.total
         assert asked <= 40 + 20 * 6, site.calls()
         await site.delete(Cluster, NAME)
@@ -88,7 +88,7 @@ async def test_a_cluster_on_hardware_that_takes_its_time_comes_up_and_goes() -> 
 @virtual
 async def test_both_contracts_find_what_they_look_for() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await site.running(NAME, 1)
         infra = await site.get(NutanixCluster, NAME)
         (machine,) = await site.list(NutanixMachine)

@@ -62,7 +62,7 @@ def test_a_cluster_stays_available_while_its_prism_central_can_not_be_asked(
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.have(*manifest.cluster_objects(NAME, 1, 1))
             await site.running(NAME, 1, 1)
             await site.condition(Cluster, NAME, REACHABLE, "True")
             begin(site)
@@ -84,7 +84,7 @@ def test_a_cluster_stays_available_while_its_prism_central_can_not_be_asked(
 @virtual
 async def test_credentials_that_are_missing_are_reported_and_change_nothing_for_the_workload() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         await _change_password(site, "wrong")
         await _reported(site, "AccessDenied")
@@ -102,7 +102,7 @@ async def test_credentials_that_are_missing_are_reported_and_change_nothing_for_
 @virtual
 async def test_what_is_wrong_with_a_node_is_seen_during_an_outage_and_new_machines_wait() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         machines = await site.running(NAME, 1, 1)
         (worker,) = [each for each in machines if "-md-" in each.metadata.name]
         site.fault(Status(503))
@@ -122,7 +122,7 @@ async def test_what_is_wrong_with_a_node_is_seen_during_an_outage_and_new_machin
 async def test_nodes_whose_power_state_prism_central_does_not_know_stay_available() -> None:
     """A Prism Element cluster has lost its connection to Prism Central: its VMs run as before."""
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         site.fault(Outage())
         for each in await site.list(NutanixMachine):

@@ -149,7 +149,7 @@ def edit_after_each_look(n: Nutanix, times: int) -> list[str]:
 @virtual
 async def test_the_oldest_prism_central_with_the_newer_api_is_new_enough() -> None:
     async with nutanix_site(newest_minor=0) as site:
-        await site.have(*manifest.whole("one", 1, 0))
+        await site.have(*manifest.cluster_objects("one", 1, 0))
         await site.running("one", 1)
         versions = {entry.path.split("/")[3] for entry in site.prism.journal if "/v4." in entry.path}
         assert versions == {"v4.0"}

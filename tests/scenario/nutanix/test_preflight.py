@@ -112,7 +112,7 @@ def test_what_can_not_work_is_told_before_the_first_machine(
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            objects = manifest.whole(NAME, 1, 0)
+            objects = manifest.cluster_objects(NAME, 1, 0)
             change(objects)
             await site.have(*objects)
             await site.condition(NutanixCluster, NAME, type_, "False", *words)
@@ -157,7 +157,7 @@ def test_what_hardly_works_is_told_and_holds_nothing_up(
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            objects = manifest.whole(NAME, 1, 0)
+            objects = manifest.cluster_objects(NAME, 1, 0)
             change(objects)
             await site.have(*objects)
             await site.condition(NutanixCluster, NAME, type_, "False", *words)
@@ -170,7 +170,7 @@ def test_what_hardly_works_is_told_and_holds_nothing_up(
 @virtual
 async def test_a_cluster_without_fault_has_nothing_to_tell() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await site.running(NAME, 1)
         for type_ in ("ReferencesResolved", "ControlPlaneEndpointFree", "NetworksDisjoint"):
             await site.condition(NutanixCluster, NAME, type_, "True")
@@ -184,9 +184,9 @@ async def _refused(site: Site, *words: str) -> None:
 @virtual
 async def test_an_endpoint_of_another_cluster_is_refused() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole("other", 1, 0))
+        await site.have(*manifest.cluster_objects("other", 1, 0))
         await site.running("other", 1)
-        await site.have(*manifest.whole(NAME, 1, 0, with_secret=False))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0, with_secret=False))
         await _refused(site, "EndpointInUse", "default/other")
 
 
@@ -198,7 +198,7 @@ async def test_an_endpoint_that_a_machine_has_already_is_refused_and_taken_once_
         (subnet,) = [each for each in core.world.subnets if each.name == "vm-network"]
         nic = Nic(ext_id=core.new_id(), subnet=subnet.ext_id, mac=core.new_mac(), learned=("10.0.0.100",))
         core.put(core.world.vms, Vm(ext_id=core.new_id(), name="squatter", cluster=element.ext_id, nics=(nic,)))
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await _refused(site, "EndpointInUse", "squatter")
         core.drop(core.world.vms, next(vm.ext_id for vm in core.world.vms if vm.name == "squatter"))
         await site.running(NAME, 1)
@@ -207,7 +207,7 @@ async def test_an_endpoint_that_a_machine_has_already_is_refused_and_taken_once_
 @virtual
 async def test_everything_that_is_wrong_is_told_at_once() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0)
+        objects = manifest.cluster_objects(NAME, 1, 0)
         _template(objects).update(image="nothing", subnet=["nowhere"], project="nobody")
         await site.have(*objects)
         await site.condition(NutanixCluster, NAME, "Ready", "False", "nothing", "nowhere", "nobody")
@@ -216,7 +216,7 @@ async def test_everything_that_is_wrong_is_told_at_once() -> None:
 @virtual
 async def test_a_manifest_in_any_order_waits_for_the_rest_of_itself() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0)
+        objects = manifest.cluster_objects(NAME, 1, 0)
         late = [each for each in objects if each["kind"] in ("KubeadmControlPlane", "NutanixMachineTemplate")]
         await site.have(*[each for each in objects if each not in late])
         await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "one-kcp does not exist yet")
@@ -228,8 +228,8 @@ async def test_a_manifest_in_any_order_waits_for_the_rest_of_itself() -> None:
 async def test_clusters_of_one_name_in_two_namespaces_share_a_category_and_the_last_one_takes_it_along() -> None:
     async with nutanix_site() as site:
         await site.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-        await site.have(*manifest.whole(NAME, 1, 0))
-        await site.have(*manifest.whole(NAME, 1, 0, "10.0.0.101", "other"))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0, "10.0.0.101", "other"))
         await site.running(NAME, 1)
         await site.running(NAME, 1, namespace="other")
         assert site.categories() == [NAME]
@@ -247,7 +247,7 @@ async def test_clusters_of_one_name_in_two_namespaces_share_a_category_and_the_l
 async def test_clusters_without_a_prism_central_use_that_of_the_whole_installation() -> None:
     async with nutanix_site() as site:
         await site.have({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capx-system"}})
-        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        objects = manifest.cluster_objects(NAME, 1, 0, with_secret=False)
         _cluster(objects).pop("prismCentral")
         await site.have(*objects)
         await site.condition(NutanixCluster, NAME, "PrismClientInit", "False", "spec.prismCentral", "nutanix-endpoint")
@@ -266,7 +266,7 @@ async def test_clusters_without_a_prism_central_use_that_of_the_whole_installati
 @virtual
 async def test_a_prism_central_without_credentials_says_which_are_missing() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        objects = manifest.cluster_objects(NAME, 1, 0, with_secret=False)
         _cluster(objects)["prismCentral"].pop("credentialRef")
         await site.have(*objects)
         words = ("spec.prismCentral.credentialRef", "Secret capx-system/nutanix-creds", "create it")
@@ -281,7 +281,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundl
     async with nutanix_site() as site:
         authority = site.dial.ca_pem.decode()
         object.__setattr__(site.dial, "ca_pem", b"")
-        objects = manifest.whole(NAME, 1, 0)
+        objects = manifest.cluster_objects(NAME, 1, 0)
         bundle = {"kind": "ConfigMap", "name": "bundle"}
         _cluster(objects)["prismCentral"]["additionalTrustBundle"] = bundle
         meta = {"name": "bundle", "namespace": "default"}
@@ -297,5 +297,5 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundl
 async def test_an_untrusted_certificate_is_told_with_what_to_do() -> None:
     async with nutanix_site() as site:
         object.__setattr__(site.dial, "ca_pem", b"")
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await site.condition(NutanixCluster, NAME, "PrismClientInit", "False", "certificate", "additionalTrustBundle")

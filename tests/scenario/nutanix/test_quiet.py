@@ -44,7 +44,7 @@ def test_create_scale_upgrade_and_delete_emit_no_warning(pace: Pace, machine_pac
     @virtual
     async def run() -> None:
         async with nutanix_site(pace=pace, machine_pace=machine_pace) as site:
-            await site.have(manifest.secret(), *manifest.whole(NAME, 3, 2, with_secret=False))
+            await site.have(manifest.secret(), *manifest.cluster_objects(NAME, 3, 2, with_secret=False))
             await site.running(NAME, 3, 2, timeout=3600)
             for replicas in (4, 2):
                 await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": replicas}})
@@ -69,7 +69,7 @@ async def warnings(site: Site) -> list[str]:
 async def test_a_cluster_whose_network_comes_with_a_resource_set_emits_no_warning() -> None:
     """In the order of one manifest in which the set comes before what it names."""
     async with nutanix_site(cni=False) as site:
-        objects = manifest.whole(NAME, 1, 1, with_secret=False)
+        objects = manifest.cluster_objects(NAME, 1, 1, with_secret=False)
         for each in objects:
             if each["kind"] == "Cluster":
                 each["metadata"]["labels"] = {cni.LABEL: "calico"}
@@ -102,7 +102,7 @@ async def test_a_cluster_of_a_class_emits_no_warning() -> None:
 @virtual
 async def test_a_resource_that_stays_away_is_a_warning() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0, with_secret=False)
+        objects = manifest.cluster_objects(NAME, 1, 0, with_secret=False)
         for each in objects:
             if each["kind"] == "Cluster":
                 each["metadata"]["labels"] = {cni.LABEL: "calico"}

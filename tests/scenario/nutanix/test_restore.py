@@ -41,7 +41,7 @@ def members(site: Site) -> set[str]:
 @virtual
 async def test_machines_that_are_newer_than_the_backup_live_on_and_are_reported() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         backup = site.backup()
         await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
@@ -66,7 +66,7 @@ async def test_machines_that_are_newer_than_the_backup_live_on_and_are_reported(
 async def test_machines_that_replaced_those_of_the_backup_live_on() -> None:
     """Every Machine of the backup is gone; every Node is one that the plane does not know."""
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         backup, old = site.backup(), vms(site)
         await asyncio.sleep(60)
@@ -87,7 +87,7 @@ async def test_machines_that_replaced_those_of_the_backup_live_on() -> None:
 @virtual
 async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_second_time() -> None:
     async with nutanix_site() as site:
-        objects = manifest.whole(NAME, 1, 0)
+        objects = manifest.cluster_objects(NAME, 1, 0)
         await site.have(*(each for each in objects if each["kind"] != "KubeadmControlPlane"))
         await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "WaitingForTemplates", PLANE)
         backup = site.backup()
@@ -105,7 +105,7 @@ async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_seco
 @virtual
 async def test_a_member_of_etcd_whose_machine_is_gone_is_removed_once_the_provider_has_said_so() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await site.running(NAME, 1)
         backup = site.backup()
         await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
@@ -134,13 +134,13 @@ async def agree(site: Site) -> None:
 @virtual
 async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         backup = site.backup()
         await site.patch(KubeadmControlPlane, PLANE, {"spec": {"replicas": 3}})
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 2}})
         await site.running(NAME, 3, 2)
-        before, made = vms(site), list(site.made)
+        before, made = vms(site), list(site.created)
         await site.restore(backup)
         await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
         key = Key("default", NAME)
@@ -155,7 +155,7 @@ async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
         await site.running(NAME, 3, 2)
         await asyncio.sleep(WHILE / 2)
         await agree(site)
-        assert (vms(site), site.made) == (before, made)
+        assert (vms(site), site.created) == (before, made)
         await site.condition(Cluster, NAME, "NoOrphanedMachines", "True", timeout=1200)
         # They are managed like all others.
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 1}})
@@ -188,7 +188,7 @@ def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeate
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.have(*manifest.cluster_objects(NAME, 1, 1))
             await site.running(NAME, 1, 1)
             backup = site.backup()
             await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 3}})
@@ -219,7 +219,7 @@ def test_an_adoption_that_ends_in_the_middle_costs_no_machine_and_can_be_repeate
 async def test_a_vm_whose_cluster_can_not_be_asked_is_removed_by_force_alone() -> None:
     """The Cluster is deleted after the restore, and its control plane with it: nothing can tell what the VM is."""
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         backup, old = site.backup(), vms(site)
         await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"replicas": 2}})
@@ -375,7 +375,7 @@ def test_a_plane_that_is_restarted_or_restored_at_any_moment_converges_and_remov
     async def run() -> None:
         rng = random.Random(seed)
         async with nutanix_site(seed=seed) as site:
-            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.have(*manifest.cluster_objects(NAME, 1, 1))
             await site.running(NAME, 1, 1)
             guard, user, backups = Guard(site), User(site, rng), [site.backup()]
             for _ in range(rng.choice([2, 3])):

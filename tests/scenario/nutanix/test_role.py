@@ -54,7 +54,11 @@ def everything(version: str) -> list[dict[str, Any]]:
     )
     if version == "v4":  # older releases do without
         spec |= {"dataDisks": [disk], "gpus": [{"type": "name", "name": "Tesla T4 compute"}]}
-    objects = [each for each in manifest.whole(NAME, 1, 0) if each["kind"] not in ("Secret", "NutanixMachineTemplate")]
+    objects = [
+        each
+        for each in manifest.cluster_objects(NAME, 1, 0)
+        if each["kind"] not in ("Secret", "NutanixMachineTemplate")
+    ]
     return [*objects, manifest.template(f"{NAME}-cp-mt", spec), manifest.secret("clerk", user="clerk")]
 
 

@@ -41,7 +41,7 @@ def test_a_cluster_lives_through_a_storm_and_restarts_of_its_controllers(v4: boo
     @virtual
     async def run() -> None:
         async with nutanix_site(v4=v4, pace=REAL, faults=STORM, seed=seed) as site:
-            await site.have(*manifest.whole(NAME, 1, 1))
+            await site.have(*manifest.cluster_objects(NAME, 1, 1))
             await interrupted(site, 15)
             await site.running(NAME, 1, 1, timeout=7200)
             await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": 3}})
@@ -63,7 +63,7 @@ def test_a_cluster_lives_through_a_storm_and_restarts_of_its_controllers(v4: boo
             await site.delete(Cluster, NAME)
             await interrupted(site, 5)
             await site.gone(Cluster, NAME, timeout=7200)
-            assert len(site.made) == len(set(site.made)) == 5, site.made
+            assert len(site.created) == len(set(site.created)) == 5, site.created
             await site.empty(NAME)
 
     run()

@@ -276,12 +276,12 @@ async def test_kubernetes_is_upgraded_by_one_field_and_images_come_along() -> No
     async with nutanix_site() as site:
         pilot = Pilot(site)
         await pilot.make(planes, 1, "v1.28.0")
-        made = len(site.made)
+        made = len(site.created)
         await pilot.topology(version="v1.30.0")
         await pilot.running(planes, {"crew": 1}, "v1.30.0")
         assert {image_of(site, vm) for vm in site.vms()} == {"ubuntu-22.04-kube-v1.30.0"}
         # Control planes go through v1.29; workers don't have to.
-        assert len(site.made) - made == planes + planes + 1
+        assert len(site.created) - made == planes + planes + 1
         nodes = await site.list(Machine)
         assert {each.status.node_info.kubelet_version for each in nodes} == {"v1.30.0"}
 
@@ -293,7 +293,7 @@ async def test_a_large_cluster_comes_up() -> None:
     async with nutanix_site() as site:
         await Pilot(site).make(planes, workers)
         await site.until(Cluster, NAME, lambda c: condition.is_true(c.status.conditions, "Available"))
-        assert len(site.made) == planes + workers
+        assert len(site.created) == planes + workers
         await site.until(
             Cluster,
             NAME,

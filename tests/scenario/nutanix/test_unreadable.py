@@ -58,7 +58,7 @@ def test_a_worker_that_can_not_be_read_is_not_replaced(kind: type[Object]) -> No
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            await site.have(*manifest.whole(NAME, 1, 2))
+            await site.have(*manifest.cluster_objects(NAME, 1, 2))
             await site.running(NAME, 1, 2)
             before = vms(site)
             name, spec = await break_one(site, kind, control_plane=False)
@@ -80,7 +80,7 @@ def test_a_control_plane_machine_that_can_not_be_read_is_not_replaced(kind: type
     @virtual
     async def run() -> None:
         async with nutanix_site() as site:
-            await site.have(*manifest.whole(NAME, 3, 0))
+            await site.have(*manifest.cluster_objects(NAME, 3, 0))
             await site.running(NAME, 3)
             before = vms(site)
             await asyncio.sleep(60)
@@ -103,7 +103,7 @@ def test_a_control_plane_machine_that_can_not_be_read_is_not_replaced(kind: type
 @virtual
 async def test_a_set_that_can_not_be_read_is_not_made_again() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         (owner,) = await site.list(MachineSet)
         await site.plane.stop()
@@ -121,7 +121,7 @@ async def test_a_set_that_can_not_be_read_is_not_made_again() -> None:
 @virtual
 async def test_a_cluster_keeps_its_control_plane_until_workers_that_can_not_be_read_are_gone() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         await site.running(NAME, 1, 1)
         name, spec = await break_one(site, Machine, control_plane=False)
         await site.delete(Cluster, NAME)
@@ -137,7 +137,7 @@ async def test_a_cluster_keeps_its_control_plane_until_workers_that_can_not_be_r
 @virtual
 async def test_the_infrastructure_of_a_cluster_stays_while_a_machine_of_it_can_not_be_read() -> None:
     async with nutanix_site() as site:
-        await site.have(*manifest.whole(NAME, 1, 0))
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
         await site.running(NAME, 1)
         name, spec = await break_one(site, NutanixMachine, control_plane=True)
         await site.delete(NutanixCluster, NAME)

@@ -16,7 +16,7 @@ NAME = "one"
 @virtual
 async def test_a_cluster_whose_claims_are_still_bound_goes_and_their_volume_groups_stay() -> None:
     async with nutanix_site() as site, storage(site) as volumes:
-        await site.have(*manifest.whole(NAME, 1, 1))
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
         machines = await site.running(NAME, 1, 1)
         (node,) = [each.metadata.name for each in machines if "-md-" in each.metadata.name]
         names = [f"pvc-{number}" for number in range(5)]
@@ -36,7 +36,7 @@ async def test_a_cluster_whose_claims_are_still_bound_goes_and_their_volume_grou
 @virtual
 async def test_a_worker_that_goes_is_drained_and_waits_until_its_volumes_are_detached() -> None:
     async with nutanix_site() as site, storage(site) as volumes:
-        await site.have(*manifest.whole(NAME, 1, 2))
+        await site.have(*manifest.cluster_objects(NAME, 1, 2))
         machines = await site.running(NAME, 1, 2)
         node, other = sorted(each.metadata.name for each in machines if "-md-" in each.metadata.name)
         await volumes.use("database", node, "data", "log")

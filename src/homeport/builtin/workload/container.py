@@ -19,7 +19,7 @@ _STEADY_SECONDS = 600.0  # after that long the next pause is the shortest again
 _MATERIAL_SECONDS = 2.0
 _CANT_START = 128
 
-Tell = Callable[[str, str, bool], None]  # (reason, message, warning): an Event of the Pod
+RecordEvent = Callable[[str, str, bool], None]  # (reason, message, warning): an Event of the Pod
 
 
 class Container:
@@ -35,7 +35,7 @@ class Container:
         logs: LogSources,
         clock: Clock,
         changed: Callable[[], None],
-        tell: Tell,
+        record_event: RecordEvent,
         before: Mapping[str, Any] | None = None,
     ) -> None:
         self.spec = spec
@@ -50,7 +50,7 @@ class Container:
         self._logs = logs
         self._clock = clock
         self._changed = changed
-        self._tell = tell
+        self._record_event = record_event
         self._pauses = 0
         self._stopping = asyncio.Event()
         self._health: dict[str, bool] = {}
@@ -94,7 +94,7 @@ class Container:
         except Exception as error:  # the edge to foreign code: a runner's fault is the container's, not ours
             self._buffer.write(str(error))
             code, message = _CANT_START, str(error)
-            self._tell("Failed", f"Error: {error}", True)
+            self._record_event("Failed", f"Error: {error}", True)
         else:
             code = await self._watch(self.running, launch, started)
         self._end(code, started, message)
@@ -127,7 +127,7 @@ class Container:
 
     async def _watch(self, running: Running, launch: Launch, started: str) -> int:
         self.state.state = {"running": {"startedAt": started}}
-        self._tell("Started", f"Started container {self.state.name}", False)
+        self._record_event("Started", f"Started container {self.state.name}", False)
         self._health = {
             "startupProbe": "startupProbe" not in self.spec,
             "readinessProbe": "readinessProbe" not in self.spec,
@@ -166,8 +166,10 @@ class Container:
             return
         if not good and self.running is not None:
             name = "Liveness" if kind == "livenessProbe" else "Startup"
-            self._tell("Unhealthy", f"{name} probe failed", True)
-            self._tell("Killing", f"Container {self.state.name} failed {name.lower()} probe, will be restarted", False)
+            self._record_event("Unhealthy", f"{name} probe failed", True)
+            self._record_event(
+                "Killing", f"Container {self.state.name} failed {name.lower()} probe, will be restarted", False
+            )
             grace = float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
             self._killing = asyncio.create_task(self.running.stop(grace))
 
@@ -206,7 +208,7 @@ class Container:
             meta = self._pod["metadata"]
             where = f"container={self.state.name} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
             self._wait("CrashLoopBackOff", f"back-off {seconds:.0f}s restarting failed {where}")
-            self._tell("BackOff", f"Back-off restarting failed container {self.state.name}", True)
+            self._record_event("BackOff", f"Back-off restarting failed container {self.state.name}", True)
             await self._sleep(seconds)
         self._pauses += 1
         self.state.restarts += 1

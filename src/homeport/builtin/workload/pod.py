@@ -78,11 +78,11 @@ class PodRun:
             logs=self._around.logs,
             clock=self._around.clock,
             changed=self._changed,
-            tell=self._tell,
+            record_event=self._record_event,
             before=found[0] if found else None,
         )
 
-    def _tell(self, reason: str, message: str, warning: bool) -> None:
+    def _record_event(self, reason: str, message: str, warning: bool) -> None:
         self._around.recorder.record(self._pod, reason, message, warning=warning)
 
     async def _drive(self) -> None:

@@ -14,7 +14,7 @@ _ANSWER_LIMIT = 10_240
 
 
 class Probe:
-    """Asks again and again. `told(good)` hears of the first verdict and of every change."""
+    """Probes repeatedly. Calls `on_change(good)` with the first verdict and at every change."""
 
     def __init__(
         self,
@@ -22,13 +22,13 @@ class Probe:
         container: Mapping[str, Any],
         address: str,
         running: Running,
-        told: Callable[[bool], None],
+        on_change: Callable[[bool], None],
     ) -> None:
         self._spec = spec
         self._container = container
         self._address = address
         self._running = running
-        self._told = told
+        self._on_change = on_change
 
     async def run(self) -> None:
         await asyncio.sleep(float(self._spec.get("initialDelaySeconds") or 0))
@@ -42,7 +42,7 @@ class Probe:
             needed = self._spec.get("successThreshold", 1) if good else self._spec.get("failureThreshold", 3)
             if good != verdict and row >= int(needed):
                 verdict = good
-                self._told(good)
+                self._on_change(good)
             await asyncio.sleep(float(self._spec.get("periodSeconds") or 10))
 
     async def ask(self) -> bool:

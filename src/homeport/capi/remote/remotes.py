@@ -292,7 +292,7 @@ class Remotes:
         link.connected = True
         if fresh:
             log.info("connected")
-            self._tell(link)
+            self._notify(link)
 
     # -- how it went -------------------------------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ class Remotes:
         link.remote.nudge()
         self._count_silence(link)
         if again:
-            self._tell(link)
+            self._notify(link)
 
     def _count_silence(self, link: _Link) -> None:
         link.probed_at = self._clock.monotonic()
@@ -332,7 +332,7 @@ class Remotes:
             log.info("not connected", error=why, failures=link.failures)
         link.why = why
         if link.last_probe is None and link.failures == PROBE_FAILURES:
-            self._tell(link)
+            self._notify(link)
         backoff = _SOON if link.failures < _PATIENCE else _RARELY
         self._again(link, backoff.delay(link.failures))
 
@@ -348,7 +348,7 @@ class Remotes:
         await link.remote.stop()
         if was:
             log.warning("disconnected", because=why)
-            self._tell(link)
+            self._notify(link)
 
     def _age(self, link: _Link) -> None:
         """Tells followers when the last success gets old. One timer per cluster, set anew only when it fires."""
@@ -356,11 +356,11 @@ class Remotes:
         age = self._clock.monotonic() - link.probed_at
         while link.ages and age >= link.ages[0]:
             link.ages.pop(0)
-            self._tell(link)
+            self._notify(link)
         if link.ages:
             link.timer = asyncio.get_running_loop().call_later(link.ages[0] - age, self._age, link)
 
-    def _tell(self, link: _Link) -> None:
+    def _notify(self, link: _Link) -> None:
         for follower in self._followers:
             try:
                 follower(link.remote.key)
@@ -386,7 +386,7 @@ class Remotes:
         was, link.connected = link.connected, False
         await link.remote.stop()
         if was:
-            self._tell(link)
+            self._notify(link)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

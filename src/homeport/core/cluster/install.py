@@ -23,7 +23,7 @@ def install(manager: Manager, capi: Capi, *, topology_hooks: bool = False, worke
     reconciler.controller = controller
     reconciler.pace = pace.SECONDS
     for kind in (Machine, MachineSet, MachineDeployment, MachinePool):
-        controller.map(kind, _cluster_of, predicate=_news)
+        controller.map(kind, _cluster_of, predicate=_changed)
     controller.map(metadata_only(SECRET), _authority_of, query=Query(labels=CLUSTER_NAME_LABEL))
     capi.remotes.follow(controller.wake)
     return manager.add(controller)
@@ -39,11 +39,11 @@ def _authority_of(secret: Any) -> Iterable[Key]:
     return (Key(secret.metadata.namespace, cluster),) if secret.metadata.name == secret_name(cluster, "ca") else ()
 
 
-def _news(old: Any, new: Any) -> bool:
-    return old is None or new is None or _gist(old) != _gist(new)
+def _changed(old: Any, new: Any) -> bool:
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _gist(obj: Any) -> tuple[Any, ...]:
+def _relevant_fields(obj: Any) -> tuple[Any, ...]:
     """What a Cluster tells about its parts. Times and generations alone are no news."""
     status = obj.status
     return (

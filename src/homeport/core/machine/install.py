@@ -64,7 +64,7 @@ def _follow_nodes(capi: Capi, controller: Controller, machines: Any, of_cluster:
             controller.wake(key)
 
     def node_changed(cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
-        if old is not None and new is not None and _gist(old) == _gist(new):
+        if old is not None and new is not None and _relevant_fields(old) == _relevant_fields(new):
             return  # a heartbeat
         ids = {(node.get("spec") or {}).get("providerID") for node in (old, new) if node is not None}
         for machine in [m for each in ids if each for m in machines.by(PROVIDER_ID, each)]:
@@ -75,7 +75,7 @@ def _follow_nodes(capi: Capi, controller: Controller, machines: Any, of_cluster:
     capi.remotes.on_node(node_changed)
 
 
-def _gist(node: Unstructured) -> tuple[Any, ...]:
+def _relevant_fields(node: Unstructured) -> tuple[Any, ...]:
     """What a Machine asks of its Node."""
     meta, spec, status = node.metadata, node.get("spec") or {}, node.get("status") or {}
     conditions = [(c.get("type"), c.get("status"), c.get("message")) for c in status.get("conditions") or ()]

@@ -29,7 +29,7 @@ class Template:
     object: Unstructured
 
     @property
-    def made(self) -> Resource:
+    def instance_kind(self) -> Resource:
         """The kind of what is made from it."""
         kind = self.resource.kind.removesuffix(TEMPLATE_SUFFIX)
         return Resource(self.resource.group, self.resource.version, kind, plural(kind))

@@ -60,7 +60,7 @@ class Convergence:
         """The Cluster refers to its parts before they are made, under names that follow from it: whenever this ends,
         nothing is left that nobody knows of."""
         await self._hold_cluster(scope, plan, desired)
-        infrastructure = (blueprint.infrastructure.made, desired.infrastructure, current.infrastructure)
+        infrastructure = (blueprint.infrastructure.instance_kind, desired.infrastructure, current.infrastructure)
         work: list[Callable[[], Awaitable[None]]] = [
             partial(self._hold, scope, *infrastructure),
             partial(self._hold_control_plane, scope, blueprint, current, plan, desired),
@@ -104,7 +104,7 @@ class Convergence:
                 desired.machines,
                 desired.machines["metadata"]["name"],
             )
-        await self._hold(scope, blueprint.control_plane.made, desired.control_plane, current.control_plane)
+        await self._hold(scope, blueprint.control_plane.instance_kind, desired.control_plane, current.control_plane)
 
     async def _hold_replicas(
         self, scope: TopologyScope, blueprint: Blueprint, current: Current, desired: Desired
@@ -113,10 +113,10 @@ class Convergence:
         there, wanted = current.control_plane, control_plane.replicas(desired.control_plane)
         if there is None or wanted is None or control_plane.replicas(there) == wanted:
             return
-        resource, key = blueprint.control_plane.made, key_of(there)
+        resource, key = blueprint.control_plane.instance_kind, key_of(there)
         body = {"metadata": {"uid": there.uid}, "spec": {"replicas": wanted}}
         await self._client.patch(resource, key, MergePatch(body), Write(field_manager=MANAGER))
-        self._tell(scope, "TopologyUpdate", f"updated {resource.kind} {key.name}")
+        self._note_event(scope, "TopologyUpdate", f"updated {resource.kind} {key.name}")
 
     async def _hold_deployment(
         self,
@@ -154,9 +154,9 @@ class Convergence:
     async def _hold(self, scope: TopologyScope, resource: Resource, intent: Json, current: Any) -> None:
         held = await self._applier.hold(resource, intent, current)
         if held.new:
-            self._tell(scope, "TopologyCreate", f"created {resource.kind} {held.name}")
+            self._note_event(scope, "TopologyCreate", f"created {resource.kind} {held.name}")
         elif held.changed:
-            self._tell(scope, "TopologyUpdate", f"updated {resource.kind} {held.name}")
+            self._note_event(scope, "TopologyUpdate", f"updated {resource.kind} {held.name}")
 
     async def _hold_template(
         self, scope: TopologyScope, template: Template, intent: Json, current: Any, topology: str = ""
@@ -167,9 +167,9 @@ class Convergence:
         held = await self._applier.hold_template(resource, intent, current, successor)
         intent["metadata"]["name"] = held.name
         if held.name != before:
-            self._tell(scope, "TopologyCreate", f"created {resource.kind} {held.name} in the place of {before}")
+            self._note_event(scope, "TopologyCreate", f"created {resource.kind} {held.name} in the place of {before}")
         elif held.new:
-            self._tell(scope, "TopologyCreate", f"created {resource.kind} {held.name}")
+            self._note_event(scope, "TopologyCreate", f"created {resource.kind} {held.name}")
 
     async def _hold_check(self, scope: TopologyScope, wanted: Json | None, current: MachineHealthCheck | None) -> None:
         if wanted is not None:
@@ -207,9 +207,9 @@ class Convergence:
             await self._client.delete(resource, key, uid=uid)
         except NotFound:
             return
-        self._tell(scope, "TopologyDelete", f"deleted {resource.kind} {key.name}")
+        self._note_event(scope, "TopologyDelete", f"deleted {resource.kind} {key.name}")
 
-    def _tell(self, scope: TopologyScope, reason: str, text: str) -> None:
+    def _note_event(self, scope: TopologyScope, reason: str, text: str) -> None:
         """In one event for each reason, however much is done."""
         scope.news.setdefault(reason, []).append(text)
 

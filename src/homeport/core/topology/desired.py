@@ -75,7 +75,7 @@ def find_values(cluster: Cluster, blueprint: Blueprint) -> Values:
 def desire(cluster: Cluster, blueprint: Blueprint, current: Current, plan: Plan, values: Values) -> Desired:
     """Raises Trouble."""
     try:
-        return _Making(cluster, blueprint, current, plan, values).made()
+        return _Renderer(cluster, blueprint, current, plan, values).render()
     except PatchError as error:
         raise Trouble(f"ClusterClass {blueprint.cluster_class.metadata.name}: {error}") from error
     except TemplateError as error:
@@ -83,14 +83,14 @@ def desire(cluster: Cluster, blueprint: Blueprint, current: Current, plan: Plan,
 
 
 @dataclass(slots=True)
-class _Making:
+class _Renderer:
     cluster: Cluster
     blueprint: Blueprint
     current: Current
     plan: Plan
     values: Values
 
-    def made(self) -> Desired:
+    def render(self) -> Desired:
         return Desired(
             infrastructure=self._infrastructure(),
             **self._control_plane(),
@@ -108,8 +108,8 @@ class _Making:
         ref = cluster.spec.infrastructure_ref
         template = self.blueprint.cluster_class.spec.infrastructure.naming.template
         values = self.values.of((), builtin.cluster_builtin(cluster))
-        (made,) = self._patched(Subject(given.object, "infrastructureCluster", values=values))
-        return object_from(made, cluster, ref.name if ref is not None else name.infrastructure(cluster, template))
+        (patched,) = self._patched(Subject(given.object, "infrastructureCluster", values=values))
+        return object_from(patched, cluster, ref.name if ref is not None else name.infrastructure(cluster, template))
 
     def _control_plane(self) -> Any:
         cluster, blueprint = self.cluster, self.blueprint
@@ -129,7 +129,7 @@ class _Making:
     def _deployment(self, topology: MachineDeploymentTopology, current: CurrentDeployment | None) -> DesiredDeployment:
         cluster, blueprint = self.cluster, self.blueprint.deployments[topology.class_]
         version = self.plan.groups.get(topology.name, self.cluster.spec.topology.version)
-        made = worker.deployment(cluster, topology, blueprint, current, version)
+        deployment = worker.deployment(cluster, topology, blueprint, current, version)
         machine = current.object.spec.template.spec if current is not None else None
         names = [
             worker.template_name(cluster, topology.name, template, ref)
@@ -139,7 +139,7 @@ class _Making:
             )
         ]
         known = builtin.machine_deployment_builtin(
-            cluster, topology, made, bootstrap=_named(names[0]), infrastructure=_named(names[1])
+            cluster, topology, deployment, bootstrap=_named(names[0]), infrastructure=_named(names[1])
         )
         values = self.values.of(self.values.deployments.get(topology.name, ()), known)
         results = self._patched(
@@ -149,9 +149,9 @@ class _Making:
         bootstrap, infrastructure = (
             template_from(result, cluster, named, label) for result, named in zip(results, names, strict=True)
         )
-        worker.refer(made, bootstrap, infrastructure)
-        check = worker.check(cluster, topology, blueprint, made["metadata"]["name"])
-        return DesiredDeployment(blueprint, made, bootstrap, infrastructure, check)
+        worker.refer(deployment, bootstrap, infrastructure)
+        check = worker.check(cluster, topology, blueprint, deployment["metadata"]["name"])
+        return DesiredDeployment(blueprint, deployment, bootstrap, infrastructure, check)
 
 
 def _subject(template: Template, class_name: str, values: Mapping[str, Any]) -> Subject:

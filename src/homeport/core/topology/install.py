@@ -45,10 +45,10 @@ def _cluster_of(obj: Any) -> Iterable[Key]:
 
 def _matters(old: Any, new: Any) -> bool:
     """Statuses decide nothing here."""
-    return old is None or new is None or _gist(old) != _gist(new)
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _gist(obj: Any) -> tuple[Any, ...]:
+def _relevant_fields(obj: Any) -> tuple[Any, ...]:
     return (*state_of(obj), obj.metadata.deletion_timestamp)
 
 

@@ -47,14 +47,14 @@ class Observer:
         key, spec = key_of(cluster), given.spec
         infrastructure = await self._template(given, "spec.infrastructure", spec.infrastructure.template_ref, key)
         plane = await self._template(given, "spec.controlPlane", spec.control_plane.template_ref, key)
-        self._source.contract(infrastructure.made, key)
+        self._source.contract(infrastructure.instance_kind, key)
         machines = spec.control_plane.machine_infrastructure.template_ref
         classes = {each.class_: each for each in spec.workers.machine_deployments}
         return Blueprint(
             given,
             infrastructure,
             plane,
-            self._source.contract(plane.made, key),
+            self._source.contract(plane.instance_kind, key),
             await self._template(given, "spec.controlPlane.machineInfrastructure", machines, key) if machines else None,
             {
                 each.class_: await self._deployment_class(given, classes, each.class_, each.name, key)
@@ -99,8 +99,8 @@ class Observer:
     async def current(self, cluster: Cluster, blueprint: Blueprint) -> Current:
         """Raises Trouble when what there is does not go with the class."""
         key, spec = key_of(cluster), cluster.spec
-        infrastructure = await self._referred(spec.infrastructure_ref, blueprint.infrastructure.made, key)
-        plane = await self._referred(spec.control_plane_ref, blueprint.control_plane.made, key)
+        infrastructure = await self._referred(spec.infrastructure_ref, blueprint.infrastructure.instance_kind, key)
+        plane = await self._referred(spec.control_plane_ref, blueprint.control_plane.instance_kind, key)
         machines = None
         if plane is not None and blueprint.machines is not None:
             ref = control_plane.infrastructure_ref(plane, blueprint.contract) or {}

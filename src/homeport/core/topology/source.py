@@ -84,7 +84,7 @@ class Source:
         known = self._watched.get(resource)
         # Whoever follows a provider to another version of its kinds ends the watch of the old one, for all.
         if known is None or known is not self._capi.manager.informers.get(resource):
-            informer = self.controller.watch(resource, lambda obj: self._keys(resource, obj), predicate=_news)
+            informer = self.controller.watch(resource, lambda obj: self._keys(resource, obj), predicate=_changed)
             ensure_index(informer.cache, _COPIES, _made_for)
             self._watched[resource] = informer
         return self._watched[resource]
@@ -109,11 +109,11 @@ def _made_for(obj: Unstructured) -> Iterable[str]:
     return (f"{obj.namespace}/{labels.get(CLUSTER_NAME_LABEL, '')}",) if TOPOLOGY_OWNED_LABEL in labels else ()
 
 
-def _news(old: Any, new: Any) -> bool:
-    return old is None or new is None or _gist(old) != _gist(new)
+def _changed(old: Any, new: Any) -> bool:
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 
 
-def _gist(obj: Unstructured) -> tuple[Any, ...]:
+def _relevant_fields(obj: Unstructured) -> tuple[Any, ...]:
     """Of the status, only what decides about upgrades."""
     versions = [each.version for each in control_plane.status_versions(obj)]
     return (*state_of(obj), obj.metadata.get("deletionTimestamp"), versions)

@@ -91,9 +91,9 @@ def _field(shape: Shape, name: str, before: Any, after: Any, changed: Trie, remo
             return
     step = "f:" + name
     if before is MISSING:
-        changed[step] = whole(below, after)
+        changed[step] = all_fields(below, after)
     elif after is MISSING:
-        removed[step] = whole(below, before)
+        removed[step] = all_fields(below, before)
     else:
         more, less = _values(below, before, after)
         if more is not None:
@@ -130,8 +130,8 @@ def _kind(value: Any) -> type | None:
 
 def _other_kind(shape: Shape, before: Any, after: Any) -> _Difference:
     """A value where anything is allowed became another kind: its fields go, the fields of the new one come."""
-    gone = {step: node for step, node in whole(shape, before).items() if step != SELF}
-    return whole(shape, after), gone or None
+    gone = {step: node for step, node in all_fields(shape, before).items() if step != SELF}
+    return all_fields(shape, after), gone or None
 
 
 def _lists(shape: Shape, old: list[Any], new: list[Any]) -> _Difference:
@@ -154,29 +154,31 @@ def _lists(shape: Shape, old: list[Any], new: list[Any]) -> _Difference:
             if len(before) > 1:
                 removed[step] = {}
                 if after:
-                    changed[step] = whole(shape.item, after[0])
+                    changed[step] = all_fields(shape.item, after[0])
             else:
-                removed[step] = whole(shape.item, before[0])
+                removed[step] = all_fields(shape.item, before[0])
                 if after:
                     changed[step] = {}
     for step, after in right.items():
         if step not in left:
-            changed[step] = {} if len(after) > 1 else whole(shape.item, after[0])
+            changed[step] = {} if len(after) > 1 else all_fields(shape.item, after[0])
     return changed or None, removed or None
 
 
-def whole(shape: Shape, value: Any) -> Trie:
+def all_fields(shape: Shape, value: Any) -> Trie:
     """Every field of a value that one side lacks, the containers among them."""
     if isinstance(value, dict):
         if value and shape.is_map and not shape.map_atomic:
             fields: Trie = {SELF: {}}
             for name, below in value.items():
-                fields["f:" + name] = whole(shape.field(name) or DEDUCED, below) if below.__class__ in _DEEP else {}
+                fields["f:" + name] = (
+                    all_fields(shape.field(name) or DEDUCED, below) if below.__class__ in _DEEP else {}
+                )
             return fields
     elif isinstance(value, list) and value and shape.is_list and not shape.list_atomic:
         items: Trie = {SELF: {}}
         for step, found in index_items(shape, value).items():
-            items[step] = {} if len(found) > 1 else whole(shape.item, found[0])
+            items[step] = {} if len(found) > 1 else all_fields(shape.item, found[0])
         return items
     return {}
 

@@ -64,7 +64,7 @@ _CONSTANTS: Final = {"true": (True, BOOL), "false": (False, BOOL), "null": (None
 def parse(text: str, *, bind: bool = True) -> Node:
     """The tree of an expression; `bind` allows cel.bind(), which Kubernetes does not."""
     parser = _Parser(text, bind)
-    root = parser.whole()
+    root = parser.parse()
     if depth(root, MAX_DEPTH) > MAX_DEPTH:
         raise CelError(f"expression recursion limit exceeded: {MAX_DEPTH}")
     _limit_folds(text, root)
@@ -91,7 +91,7 @@ class _Parser:
         self._at = 0
         self._nesting = 0
 
-    def whole(self) -> Node:
+    def parse(self) -> Node:
         root = self._expression()
         if self._peek.kind != "end":
             raise self._unexpected()

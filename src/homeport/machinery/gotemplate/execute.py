@@ -28,7 +28,7 @@ def execute(tree: Tree, functions: Mapping[str, Function], data: Any, *, limit: 
     """Raises TemplateError."""
     run = _Run(tree, functions, limit or LARGEST, strict)
     try:
-        run.whole(data)
+        run.execute(data)
     except RecursionError:
         raise TemplateError(run.line, "templates or values are nested too deeply") from None
     except CallError as wrong:
@@ -51,7 +51,7 @@ class _Run:
         self._size = 0
         self._depth = 0
 
-    def whole(self, data: Any) -> None:
+    def execute(self, data: Any) -> None:
         self._template(self._tree.body, MISSING if data is None else data)
 
     def _template(self, nodes: list[Node], data: Any) -> None:

@@ -16,7 +16,7 @@ _OPERANDS: Final = frozenset({"bool", "character", "dot", "field", "word", "numb
 
 def parse(source: str, functions: Container[str]) -> tree.Tree:
     """Raises TemplateError. `functions` are the names that may be called."""
-    return _Parser(tokens(source), functions).whole()
+    return _Parser(tokens(source), functions).parse()
 
 
 class _Parser:
@@ -57,7 +57,7 @@ class _Parser:
 
     # -- actions ---------------------------------------------------------------------------------------------------
 
-    def whole(self) -> tree.Tree:
+    def parse(self) -> tree.Tree:
         while self._peek().kind != "end of text":
             if self._is_definition():
                 self._definition()

@@ -40,7 +40,7 @@ def refusal(domain: str) -> str:
 class MetroReconciler(ProviderReconciler[O]):
     """What the three kinds have in common. `validated` and `safe` are conditions as upstream spells them."""
 
-    terse = False
+    drop_empty_messages = False
     kind: ClassVar[type[Any]]
     validated: ClassVar[tuple[str, str, str]]  # its type, and its reasons when it holds and when not
     safe: ClassVar[tuple[str, str]]  # its type, and its reason when it doesn't hold

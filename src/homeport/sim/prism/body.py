@@ -41,7 +41,7 @@ class Body:
             raise invalid(self._at(name), "is required")
         return value
 
-    def whole(self, name: str, default: int = 0) -> int:
+    def integer(self, name: str, default: int = 0) -> int:
         value = self.value.get(name)
         if value is None:
             return default
@@ -71,7 +71,7 @@ class Body:
             raise invalid(self._at(name), "must be a list of strings")
         return tuple(values)
 
-    def wholes(self, name: str) -> tuple[int, ...]:
+    def integers(self, name: str) -> tuple[int, ...]:
         values = self._list(name)
         if not all(isinstance(value, int) for value in values):
             raise invalid(self._at(name), "must be a list of whole numbers")

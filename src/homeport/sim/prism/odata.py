@@ -56,7 +56,7 @@ class Filter:
 
     def __init__(self, text: str) -> None:
         parser = _Parser(text)
-        self._test = parser.whole()
+        self._test = parser.parse()
         self.fields = frozenset(parser.fields)
         self.equals = parser.equals
         self.contains = parser.contains
@@ -76,7 +76,7 @@ class _Parser:
         self.equals: dict[str, Any] = {}  # name eq 'x'
         self.contains: dict[str, Any] = {}  # tags/any(t: t/key eq 'x'), under tags/key
 
-    def whole(self) -> Test:
+    def parse(self) -> Test:
         test = self._or()
         if self._at < len(self._tokens):
             raise ODataError(f"unexpected {self._tokens[self._at][1]!r}")

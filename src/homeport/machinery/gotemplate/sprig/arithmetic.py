@@ -10,7 +10,7 @@ from typing import Any, Final
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.printer import shown
-from homeport.machinery.gotemplate.sprig.conversion import floating, whole
+from homeport.machinery.gotemplate.sprig.conversion import floating, to_int64
 from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN, Int64, Ints, wrapped
 
 _MOST_ITEMS: Final = 100_000
@@ -18,32 +18,32 @@ _EXACT: Final = Context(prec=2000, Emax=10_000, Emin=-10_000)
 
 
 def add(*values: Any) -> Int64:
-    return Int64(wrapped(sum(map(whole, values))))
+    return Int64(wrapped(sum(map(to_int64, values))))
 
 
 def multiply(first: Any, *values: Any) -> Int64:
-    result = whole(first)
+    result = to_int64(first)
     for value in values:
-        result = wrapped(result * whole(value))
+        result = wrapped(result * to_int64(value))
     return Int64(result)
 
 
 def divide(left: Any, right: Any) -> Int64:
     """Towards zero."""
-    dividend, divisor = whole(left), _divisor(right)
+    dividend, divisor = to_int64(left), _divisor(right)
     size = abs(dividend) // abs(divisor)
     return Int64(wrapped(size if (dividend < 0) == (divisor < 0) else -size))
 
 
 def remainder(left: Any, right: Any) -> Int64:
     """With the sign of the dividend."""
-    dividend, divisor = whole(left), _divisor(right)
+    dividend, divisor = to_int64(left), _divisor(right)
     size = abs(dividend) % abs(divisor)
     return Int64(-size if dividend < 0 else size)
 
 
 def _divisor(value: Any) -> int:
-    divisor = whole(value)
+    divisor = to_int64(value)
     if divisor == 0:
         raise CallError("division by zero")
     return divisor
@@ -152,7 +152,7 @@ def decimal_int(text: str) -> int:
 
 
 def _extreme(choose: Callable[..., int]) -> Callable[..., Int64]:
-    return lambda *values: Int64(choose(map(whole, values)))
+    return lambda *values: Int64(choose(map(to_int64, values)))
 
 
 def _signed(number: float) -> tuple[float, float]:
@@ -177,13 +177,13 @@ def _smallest(*values: Any) -> float:
 FUNCTIONS: Final = functions(
     {
         "atoi": ("string", decimal_int),
-        "int": ("any", whole),
-        "int64": ("any", lambda value: Int64(whole(value))),
+        "int": ("any", to_int64),
+        "int64": ("any", lambda value: Int64(to_int64(value))),
         "float64": ("any", floating),
         "toDecimal": ("any", octal),
-        "add1": ("any", lambda value: Int64(wrapped(whole(value) + 1))),
+        "add1": ("any", lambda value: Int64(wrapped(to_int64(value) + 1))),
         "add": ("...any", add),
-        "sub": ("any any", lambda left, right: Int64(wrapped(whole(left) - whole(right)))),
+        "sub": ("any any", lambda left, right: Int64(wrapped(to_int64(left) - to_int64(right)))),
         "div": ("any any", divide),
         "mod": ("any any", remainder),
         "mul": ("any ...any", multiply),

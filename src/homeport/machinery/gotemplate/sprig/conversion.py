@@ -18,7 +18,7 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else shown(value)
 
 
-def whole(value: Any) -> int:
+def to_int64(value: Any) -> int:
     """An int64: fractions are cut off, and texts are read in the base that they say."""
     if isinstance(value, float):
         # What does not fit is the smallest number, as amd64 has it.

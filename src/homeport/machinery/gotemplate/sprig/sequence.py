@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
-from homeport.machinery.gotemplate.sprig.conversion import whole
+from homeport.machinery.gotemplate.sprig.conversion import to_int64
 from homeport.machinery.gotemplate.value import Lists, NilList, same, truth, type_of
 
 _MOST_COMPARED: Final = 1000  # items of a list that is compared with each item of another
@@ -59,8 +59,8 @@ def part(value: Any, *bounds: Any) -> Any:
     items = _list(value)
     if not items:
         return None
-    start = whole(bounds[0]) if bounds else 0
-    end = whole(bounds[1]) if len(bounds) > 1 else len(items)
+    start = to_int64(bounds[0]) if bounds else 0
+    end = to_int64(bounds[1]) if len(bounds) > 1 else len(items)
     if not 0 <= start <= end <= len(items):
         raise CallError(f"there is no part from {start} to {end} of a list with {len(items)} items")
     return type(items)(items[start:end])

@@ -64,7 +64,7 @@ def _value_view(category: Category) -> Json:
 
 def _page(call: Call, items: list[Json]) -> Answer:
     body = Body(call.body if call.body is not None else {})
-    offset, length = max(0, body.whole("offset", 0)), max(1, body.whole("length", DEFAULT_LENGTH))
+    offset, length = max(0, body.integer("offset", 0)), max(1, body.integer("length", DEFAULT_LENGTH))
     page = items[offset : offset + length]
     meta = {"kind": "category", "offset": offset, "length": len(page), "total_matches": len(items)}
     return Answer(200, {"api_version": VERSION, "metadata": meta, "entities": page})

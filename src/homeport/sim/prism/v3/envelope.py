@@ -83,7 +83,7 @@ def listed(
     given = body.text("kind", kind)
     if given != kind:
         raise invalid("kind", f"{given!r} is not {kind!r}")
-    length, offset = body.whole("length", DEFAULT_LENGTH), body.whole("offset", 0)
+    length, offset = body.integer("length", DEFAULT_LENGTH), body.integer("offset", 0)
     if not 1 <= length <= LARGEST_LENGTH:
         raise invalid("length", f"{length} is not from 1 to {LARGEST_LENGTH}")
     if offset < 0:
@@ -146,7 +146,7 @@ def spec_of(call: Call) -> tuple[Body, Body, Body]:
 
 def check_version(current: int, meta: Body) -> None:
     """An intent that was made from an older one is refused."""
-    given = meta.whole("spec_version", -1)
+    given = meta.integer("spec_version", -1)
     if 0 <= given < current:
         message = f"Edit conflict: spec version {given} is not the latest, which is {current}."
         raise Refusal(409, message, "", "", "CONCURRENT_REQUESTS_NOT_ALLOWED")

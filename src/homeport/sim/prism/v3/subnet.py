@@ -93,7 +93,7 @@ def _read_subnet(before: Subnet, spec: Body, resources: Body) -> Subnet:
         name=spec.required_text("name"),
         description=spec.text("description"),
         type=resources.text("subnet_type", before.type, choices=("VLAN", "OVERLAY")),
-        vlan=resources.whole("vlan_id", before.vlan),
+        vlan=resources.integer("vlan_id", before.vlan),
         clusters=(cluster,) if cluster else before.clusters,
     )
     config = resources.object("ip_config")
@@ -103,7 +103,7 @@ def _read_subnet(before: Subnet, spec: Body, resources: Body) -> Subnet:
     try:
         return replace(
             subnet,
-            cidr=f"{config.required_text('subnet_ip')}/{config.whole('prefix_length', 24)}",
+            cidr=f"{config.required_text('subnet_ip')}/{config.integer('prefix_length', 24)}",
             gateway=config.text("default_gateway_ip"),
             pools=tuple(each.required_text("range").replace(" ", "-") for each in config.objects("pool_list")),
             dhcp_server=config.reference("dhcp_server_address", "ip"),

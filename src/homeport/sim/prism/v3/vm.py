@@ -156,15 +156,15 @@ def _gpu_view(gpu: Gpu) -> Json:
 
 def read_vm(site: Site, before: Vm, spec: Body, meta: Body, resources: Body) -> Vm:
     core = site.core
-    memory = resources.whole("memory_size_mib") * MIB
+    memory = resources.integer("memory_size_mib") * MIB
     boot = resources.object("boot_config")
     vm = replace(
         before,
         name=spec.required_text("name"),
         description=spec.text("description"),
-        sockets=resources.whole("num_sockets", before.sockets),
-        cores=resources.whole("num_vcpus_per_socket", before.cores),
-        threads=resources.whole("num_threads_per_core", before.threads),
+        sockets=resources.integer("num_sockets", before.sockets),
+        cores=resources.integer("num_vcpus_per_socket", before.cores),
+        threads=resources.integer("num_threads_per_core", before.threads),
         memory_bytes=memory or before.memory_bytes,
         timezone=resources.text("hardware_clock_timezone", before.timezone),
         machine_type=resources.text("machine_type", before.machine_type),
@@ -219,7 +219,7 @@ def _read_disk(core: Core, body: Body, known: dict[str, Disk]) -> Disk:
     address = properties.object("disk_address") if properties is not None else None
     cdrom = properties is not None and properties.text("device_type", "DISK") == "CDROM"
     bus = address.text("adapter_type", "", choices=(*_BUSES, "")) if address is not None else ""
-    size = body.whole("disk_size_bytes") or body.whole("disk_size_mib") * MIB
+    size = body.integer("disk_size_bytes") or body.integer("disk_size_mib") * MIB
     storage = body.object("storage_config")
     container = storage.reference("storage_container_reference", "uuid") if storage is not None else ""
     source = body.object("data_source_reference")
@@ -233,7 +233,7 @@ def _read_disk(core: Core, body: Body, known: dict[str, Disk]) -> Disk:
     return Disk(
         ext_id=core.new_id(),
         bus=bus or ("IDE" if cdrom else "SCSI"),  # type: ignore[arg-type]  # checked by `choices`
-        index=address.whole("device_index", -1) if address is not None else -1,
+        index=address.integer("device_index", -1) if address is not None else -1,
         size_bytes=size,
         container=container,
         image=image,
@@ -266,7 +266,7 @@ def _read_gpu(core: Core, body: Body, known: dict[str, Gpu]) -> Gpu:
         return before
     return Gpu(
         ext_id=core.new_id(),
-        device_id=body.whole("device_id", -1),
+        device_id=body.integer("device_id", -1),
         mode=body.text("mode", "PASSTHROUGH_COMPUTE"),
         vendor=body.text("vendor", "NVIDIA"),
     )

@@ -92,7 +92,7 @@ def read_image(core: Core, body: Body, owner: str) -> Image:
         name=body.required_text("name"),
         description=body.text("description"),
         type=body.text("type", "DISK_IMAGE", choices=("DISK_IMAGE", "ISO_IMAGE")),  # type: ignore[arg-type]
-        size_bytes=body.whole("sizeBytes") or 10 * GIB,
+        size_bytes=body.integer("sizeBytes") or 10 * GIB,
         source=source.text("url") if source is not None else "",
         clusters=body.texts("clusterLocationExtIds"),
         categories=body.texts("categoryExtIds"),

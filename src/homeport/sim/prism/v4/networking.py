@@ -163,7 +163,7 @@ def read_subnet(body: Body, before: Subnet) -> Subnet:
         name=body.text("name", before.name),
         description=body.text("description", before.description),
         type=body.text("subnetType", before.type, choices=("VLAN", "OVERLAY")),
-        vlan=body.whole("networkId", before.vlan),
+        vlan=body.integer("networkId", before.vlan),
         clusters=clusters,
         vpc=body.text("vpcReference", before.vpc),
         external=body.flag("isExternal", before.external),
@@ -186,7 +186,7 @@ def _with_addressing(subnet: Subnet, ipv4: Body) -> Subnet:
     pools = tuple(
         f"{pool.reference('startIp', 'value')}-{pool.reference('endIp', 'value')}" for pool in ipv4.objects("poolList")
     )
-    cidr = f"{base.reference('ip', 'value')}/{base.whole('prefixLength')}"
+    cidr = f"{base.reference('ip', 'value')}/{base.integer('prefixLength')}"
     try:
         return replace(
             subnet,
@@ -238,7 +238,7 @@ def _reservation(site: Site, call: Call, operation: str, action: str) -> Answer:
     start = body.object("startIpAddress")
     first = start.reference("ipv4", "value") if start is not None else ""
     wanted = [each.reference("ipv4", "value") for each in body.objects("ipAddresses")]
-    count = body.whole("count", len(wanted) or 1)
+    count = body.integer("count", len(wanted) or 1)
     if not 1 <= count <= LARGEST_RESERVATION:
         raise invalid("count", f"must be from 1 to {LARGEST_RESERVATION}")
     try:

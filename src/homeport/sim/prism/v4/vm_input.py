@@ -56,16 +56,16 @@ def with_scalars(vm: Vm, body: Body) -> Vm:
     """Everything but devices; what the body leaves out stays."""
     flags = {name: body.flag(name) for name in FLAGS if body.has(name)}
     categories = tuple(dict.fromkeys(each.required_text("extId") for each in body.objects("categories")))
-    if body.has("numSockets") and body.whole("numSockets") < 1:
+    if body.has("numSockets") and body.integer("numSockets") < 1:
         raise rejected("VMM-30102", "numSockets must be 1 or more.")
     vm = replace(
         vm,
         name=body.text("name", vm.name, longest=256),
         description=body.text("description", vm.description, longest=1000),
-        sockets=body.whole("numSockets", vm.sockets),
-        cores=body.whole("numCoresPerSocket", vm.cores),
-        threads=body.whole("numThreadsPerCore", vm.threads),
-        memory_bytes=body.whole("memorySizeBytes", vm.memory_bytes),
+        sockets=body.integer("numSockets", vm.sockets),
+        cores=body.integer("numCoresPerSocket", vm.cores),
+        threads=body.integer("numThreadsPerCore", vm.threads),
+        memory_bytes=body.integer("memorySizeBytes", vm.memory_bytes),
         categories=categories if body.has("categories") else vm.categories,
         project=body.reference("project") or body.text("projectExtId") or vm.project,
         timezone=body.text("hardwareClockTimezone", vm.timezone),
@@ -123,7 +123,7 @@ def _check_base64(path: str, text: str) -> None:
 def read_disk(core: Core, body: Body) -> Disk:
     address, backing = body.object("diskAddress"), body.object("backingInfo")
     bus = address.text("busType", "SCSI", choices=_BUSES) if address is not None else "SCSI"
-    index = address.whole("index", -1) if address is not None else -1
+    index = address.integer("index", -1) if address is not None else -1
     disk = Disk(
         ext_id=body.text("extId") or core.new_id(),
         bus=bus,  # type: ignore[arg-type]  # checked by `choices`
@@ -143,7 +143,7 @@ def with_backing(core: Core, disk: Disk, backing: Body) -> Disk:
     config = backing.object("storageConfig")
     image = origin.text("imageExtId") if origin is not None else ""
     other = _source_disk(core, origin)
-    size = backing.whole("diskSizeBytes")
+    size = backing.integer("diskSizeBytes")
     if not image and other is None and size < 1 and not disk.cdrom:
         raise rejected("", f"{backing.path}: diskSizeBytes must be given for a disk without a source.")
     if other is not None:
@@ -176,7 +176,7 @@ def read_cdrom(core: Core, body: Body) -> Disk:
     disk = Disk(
         ext_id=body.text("extId") or core.new_id(),
         bus=bus,  # type: ignore[arg-type]  # checked by `choices`
-        index=address.whole("index", -1) if address is not None else -1,
+        index=address.integer("index", -1) if address is not None else -1,
         cdrom=True,
         disk_ext_id=core.new_id(),
     )
@@ -196,12 +196,12 @@ def read_nic(core: Core, body: Body) -> Nic:
         subnet=info.reference("subnet"),
         mac=(device.text("macAddress").lower() if device is not None else ""),
         connected=device.flag("isConnected", True) if device is not None else True,
-        queues=device.whole("numQueues", 1) if device is not None else 1,
+        queues=device.integer("numQueues", 1) if device is not None else 1,
         model=device.text("model", "VIRTIO") if device is not None else "VIRTIO",
         assign=config.flag("shouldAssignIp", True) if config is not None else True,
         requested=requested,
         vlan_mode=info.text("vlanMode", "ACCESS"),
-        trunked=info.wholes("trunkedVlans"),
+        trunked=info.integers("trunkedVlans"),
         type=info.text("nicType", "NORMAL_NIC"),
     )
 
@@ -209,7 +209,7 @@ def read_nic(core: Core, body: Body) -> Nic:
 def read_gpu(core: Core, body: Body) -> Gpu:
     return Gpu(
         ext_id=body.text("extId") or core.new_id(),
-        device_id=body.whole("deviceId", -1),
+        device_id=body.integer("deviceId", -1),
         mode=body.text("mode", "PASSTHROUGH_COMPUTE", choices=_MODES),
         vendor=body.text("vendor", "NVIDIA"),
         name=body.text("name"),

@@ -110,7 +110,7 @@ def get_group(site: Site, call: Call) -> Answer:
 
 
 def read_disk(site: Site, cluster: str, body: Body) -> VolumeDisk:
-    size = body.whole("diskSizeBytes")
+    size = body.integer("diskSizeBytes")
     if size < 1:
         raise invalid("diskSizeBytes", "must be given")
     fallback = default_container(site.world, cluster)
@@ -119,7 +119,7 @@ def read_disk(site: Site, cluster: str, body: Body) -> VolumeDisk:
         raise rejected("", f"The storage container {container} is unknown.", "CONTAINER_NOT_FOUND")
     return VolumeDisk(
         ext_id=site.core.new_id(),
-        index=body.whole("index", -1),
+        index=body.integer("index", -1),
         size_bytes=size,
         container=container,
         description=body.text("description"),
