@@ -51,7 +51,13 @@ def stored_alone(crd: dict[str, Any]) -> dict[str, Any]:
 
 
 # Templates whose change our admission refuses. Where that is not asked, kube-apiserver refuses it by a schema rule.
-_IMMUTABLE = ("NutanixMachineTemplate", "NutanixClusterTemplate", "KubeadmControlPlaneTemplate")
+_IMMUTABLE = (
+    "KubevirtClusterTemplate",
+    "KubevirtMachineTemplate",
+    "NutanixMachineTemplate",
+    "NutanixClusterTemplate",
+    "KubeadmControlPlaneTemplate",
+)
 
 
 def _immutable(version: dict[str, Any]) -> dict[str, Any]:

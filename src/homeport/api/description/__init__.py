@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from homeport.api.description import addons, bootstrap, cluster, controlplane, extension, ipam, nutanix, shared
+from homeport.api.description import (
+    addons,
+    bootstrap,
+    cluster,
+    controlplane,
+    extension,
+    ipam,
+    kubevirt,
+    nutanix,
+    shared,
+)
 
 # By the package that a type stands in.
 _GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -17,6 +27,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "clusterctl": extension.FIELDS,
     "controlplane": controlplane.FIELDS,
     "ipam": ipam.FIELDS,
+    "kubevirt": kubevirt.FIELDS,
     "nutanix": nutanix.FIELDS,
     "runtime": extension.FIELDS,
 }

@@ -1,0 +1,251 @@
+"""Connections to infrastructure clusters: one for each kubeconfig, shared by all clusters and machines that use it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine, ObjectReference
+from homeport.api.meta import Resource, Unstructured
+from homeport.capi.cloud import Sources
+from homeport.capi.remote import kubeconfig
+from homeport.client.config import Config, ConfigError
+from homeport.client.errors import ApiError, NotFound
+from homeport.client.http import HttpClient, Timeouts
+from homeport.client.protocol import Client, Key, MergePatch, Query, Write
+from homeport.client.reach import Reach
+from homeport.client.retry import Retry
+from homeport.infra.endpoint import Endpoint
+from homeport.infra.error import Denied, Misconfigured, Missing
+from homeport.infra.session import Sessions, fingerprint
+from homeport.providers.harvester.error import provider_error
+from homeport.providers.harvester.resource import IMAGE, SECRET, VM
+from homeport.providers.harvester.watch import Watches
+from homeport.runtime.clock import Clock
+
+_WRITE = Write(field_manager="homeport-harvester")
+_KEY = "kubeconfig"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach an infrastructure cluster. `config` None: the cluster that the plane itself runs in."""
+
+    config: Config | None
+    namespace: str  # of VMs whose template names none
+    origin: str  # where it was read, for messages
+    content: bytes = field(default=b"", repr=False)
+
+    @property
+    def server(self) -> str:
+        return self.config.server if self.config is not None else "the management cluster"
+
+
+@dataclass(slots=True)
+class HarvesterSession:
+    """One infrastructure cluster. Every call raises ProviderError; a missing object is None where that is an answer."""
+
+    client: Client
+    access: Access
+    endpoint: Endpoint
+    watches: Watches
+    clock: Clock
+    harvester: bool = True  # False: KubeVirt without Harvester
+    owns_client: bool = True
+
+    @property
+    def namespace(self) -> str:
+        return self.access.namespace
+
+    async def close(self) -> None:
+        await self.watches.close()
+        if self.owns_client:
+            await self.client.close()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        async with self.endpoint.turn():
+            try:
+                yield
+            except ApiError as error:
+                raise provider_error(error, self.access.server, self.access.origin) from error
+
+    async def get(self, kind: Resource, key: Key) -> Unstructured | None:
+        """As the server has it now."""
+        try:
+            async with self._turn():
+                return await self.client.get(kind, key)
+        except Missing:
+            return None
+
+    async def find(self, kind: Resource, key: Key) -> Unstructured | None:
+        """As the watch shows it; what it does not show is asked for."""
+        found = await self.watches.find(kind, key)
+        return found if found is not None else await self.get(kind, key)
+
+    async def list(self, kind: Resource, namespace: str = "", labels: str = "") -> list[Unstructured]:
+        """As the server has it now. A kind that is not served has no objects."""
+        try:
+            async with self._turn():
+                return list((await self.client.list(kind, Query(namespace=namespace, labels=labels))).items)
+        except Missing:
+            return []
+
+    async def create(self, kind: Resource, body: Mapping[str, Any]) -> Unstructured:
+        async with self._turn():
+            made = await self.client.create(body, _WRITE, kind=kind)
+        self.watches.note(kind, made)
+        return made
+
+    async def patch(self, kind: Resource, key: Key, body: Mapping[str, Any]) -> Unstructured:
+        async with self._turn():
+            made = await self.client.patch(kind, key, MergePatch(body), _WRITE)
+        self.watches.note(kind, made)
+        return made
+
+    async def delete(self, kind: Resource, obj: Unstructured) -> None:
+        """That very object, and nothing that took its name. One that is gone already is no error."""
+        try:
+            async with self._turn():
+                await self.client.delete(kind, Key(obj.namespace, obj.name), uid=obj.uid, propagation="Background")
+        except Missing:
+            return
+
+
+class Connector:
+    """Reads the Secret that a KubevirtCluster or KubevirtMachine names. A changed kubeconfig is another session."""
+
+    def __init__(self, api: Client, clock: Clock, reach: Reach) -> None:
+        self._api = api
+        self._clock = clock
+        self._reach = reach
+        self._sessions: Sessions[HarvesterSession] = Sessions(clock)
+        self._endpoints: dict[str, Endpoint] = {}
+
+    def sources(self, infra: KubevirtCluster) -> Sources:
+        return _sources(infra.spec.infra_cluster_secret_ref, infra.metadata.namespace)
+
+    def machine_sources(self, infra: KubevirtMachine) -> Sources:
+        return _sources(infra.spec.infra_cluster_secret_ref, infra.metadata.namespace)
+
+    async def connect(self, infra: KubevirtCluster) -> HarvesterSession:
+        return await self._shared(await self.access(infra.spec.infra_cluster_secret_ref, infra.metadata.namespace))
+
+    async def connect_machine(self, infra: KubevirtMachine, cluster: KubevirtCluster | None) -> HarvesterSession:
+        ref, namespace = infra.spec.infra_cluster_secret_ref, infra.metadata.namespace
+        if ref is None and cluster is not None:
+            ref = cluster.spec.infra_cluster_secret_ref
+        return await self._shared(await self.access(ref, namespace))
+
+    async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> HarvesterSession:
+        """`settings`: namespace, and key (of the kubeconfig in the Secret). `secret`: its decoded data."""
+        key = str(settings.get("key") or _KEY)
+        content = secret.get(key, "").encode()
+        namespace = str(settings.get("namespace") or secret.get("namespace") or "")
+        return await self._shared(self._parsed(content, namespace, f"the Secret, key {key}"))
+
+    async def close(self) -> None:
+        await self._sessions.close()
+
+    # -- what a connection is made of --------------------------------------------------------------------------
+
+    async def access(self, ref: ObjectReference | None, namespace: str) -> Access:
+        """Raises Misconfigured. Messages never show what is in a Secret."""
+        if ref is None or not ref.name:
+            return Access(None, namespace, "the management cluster")
+        key = _secret_key(ref, namespace)
+        try:
+            found = await self._api.get(SECRET, key)
+        except NotFound:
+            text = f"spec.infraClusterSecretRef: Secret {key} does not exist: create it with the key {_KEY}"
+            raise Misconfigured(f"{text}; reconciliation resumes automatically") from None
+        data = found.get("data") or {}
+        origin = f"Secret {key}"
+        return self._parsed(
+            _decoded(data, _KEY, origin), _decoded(data, "namespace", origin).decode(errors="replace").strip(), origin
+        )
+
+    def _parsed(self, content: bytes, namespace: str, origin: str) -> Access:
+        if not content.strip():
+            raise Misconfigured(f"{origin} has no key {_KEY}: add the kubeconfig of the Harvester or KubeVirt cluster")
+        try:
+            config = kubeconfig.parse(content, where=f"{origin}, key {_KEY}", proxy=self._reach.proxy)
+        except ConfigError as error:
+            raise Misconfigured(str(error)) from None
+        return Access(config, namespace or config.namespace, origin, content)
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    async def _shared(self, access: Access) -> HarvesterSession:
+        async def open_session() -> HarvesterSession:
+            return await self._open(access)
+
+        return await self._sessions.get(fingerprint(access.content, access.namespace), open_session)
+
+    async def _open(self, access: Access) -> HarvesterSession:
+        """Wrong credentials, and a cluster without KubeVirt, are reported here and now."""
+        client = self._client(access)
+        endpoint = self._endpoints.setdefault(access.server, Endpoint(access.server, self._clock))
+        own = access.config is not None
+        session = HarvesterSession(client, access, endpoint, Watches(client), self._clock, owns_client=own)
+        try:
+            await self._probe(session)
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    def _client(self, access: Access) -> Client:
+        if access.config is None:
+            return self._api
+        try:
+            # Reconcilers come again by themselves: the client need not be patient for them.
+            return HttpClient(
+                access.config,
+                timeouts=Timeouts(connect=5.0, request=20.0),
+                retry=Retry(attempts=2, patience_seconds=5.0),
+            )
+        except ConfigError as error:
+            raise Misconfigured(f"{access.origin}: {error}") from None
+
+    async def _probe(self, session: HarvesterSession) -> None:
+        """Harvester or not is seen by its kinds: 404 means that a kind is not served."""
+        try:
+            await self._served(session, VM)
+        except Missing:
+            text = f"{session.access.server} does not serve {VM.qualified}: it is not a Harvester or KubeVirt cluster"
+            cure = (
+                "name the Secret of one in spec.infraClusterSecretRef"
+                if session.access.config is None
+                else f"check the server URL in the kubeconfig of {session.access.origin}"
+            )
+            raise Misconfigured(f"{text}; {cure}") from None
+        try:
+            await self._served(session, IMAGE)
+        except Missing:
+            session.harvester = False
+        except Denied:
+            session.harvester = True  # it is there, and somebody may not see it
+
+    async def _served(self, session: HarvesterSession, kind: Resource) -> None:
+        async with session._turn():
+            await session.client.list(kind, Query(namespace=session.namespace, limit=1))
+
+
+def _sources(ref: ObjectReference | None, namespace: str) -> Sources:
+    return Sources((_secret_key(ref, namespace),)) if ref is not None and ref.name else Sources()
+
+
+def _secret_key(ref: ObjectReference, namespace: str) -> Key:
+    return Key(ref.namespace or namespace, ref.name)
+
+
+def _decoded(data: Mapping[str, str], name: str, origin: str) -> bytes:
+    try:
+        return base64.b64decode(data.get(name, ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise Misconfigured(f"{origin}, key {name}: is not valid base64") from None
