@@ -8,6 +8,7 @@ from homeport.ccm import COMPONENT as CCM
 from homeport.controlplane import COMPONENT as KUBEADM_CONTROL_PLANE
 from homeport.core import COMPONENT as CORE
 from homeport.ipam import COMPONENT as IPAM
+from homeport.providers.harvester.component import COMPONENT as HARVESTER
 from homeport.providers.nutanix.component import COMPONENT as NUTANIX
 
 # In the order in which they are installed.
@@ -17,5 +18,6 @@ COMPONENTS: tuple[Component, ...] = (
     KUBEADM_CONTROL_PLANE,
     IPAM,
     NUTANIX,
+    HARVESTER,
     CCM,
 )

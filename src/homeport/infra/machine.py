@@ -119,8 +119,9 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             if older is not None:
                 return older
             made.user_data, made.format = await self._user_data(machine)
-            if made.control_plane and self._provider.vip_interface:
-                made.user_data = with_vip(made.user_data, machine, cluster, self._provider.vip_interface)
+            interface = self._provider.vip_interface(infra_cluster) if made.control_plane else ""
+            if interface:
+                made.user_data = with_vip(made.user_data, machine, cluster, interface)
             await self._block_move(scope)
         self._fence()
         self._never_asked.pop(scope.key, None)

@@ -118,6 +118,11 @@ def _tell_nobody(condition: str, ok: bool, reason: str, message: str) -> None:
     del condition, ok, reason, message
 
 
+def _no_interface(infra: Object) -> str:
+    del infra
+    return ""
+
+
 class Session(Protocol):
     """A connection to a vendor's endpoint with some credentials; shared by all objects that use the same."""
 
@@ -300,4 +305,5 @@ class Provider(Generic[C, M, S]):
     capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a machine made from a template, for autoscalers
     observe_seconds: float = 60.0  # how often a running machine is looked at; longer where the driver wakes who changed
     sweep_seconds: float = 600.0
-    vip_interface: str = ""  # where control planes hold their virtual address; '': the provider has load balancers
+    # Where control planes of a cluster hold their virtual address; '': something in front of them has it.
+    vip_interface: Callable[[C], str] = _no_interface

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _SIZE = "A quantity, for example 40Gi."
-_SECRET = (
-    "Its key kubeconfig holds a kubeconfig; the optional key namespace replaces the namespace of the kubeconfig's context."
-)
+_KEYS = "Its key kubeconfig holds a kubeconfig; the optional key namespace replaces the namespace of the kubeconfig's context."
 _NAMED = "Write NAMESPACE/NAME, or NAME for the namespace of the VM."
 
 FIELDS: Mapping[str, str] = {
@@ -27,7 +25,7 @@ FIELDS: Mapping[str, str] = {
     "address becomes the endpoint.",
     "LoadBalancer.ipam": "Where the address comes from: pool or dhcp. Default: pool.",
     "LoadBalancer.ipPool": "Name of the Harvester IPPool. Default: the pool that Harvester selects.",
-    "ClusterSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VMs run. {_SECRET} "
+    "ClusterSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VMs run. {_KEYS} "
     "Default: the cluster that Homeport itself runs in.",
     "ClusterSpec.sshKeys": "SSH keys of the cluster. Homeport keeps this field and does not read it: see keyPairs.",
     "SSHKeys.configRef": "Object with the SSH keys. Not read.",
@@ -53,7 +51,7 @@ FIELDS: Mapping[str, str] = {
     "BootstrapCheck.checkStrategy": "How the bootstrap is checked: none, or ssh. With ssh, the condition "
     "BootstrapExecSucceeded is True once the Node has joined; Homeport asks the workload cluster and opens no SSH "
     "connection. Default: ssh.",
-    "MachineSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VM runs. {_SECRET} "
+    "MachineSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VM runs. {_KEYS} "
     "Default: that of the KubevirtCluster, which is copied here so that the VM can still be deleted without it.",
     "MachineSpec.bootDisk": "Boot disk that is created from a Harvester image. Leave it out if virtualMachineTemplate has "
     "a boot volume of its own.",

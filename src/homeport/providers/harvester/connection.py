@@ -14,10 +14,10 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Sources
 from homeport.capi.remote import kubeconfig
 from homeport.client.config import Config, ConfigError
+from homeport.client.dial import DialOptions
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
-from homeport.client.reach import Reach
 from homeport.client.retry import Retry
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Misconfigured, Missing
@@ -73,6 +73,8 @@ class HarvesterSession:
                 yield
             except ApiError as error:
                 raise provider_error(error, self.access.server, self.access.origin) from error
+            except ConfigError as error:  # certificates are read with the first request
+                raise Misconfigured(f"{self.access.origin}: {error}") from None
 
     async def get(self, kind: Resource, key: Key) -> Unstructured | None:
         """As the server has it now."""
@@ -119,10 +121,10 @@ class HarvesterSession:
 class Connector:
     """Reads the Secret that a KubevirtCluster or KubevirtMachine names. A changed kubeconfig is another session."""
 
-    def __init__(self, api: Client, clock: Clock, reach: Reach) -> None:
+    def __init__(self, api: Client, clock: Clock, dial: DialOptions) -> None:
         self._api = api
         self._clock = clock
-        self._reach = reach
+        self._dial = dial
         self._sessions: Sessions[HarvesterSession] = Sessions(clock)
         self._endpoints: dict[str, Endpoint] = {}
 
@@ -173,7 +175,7 @@ class Connector:
         if not content.strip():
             raise Misconfigured(f"{origin} has no key {_KEY}: add the kubeconfig of the Harvester or KubeVirt cluster")
         try:
-            config = kubeconfig.parse(content, where=f"{origin}, key {_KEY}", proxy=self._reach.proxy)
+            config = kubeconfig.parse(content, where=f"{origin}, key {_KEY}", proxy=self._dial.proxy)
         except ConfigError as error:
             raise Misconfigured(str(error)) from None
         return Access(config, namespace or config.namespace, origin, content)

@@ -68,7 +68,7 @@ def install(
         ),
         template_kind=NutanixMachineTemplate,
         capacity=capacity_of,
-        vip_interface="ens3",
+        vip_interface=lambda infra: "ens3",
         observe_seconds=600.0,  # whose VM changes is woken by the watch, within a minute
     )
     install_provider(manager, provider, capi)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from homeport.api.nutanix.v1beta1 import Category as WantedCategory
 from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
 from homeport.infra.error import Misconfigured, Missing, ProviderError
+from homeport.infra.near import near
 from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet, Vm
 from homeport.runtime.clock import Clock
 
@@ -104,7 +104,7 @@ class Lookup:
             found = [each for each in await self._images.get(younger_than=younger_than) if pattern.search(each.name)]
             if found:
                 return max(found, key=lambda each: each.created)
-        names = _near(wanted.base_os, (each.name for each in await self._images.get()))
+        names = near(wanted.base_os, (each.name for each in await self._images.get()))
         raise Missing(
             f"spec.imageLookup: no image on Prism Central {self._prism.address} matches {pattern.pattern!r}{names}"
         )
@@ -200,7 +200,7 @@ class Lookup:
                     f"{field}: {len(found)} things on Prism Central {self._prism.address} are a {what} named {wanted}; "
                     f"give its UUID instead: {ids}"
                 )
-        names = _near(wanted.name or wanted.uuid or "", (each.name for each in items))
+        names = near(wanted.name or wanted.uuid or "", (each.name for each in items))
         raise Missing(f"{field}: {what} {wanted} not found on Prism Central {self._prism.address}{names}")
 
 
@@ -223,15 +223,3 @@ def _matching(items: Iterable[T], wanted: Identifier) -> list[T]:
         return [each for each in items if each.id.lower() == (wanted.uuid or "").lower()]
     same = [each for each in items if each.name == wanted.name]
     return same or [each for each in items if each.name.lower() == (wanted.name or "").lower()]
-
-
-def _near(wanted: str, names: Iterable[str]) -> str:
-    """What the user may have meant, to be put behind an error."""
-    known = sorted(set(filter(None, names)))
-    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
-    if close:
-        return f"; did you mean {' or '.join(map(repr, close))}?"
-    if not known:
-        return "; there are none"
-    more = f" and {len(known) - 5} more" if len(known) > 5 else ""
-    return f"; there are: {', '.join(map(repr, known[:5]))}{more}"

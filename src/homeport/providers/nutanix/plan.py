@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from homeport.api.nutanix.v1beta1 import DataDisk, Identifier, NutanixCluster, NutanixFailureDomain, NutanixMachine
 from homeport.infra.error import Exhausted, Misconfigured, Missing
 from homeport.infra.protocol import MachineScope
+from homeport.infra.userdata import render_user_data
 from homeport.machinery.quantity import parse_quantity
 from homeport.providers.nutanix.address import plan_nics
 from homeport.providers.nutanix.connection import PrismSession
@@ -31,8 +31,6 @@ MIN_SYSTEM_DISK = 20 * _GIB
 MIN_DATA_DISK = _GIB
 # Placed by Prism itself: the system disk at SCSI 0, the config drive at IDE 3.
 _TAKEN = {("SCSI", 0), ("IDE", 3)}
-_JINJA_HEADER = re.compile(rb"\A##\s*template:\s*jinja\s*\n")
-_HOSTNAME = re.compile(rb"\{\{\s*ds\.meta_data\.(?:hostname|local_hostname)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +224,6 @@ def size_of(text: str | int, field: str, least: int) -> int:
     if size < least:
         raise Misconfigured(f"{field}: {text} is below the minimum of {least // _GIB}Gi")
     return size
-
-
-def render_user_data(data: bytes, name: str) -> bytes:
-    """Some releases of AOS refuse user data that does not begin with #cloud-config: a template that only asks for the
-    host's name, which is known here, is filled in and stops being one."""
-    if not _JINJA_HEADER.match(data):
-        return data
-    filled = _HOSTNAME.sub(name.encode(), data)
-    rest = _JINJA_HEADER.sub(b"", filled, count=1)
-    return data if b"{{" in rest or b"{%" in rest else rest
 
 
 def render_meta_data(scope: Scope) -> bytes:

@@ -1,0 +1,171 @@
+"""The control plane's endpoint: an address that the user chose, a LoadBalancer of Harvester, or a Service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.kubevirt.v1alpha1 import ClusterSpec, KubevirtCluster
+from homeport.api.meta import Resource, Unstructured
+from homeport.capi.name import CLUSTER_NAME_LABEL, label_value
+from homeport.client.protocol import Key
+from homeport.infra.error import Misconfigured, Missing, Taken
+from homeport.infra.protocol import ClusterScope
+from homeport.machinery import condition
+from homeport.providers.harvester.connection import HarvesterSession
+from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, ROLE, SERVICE
+from homeport.runtime.cache import deleting, labels_of
+from homeport.runtime.outcome import Wait
+
+Json = dict[str, Any]
+Scope = ClusterScope[KubevirtCluster, HarvesterSession]
+
+AVAILABLE = "LoadBalancerAvailable"
+PORT = 6443
+VIP_INTERFACE = "enp1s0"
+_AGAIN_SECONDS = 10.0
+
+
+def vip_interface(infra: KubevirtCluster) -> str:
+    """Where control planes announce the endpoint themselves; '': something in front of them does."""
+    return "" if _front(infra.spec) is not None else VIP_INTERFACE
+
+
+def _front(spec: ClusterSpec) -> Resource | None:
+    if spec.control_plane_load_balancer is not None:
+        return LOAD_BALANCER
+    return SERVICE if spec.control_plane_service_template is not None else None
+
+
+async def converge(scope: Scope) -> Wait | None:
+    """None: the endpoint is known, or somebody else supplies it."""
+    spec = scope.infra.spec
+    front = _front(spec)
+    if front is None and scope.session.harvester:
+        if not spec.control_plane_endpoint.host and not scope.plan.endpoint_supplied:
+            raise Misconfigured(
+                "spec.controlPlaneEndpoint.host: set a free address of the VM network, or set "
+                "spec.controlPlaneLoadBalancer or spec.controlPlaneServiceTemplate"
+            )
+        return None
+    if front is None and (spec.control_plane_endpoint.host or scope.plan.endpoint_supplied):
+        return None
+    kind = front or SERVICE  # upstream's default on KubeVirt
+    if kind is LOAD_BALANCER and not scope.session.harvester:
+        raise Misconfigured(
+            "spec.controlPlaneLoadBalancer: needs Harvester, and this is KubeVirt without it: use "
+            "spec.controlPlaneServiceTemplate"
+        )
+    found = await _hold(scope, kind)
+    if spec.control_plane_endpoint.host or _address(kind, found):
+        scope.report(AVAILABLE, True, "Succeeded", "")
+        return None
+    text = f"{kind.kind} {found.namespace}/{found.name} has no address yet{_said(found)}"
+    scope.report(AVAILABLE, False, "LoadBalancerProvisioningFailed", text)
+    return Wait("WaitingForLoadBalancer", text, after=_AGAIN_SECONDS)
+
+
+async def endpoint(scope: Scope) -> tuple[str, int] | None:
+    spec, held = scope.infra.spec, scope.infra.spec.control_plane_endpoint
+    if held.host:
+        return None if held.port else (held.host, PORT)
+    if scope.plan.endpoint_supplied and _front(spec) is None:
+        return None
+    kind = _front(spec) or SERVICE
+    found = await scope.session.get(kind, _key(scope, kind))
+    host = _address(kind, found) if found is not None else ""
+    return (host, PORT) if host else None
+
+
+async def release(scope: Scope) -> Wait | None:
+    """None: it was seen to be gone."""
+    for kind in (LOAD_BALANCER, SERVICE):
+        found = await scope.session.get(kind, _key(scope, kind))
+        if found is None or not _is_ours(scope, kind, found):
+            continue
+        if not deleting(found):
+            await scope.session.delete(kind, found)
+        return Wait("Deleting", f"{kind.kind} {found.namespace}/{found.name} is being deleted", after=2.0)
+    return None
+
+
+async def _hold(scope: Scope, kind: Resource) -> Unstructured:
+    key = _key(scope, kind)
+    found = await scope.session.get(kind, key)
+    if found is None:
+        try:
+            return await scope.session.create(kind, _render(scope, kind, key))
+        except Taken:
+            raise Missing(f"{kind.kind} {key} was created a moment ago: trying again") from None
+    if not _is_ours(scope, kind, found):
+        raise Taken(f"{kind.kind} {key} exists and was not created for this cluster: delete it, or rename the Cluster")
+    if labels_of(found).get(CLUSTER_UID) != scope.infra.metadata.uid:  # the objects were moved to this plane
+        body = {"metadata": {"uid": found.uid, "labels": {CLUSTER_UID: scope.infra.metadata.uid}}}
+        return await scope.session.patch(kind, key, body)
+    return found
+
+
+def _is_ours(scope: Scope, kind: Resource, found: Unstructured) -> bool:
+    labels = labels_of(found)
+    if labels.get(CLUSTER_UID) == scope.infra.metadata.uid:
+        return True
+    held = scope.infra.spec.control_plane_endpoint.host
+    same_name = labels.get(CLUSTER_NAME_LABEL) == label_value(scope.name)
+    return same_name and bool(held) and _address(kind, found) == held
+
+
+def _key(scope: Scope, kind: Resource) -> Key:
+    template = scope.infra.spec.control_plane_service_template
+    own = str(template.metadata.get("namespace") or "") if template is not None and kind is SERVICE else ""
+    return Key(own or scope.session.namespace, f"{scope.name}-lb")
+
+
+def _render(scope: Scope, kind: Resource, key: Key) -> Json:
+    labels = {CLUSTER_NAME_LABEL: label_value(scope.name), CLUSTER_UID: scope.infra.metadata.uid}
+    chosen = {CLUSTER_NAME_LABEL: label_value(scope.name), ROLE: "control-plane"}
+    meta: Json = {"name": key.name, "namespace": key.namespace, "labels": labels}
+    if kind is LOAD_BALANCER:
+        balancer = scope.infra.spec.control_plane_load_balancer
+        assert balancer is not None
+        spec: Json = {
+            "workloadType": "vm",
+            "ipam": balancer.ipam,
+            "listeners": [{"name": "api", "port": PORT, "protocol": "TCP", "backendPort": PORT}],
+            "backendServerSelector": {name: [value] for name, value in chosen.items()},
+            "healthCheck": {
+                "port": PORT,
+                "successThreshold": 1,
+                "failureThreshold": 3,
+                "periodSeconds": 5,
+                "timeoutSeconds": 3,
+            },
+        }
+        if balancer.ip_pool:
+            spec["ipPool"] = balancer.ip_pool
+        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
+    template = scope.infra.spec.control_plane_service_template
+    if template is not None:
+        meta["labels"] = {**(template.metadata.get("labels") or {}), **labels}
+        meta["annotations"] = dict(template.metadata.get("annotations") or {})
+    ports = [{"name": "api", "port": PORT, "protocol": "TCP", "targetPort": PORT}]
+    service: Json = {"selector": chosen, "ports": ports}
+    if template is not None and template.spec.type:
+        service["type"] = template.spec.type
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}
+
+
+def _address(kind: Resource, found: Unstructured) -> str:
+    status, spec = found.get("status") or {}, found.get("spec") or {}
+    if kind is LOAD_BALANCER:
+        # Its condition waits for machines behind it, and machines wait for the address: the address alone counts.
+        return str(status.get("address") or (status.get("allocatedAddress") or {}).get("ip") or "")
+    if spec.get("type") == "LoadBalancer":
+        ingress = (status.get("loadBalancer") or {}).get("ingress") or [{}]
+        return str(ingress[0].get("ip") or ingress[0].get("hostname") or "")
+    address = str(spec.get("clusterIP") or "")
+    return "" if address == "None" else address
+
+
+def _said(found: Unstructured) -> str:
+    told = condition.find((found.get("status") or {}).get("conditions") or [], "Ready")
+    text = str((told or {}).get("message") or "")
+    return f": {text}" if text else ""

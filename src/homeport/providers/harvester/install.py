@@ -1,0 +1,52 @@
+"""The KubeVirt and Harvester provider on a manager."""
+
+from __future__ import annotations
+
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine, KubevirtMachineTemplate
+from homeport.capi.capi import Capi
+from homeport.client.dial import DIRECT, DialOptions
+from homeport.infra.install import install as install_provider
+from homeport.infra.protocol import Conditions, Provider
+from homeport.providers.harvester.cluster import ClusterDriver
+from homeport.providers.harvester.connection import Connector, HarvesterSession
+from homeport.providers.harvester.discovery import Discovery
+from homeport.providers.harvester.endpoint import vip_interface
+from homeport.providers.harvester.machine import MachineDriver
+from homeport.providers.harvester.node import Nodes
+from homeport.providers.harvester.plan import capacity_of
+from homeport.providers.harvester.preflight import Preflight
+from homeport.runtime.manager import Manager
+
+# As upstream spells them, so that objects may change hands.
+CLUSTER_FINALIZER = "kubevirtcluster.infrastructure.cluster.x-k8s.io"
+MACHINE_FINALIZER = "kubevirtmachine.infrastructure.cluster.x-k8s.io"
+SOURCE_FINALIZER = "kubevirtcluster.infrastructure.cluster.x-k8s.io/credentials"
+CONDITIONS = Conditions(connection="InfrastructureConnected", instance="VMProvisioned", addresses="VMAddressesAssigned")
+
+
+def install(
+    manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
+) -> Provider[KubevirtCluster, KubevirtMachine, HarvesterSession]:
+    preflight = Preflight()
+    connector = Connector(manager.client, manager.clock, dial)
+    provider = Provider(
+        name="kubevirt",
+        cluster_kind=KubevirtCluster,
+        machine_kind=KubevirtMachine,
+        cluster_driver=ClusterDriver(preflight),
+        machine_driver=MachineDriver(manager.clock, Nodes(capi)),
+        connector=connector,
+        preflight=preflight,
+        discovery=Discovery(),
+        cluster_finalizer=CLUSTER_FINALIZER,
+        machine_finalizer=MACHINE_FINALIZER,
+        source_finalizer=SOURCE_FINALIZER,
+        conditions=CONDITIONS,
+        machine_sources=connector.machine_sources,
+        template_kind=KubevirtMachineTemplate,
+        capacity=capacity_of,
+        vip_interface=vip_interface,
+        observe_seconds=300.0,  # whose VM changes is woken by the watch
+    )
+    install_provider(manager, provider, capi)
+    return provider

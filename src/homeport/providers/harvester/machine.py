@@ -1,0 +1,351 @@
+"""Machines on Harvester or KubeVirt: found by identity, made once, and seen to be gone with all that belongs to them.
+
+The VirtualMachine has the machine's name, so the API server itself keeps a second one from being made; the label with
+the UID of the KubevirtMachine tells whether the one of that name is ours. Objects are made in the order Secret, VM, and
+go in the order VM, volumes and Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.capi.cloud import Address
+from homeport.client.protocol import Key
+from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
+from homeport.infra.protocol import Instance
+from homeport.infra.task import Absence
+from homeport.machinery import condition
+from homeport.providers.harvester.connection import HarvesterSession
+from homeport.providers.harvester.drain import Drain
+from homeport.providers.harvester.image import Image, choose, parse_name, ready
+from homeport.providers.harvester.node import Nodes
+from homeport.providers.harvester.observation import (
+    HARVESTER,
+    KUBEVIRT,
+    Machine,
+    addresses_of,
+    conditions_of,
+    network_names,
+    power_of,
+    rendered,
+    vm_id,
+    why_not_running,
+)
+from homeport.providers.harvester.plan import (
+    Material,
+    Scope,
+    data_source,
+    key_of_vm,
+    marks,
+    render_secret,
+    render_vm,
+    secret_name,
+)
+from homeport.providers.harvester.resource import (
+    CLAIM,
+    DATA_VOLUME,
+    IMAGE,
+    KEY_PAIR,
+    MACHINE_NAME,
+    MACHINE_NAMESPACE,
+    MACHINE_UID,
+    SECRET,
+    TERMINAL,
+    VM,
+    VMI,
+)
+from homeport.runtime.cache import deleting, labels_of
+from homeport.runtime.clock import Clock
+from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
+
+MIGRATABLE = "VMLiveMigratable"
+_AGAIN_SECONDS = 30.0  # the watch wakes us; this is for when it can't
+_BELONGINGS = (CLAIM, DATA_VOLUME, SECRET)
+
+
+class MachineDriver:
+    def __init__(self, clock: Clock, nodes: Nodes) -> None:
+        self._absence = Absence(clock)
+        self._nodes = nodes
+        self._drain = Drain(clock, nodes)
+        self._sessions: dict[str, HarvesterSession] = {}  # whose watches wake the object of this UID
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    async def observe(self, scope: Scope) -> Instance | None:
+        if scope.untouched:
+            return None
+        self._follow(scope)
+        vm = await self._find(scope)
+        if vm is None:
+            return None
+        vmi = await scope.session.watches.find(VMI, Key(vm.namespace, vm.name))
+        if vmi is None:
+            vmi = await scope.session.get(VMI, Key(vm.namespace, vm.name))
+        return _instance(scope, Machine(vm, vmi))
+
+    async def _find(self, scope: Scope) -> Unstructured | None:
+        key = key_of_vm(scope)
+        for name in dict.fromkeys((key.name, scope.infra.metadata.name)):
+            found = await scope.session.find(VM, Key(key.namespace, name))
+            if found is not None and is_ours(scope, found):
+                return found
+        return None
+
+    def _follow(self, scope: Scope) -> None:
+        held = self._sessions.get(scope.uid)
+        if held is not None and held is not scope.session:
+            held.watches.forget(scope.uid)  # the credentials are others by now
+        self._sessions[scope.uid] = scope.session
+        key = key_of_vm(scope)
+        scope.session.watches.follow(scope.uid, scope.wake, ((VM, key), (VMI, key)))
+
+    def rest(self, uid: str) -> None:
+        held = self._sessions.pop(uid, None)
+        if held is not None:
+            held.watches.forget(uid)
+
+    async def quiesce(self, scope: Scope) -> Wait | None:
+        """Every call is answered when it is done: nothing goes on behind our back."""
+        return None
+
+    # -- growing -----------------------------------------------------------------------------------------------
+
+    async def converge(self, scope: Scope, instance: Instance | None) -> Wait | None:
+        if instance is None:
+            return await self._create(scope)
+        machine: Machine = instance.vendor
+        await self._hold_marks(scope, machine.vm)
+        if TERMINAL in labels_of(machine.vm) or TERMINAL in labels_of(machine.vmi or Unstructured()):
+            text = f"VM {_named(machine.vm)} has the label {TERMINAL}: delete the Machine to replace it"
+            return Wait("VMTerminal", text, warning=True)
+        if instance.power != "on":
+            return await self._start(scope, instance)
+        _report_migratable(scope, machine)
+        wait = await self._drain.converge(scope, machine)
+        if wait is not None:
+            return wait
+        if not instance.addresses and not scope.infra.status.initialization.provisioned:
+            return Wait("WaitingForAddress", _no_address(machine), after=_AGAIN_SECONDS)
+        return await self._nodes.converge(scope, instance)
+
+    async def _create(self, scope: Scope) -> Wait:
+        if not scope.user_data:
+            raise Misconfigured(f"Machine {scope.name} has empty bootstrap data")
+        image = await self._image(scope)
+        if isinstance(image, Wait):
+            return image
+        material = Material(image, await self._keys(scope))
+        source = data_source(scope, image)
+        secret, vm = render_secret(scope, material, source), render_vm(scope, material, source)
+        await self._hold_secret(scope, secret)
+        self._follow(scope)
+        try:
+            made = await scope.session.create(VM, vm)
+        except Taken:
+            made = await self._existing(scope)
+        log.info("VM created", vm=_named(made))
+        return Wait("CreatingVM", f"VM {_named(made)} is being created", after=_AGAIN_SECONDS)
+
+    async def _existing(self, scope: Scope) -> Unstructured:
+        """The answer to our create was lost, or the name is in use."""
+        key = key_of_vm(scope)
+        found = await scope.session.get(VM, key)
+        if found is None:
+            raise Missing(f"VM {key} existed a moment ago and is gone: trying again")
+        if not is_ours(scope, found):
+            raise Taken(
+                f"VM {key} exists and was not created for this machine: delete or rename it, or delete the Machine"
+            )
+        scope.session.watches.note(VM, found)
+        return found
+
+    async def _hold_secret(self, scope: Scope, wanted: dict[str, object]) -> None:
+        """As it has to be for a VM that does not exist yet."""
+        key = Key(key_of_vm(scope).namespace, secret_name(scope.name))
+        try:
+            await scope.session.create(SECRET, wanted)
+        except Taken:
+            found = await scope.session.get(SECRET, key)
+            if found is None:
+                raise Missing(f"Secret {key} existed a moment ago and is gone: trying again") from None
+            if labels_of(found).get(MACHINE_UID) != scope.uid:
+                raise Taken(
+                    f"Secret {key} exists and was not created for this machine: delete it, or delete the Machine"
+                ) from None
+            if found.get("data") != wanted["data"]:
+                await scope.session.patch(SECRET, key, {"metadata": {"uid": found.uid}, "data": wanted["data"]})
+
+    async def _image(self, scope: Scope) -> Image | Wait | None:
+        disk = scope.infra.spec.boot_disk
+        if disk is None or not scope.session.harvester:
+            return None
+        wanted = parse_name(disk.image, key_of_vm(scope).namespace)
+        images = await scope.session.watches.list(IMAGE, wanted.namespace)
+        if images is None:
+            images = await scope.session.list(IMAGE, wanted.namespace)
+        chosen = choose(wanted, images, "spec.bootDisk.image")
+        found = ready(chosen, "spec.bootDisk.image")
+        if isinstance(found, Wait):
+            image = (IMAGE, Key(chosen.namespace, chosen.name))
+            scope.session.watches.follow(scope.uid, scope.wake, (image,))
+        return found
+
+    async def _keys(self, scope: Scope) -> list[tuple[str, str]]:
+        found = []
+        for number, text in enumerate(scope.infra.spec.key_pairs):
+            key = parse_name(text, key_of_vm(scope).namespace)
+            pair = await scope.session.find(KEY_PAIR, key)
+            if pair is None:
+                raise Missing(f"spec.keyPairs[{number}]: KeyPair {key} does not exist: create it in Harvester")
+            found.append((f"{key.namespace}/{key.name}", str((pair.get("spec") or {}).get("publicKey") or "")))
+        return found
+
+    async def _start(self, scope: Scope, instance: Instance) -> Wait:
+        machine: Machine = instance.vendor
+        name = f"VM {_named(machine.vm)}"
+        if not scope.has_run:
+            if instance.power == "off":
+                text = f"{name} is stopped: set its runStrategy to Always, or start it"
+                return Wait("PoweredOff", text, 60.0, warning=True)
+            return why_not_running(machine, await self._volumes(scope))
+        if instance.power == "unknown":  # it may run as before: its Node shows that
+            raise Unreachable(f"the host of {name} does not respond: check the host in Harvester")
+        if instance.power == "off":
+            # Whoever stopped it had a reason: a machine that ran is not started against his will.
+            return Wait("PoweredOff", f"{name} is stopped: start it, or delete the Machine", 60.0, warning=True)
+        return Wait("Restarting", f"{name} is not running at the moment: it is started again", after=_AGAIN_SECONDS)
+
+    async def _volumes(self, scope: Scope) -> Sequence[Unstructured]:
+        listed = await scope.session.watches.list(DATA_VOLUME, key_of_vm(scope).namespace)
+        return [each for each in listed or () if labels_of(each).get(MACHINE_UID) == scope.uid]
+
+    async def _hold_marks(self, scope: Scope, vm: Unstructured) -> None:
+        """After a move to another plane objects have other UIDs: what belongs to the machine follows."""
+        before = labels_of(vm).get(MACHINE_UID, "")
+        if before == scope.uid:
+            return
+        wanted = marks(scope)
+        for kind in _BELONGINGS if before else ():
+            for each in await scope.session.list(kind, vm.namespace, f"{MACHINE_UID}={before}"):
+                await _label(scope, kind, each, wanted)
+        await _label(scope, VM, vm, wanted)
+
+    # -- shrinking ---------------------------------------------------------------------------------------------
+
+    async def release(self, scope: Scope, instance: Instance | None) -> Wait | None:
+        if instance is not None:
+            return await self._delete(scope, instance.vendor)
+        left = await self._left(scope)
+        if left is not None:
+            return left
+        wait = self._absence.confirm(scope.uid, vm_id(scope.infra.spec.provider_id))
+        if wait is None:
+            self.rest(scope.uid)
+        return wait
+
+    async def _delete(self, scope: Scope, machine: Machine) -> Wait:
+        self._absence.expect(scope.uid)
+        text = f"VM {_named(machine.vm)} is being deleted"
+        if not deleting(machine.vm):
+            await self._hold_marks(scope, machine.vm)
+            await self._mark_claims(scope, machine.vm)
+            await scope.session.delete(VM, machine.vm)
+        return Wait("Deleting", text, after=_AGAIN_SECONDS)
+
+    async def _mark_claims(self, scope: Scope, vm: Unstructured) -> None:
+        """Volumes that others made on our behalf: once the VM is gone, only their labels tell whose they are."""
+        own = {f"{vm.name}-"}
+        inner = ((vm.get("spec") or {}).get("template") or {}).get("spec") or {}
+        for volume in inner.get("volumes") or ():
+            name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            if not name or not any(str(name).startswith(prefix) for prefix in own):
+                continue
+            for kind in (CLAIM, DATA_VOLUME):
+                found = await scope.session.find(kind, Key(vm.namespace, str(name)))
+                if found is not None and MACHINE_UID not in labels_of(found):
+                    await _label(scope, kind, found, marks(scope))
+
+    async def _left(self, scope: Scope) -> Wait | None:
+        """The VM is gone: its instance has to be, then what it used. Asked of the server itself."""
+        if scope.untouched:
+            return None
+        key = key_of_vm(scope)
+        vmi = await scope.session.get(VMI, key)
+        if vmi is not None and _is_our_instance(scope, vmi):
+            return Wait("Deleting", f"VM {key} is being stopped", after=_AGAIN_SECONDS)
+        left: list[str] = []
+        for kind in _BELONGINGS:
+            for each in await scope.session.list(kind, key.namespace, f"{MACHINE_UID}={scope.uid}"):
+                left.append(f"{kind.kind} {each.name}")
+                if not deleting(each):
+                    await scope.session.delete(kind, each)
+        if not left:
+            return None
+        return Wait("Deleting", f"VM {key} is gone; {', '.join(left[:3])} are being deleted", after=2.0, quiet=True)
+
+
+async def _label(scope: Scope, kind: Resource, obj: Unstructured, labels: dict[str, str]) -> None:
+    body = {"metadata": {"uid": obj.uid, "labels": labels}}
+    await scope.session.patch(kind, Key(obj.namespace, obj.name), body)
+
+
+def is_ours(scope: Scope, vm: Unstructured) -> bool:
+    """By the UID on it, or because we know the VM's own UID. Upstream wrote neither, but its name and namespace."""
+    labels, known = labels_of(vm), scope.infra.spec.provider_id
+    if labels.get(MACHINE_UID) == scope.uid or (vm.uid and vm.uid == vm_id(known)):
+        return True
+    meta = scope.infra.metadata
+    upstream = MACHINE_UID not in labels and known == f"{KUBEVIRT}{vm.name}"
+    named = (labels.get(MACHINE_NAME), labels.get(MACHINE_NAMESPACE)) == (meta.name, meta.namespace)
+    return upstream and named
+
+
+def _is_our_instance(scope: Scope, vmi: Unstructured) -> bool:
+    owners = {each.get("uid") for each in vmi.metadata.get("ownerReferences") or ()}
+    return labels_of(vmi).get(MACHINE_UID) == scope.uid or vm_id(scope.infra.spec.provider_id) in owners
+
+
+def _instance(scope: Scope, machine: Machine) -> Instance:
+    vm, power = machine.vm, power_of(machine)
+    found = addresses_of(machine, virtual=scope.endpoint, first=scope.family)
+    if not found and power == "on":
+        found = [each.address for each in scope.addresses]  # it has them whether or not an agent says so
+    known = scope.infra.spec.provider_id
+    prefix = HARVESTER if scope.session.harvester else KUBEVIRT
+    addresses: tuple[Address, ...] = rendered(found, vm.name)
+    return Instance(
+        id=vm.uid,
+        # What a Node was once told stays: upstream's form has no UID.
+        provider_id=known if known == f"{KUBEVIRT}{vm.name}" or vm_id(known) == vm.uid else f"{prefix}{vm.uid}",
+        name=vm.name,
+        power=power,
+        addresses=addresses,
+        failure_domain=scope.failure_domain,
+        vendor=machine,
+    )
+
+
+def _report_migratable(scope: Scope, machine: Machine) -> None:
+    found = condition.find(conditions_of(machine.vmi), "LiveMigratable")
+    if found is not None:
+        good = found.get("status") == "True"
+        said = "" if good else str(found.get("message") or "")
+        scope.report(MIGRATABLE, good, "Succeeded" if good else str(found.get("reason") or "NotMigratable"), said)
+
+
+def _no_address(machine: Machine) -> str:
+    networks = ", ".join(network_names(machine.vm)) or "its network"
+    return (
+        f"VM {_named(machine.vm)} runs but reports no address: check that the image runs qemu-guest-agent, that "
+        f"{networks} has a DHCP server, and that the switch carries its VLAN to the hosts (the API does not show that)"
+    )
+
+
+def _named(vm: Unstructured) -> str:
+    return f"{vm.namespace}/{vm.name}"
