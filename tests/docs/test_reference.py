@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from homeport.api.kubevirt import v1alpha1 as kubevirt
 from homeport.api.nutanix import v1beta1 as nutanix
 from homeport.app.platform import chosen
 from homeport.capi import name
@@ -153,6 +154,16 @@ def fields(kind: type[msgspec.Struct]) -> Iterator[str]:
 )  # fmt: skip
 def test_every_field_of_nutanix_kinds_is_on_the_page(kind: type[msgspec.Struct]) -> None:
     shown = {part for each in _CODE.findall((REFERENCE / "nutanix.md").read_text()) for part in re.split(r"\W+", each)}
+    assert not sorted(set(fields(kind)) - shown)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kubevirt.MachineSpec, kubevirt.BootDisk, kubevirt.DataDisk, kubevirt.ClusterSpec, kubevirt.LoadBalancer],
+)
+def test_every_field_of_kubevirt_kinds_is_on_the_page(kind: type[msgspec.Struct]) -> None:
+    text = (REFERENCE / "harvester.md").read_text()
+    shown = {part for each in _CODE.findall(text) for part in re.split(r"\W+", each)}
     assert not sorted(set(fields(kind)) - shown)
 
 
