@@ -78,7 +78,7 @@ class MachineDriver:
     # -- looking -----------------------------------------------------------------------------------------------
 
     async def observe(self, scope: Scope) -> Instance | None:
-        if scope.untouched:
+        if scope.never_asked:
             return None
         self._follow(scope)
         vm = await self._find(scope)
@@ -105,7 +105,7 @@ class MachineDriver:
         key = key_of_vm(scope)
         scope.session.watches.follow(scope.uid, scope.wake, ((VM, key), (VMI, key)))
 
-    def rest(self, uid: str) -> None:
+    def stop_watching(self, uid: str) -> None:
         held = self._sessions.pop(uid, None)
         if held is not None:
             held.watches.forget(uid)
@@ -246,7 +246,7 @@ class MachineDriver:
             return left
         wait = self._absence.confirm(scope.uid, vm_id(scope.infra.spec.provider_id))
         if wait is None:
-            self.rest(scope.uid)
+            self.stop_watching(scope.uid)
         return wait
 
     async def _delete(self, scope: Scope, machine: Machine) -> Wait:
@@ -273,7 +273,7 @@ class MachineDriver:
 
     async def _left(self, scope: Scope) -> Wait | None:
         """The VM is gone: its instance has to be, then what it used. Asked of the server itself."""
-        if scope.untouched:
+        if scope.never_asked:
             return None
         key = key_of_vm(scope)
         vmi = await scope.session.get(VMI, key)
