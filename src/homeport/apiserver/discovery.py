@@ -20,6 +20,8 @@ JSON: Final = "application/json"
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _STATUS_VERBS: Final = ("get", "patch", "update")
 _SCALE: Final = ("autoscaling", "v1", "Scale")
+# What clients skip: the object is not served here, only its subresources are.
+_NO_KIND: Final = {"group": "", "version": "", "kind": ""}
 _CUSTOM_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 # The order in which kube-apiserver lists its own groups; others follow by name.
 _GROUPS: Final = (
@@ -224,7 +226,8 @@ def _entries(served: ServedKind, served_version: Version) -> Iterator[Json]:
         entry["categories"] = list(served.categories)
     if "list" in served.verbs:
         entry["storageVersionHash"] = storage_hash(served)
-    yield entry
+    if served.verbs:  # a group may serve nothing but subresources of another group's objects
+        yield entry
     for name, (group, version, kind), allowed in subresources(served, served_version):
         below: Json = {"name": f"{served.plural}/{name}", "singularName": "", "namespaced": served.namespaced}
         if (group, version) != (served.group, served_version.resource.version):
@@ -261,7 +264,9 @@ def _discovered(group: str, groups: Groups) -> Json:
 def _resource(served: ServedKind, version: Version) -> Json:
     resource: Json = {
         "resource": served.plural,
-        "responseKind": _kind(served, (served.group, version.resource.version, served.kind), version),
+        "responseKind": _kind(served, (served.group, version.resource.version, served.kind), version)
+        if served.verbs
+        else _NO_KIND,
         "scope": "Namespaced" if served.namespaced else "Cluster",
         "singularResource": served.singular,
         "verbs": verbs(served),

@@ -40,6 +40,7 @@ class Raw:
 
     body: bytes | AsyncIterator[bytes]
     content_type: str = "text/plain"
+    status: int = 200  # without a body: 204, unless another one is given
 
 
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]

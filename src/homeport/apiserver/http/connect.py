@@ -67,7 +67,8 @@ class Connectors:
 
     async def _raw(self, exchange: Exchange, answer: Raw) -> StreamResponse:
         if isinstance(answer.body, bytes):
-            return reply(exchange, answer.body, 200 if answer.body else 204, answer.content_type)
+            status = 204 if answer.status == 200 and not answer.body else answer.status
+            return reply(exchange, answer.body, status, answer.content_type)
         return await self._stream(exchange, answer.body, answer.content_type)
 
     async def _stream(self, exchange: Exchange, chunks: AsyncIterator[bytes], content_type: str) -> StreamResponse:

@@ -30,11 +30,14 @@ from homeport.runtime.manager import Manager
 from homeport.sim.engine.fault import Fault
 from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector
+from homeport.sim.harvester import admission
+from homeport.sim.harvester.admission.rule import BY_MAC, macs
 from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
 from homeport.sim.harvester.balancer.balancing import Balancing
 from homeport.sim.harvester.controller.claim import BY_CLAIM, Claims
 from homeport.sim.harvester.controller.image import Images
 from homeport.sim.harvester.controller.instance import Instances
+from homeport.sim.harvester.controller.keypair import KeyPairs
 from homeport.sim.harvester.controller.launcher import BY_INSTANCE, CREATED_BY, Launchers, is_launcher
 from homeport.sim.harvester.controller.machine import Machines
 from homeport.sim.harvester.controller.template import claim_names
@@ -47,6 +50,7 @@ from homeport.sim.harvester.kind import (
     DATA_VOLUME,
     DEFINITION,
     IMAGE,
+    KEY_PAIR,
     NAD,
     NODE,
     POD,
@@ -63,11 +67,12 @@ from homeport.sim.harvester.manifest import DEPLOYMENTS, SYSTEM, deployment_pod,
 from homeport.sim.harvester.mirror import Mirror
 from homeport.sim.harvester.object import key_of, labels, status_of
 from homeport.sim.harvester.pace import INSTANT, Pace
+from homeport.sim.harvester.subresource import Subresources
 from homeport.sim.harvester.world import WorldFile, default_world
 from homeport.sim.network import Network
 from homeport.store import History
 
-_FOLLOWED = (VM, VMI, POD, NODE, CLAIM, VOLUME, DATA_VOLUME, STORAGE_CLASS, IMAGE, NAD, SETTING)
+_FOLLOWED = (VM, VMI, POD, NODE, CLAIM, VOLUME, DATA_VOLUME, STORAGE_CLASS, IMAGE, NAD, SETTING, KEY_PAIR)
 _HARVESTER_ALONE = ("harvesterhci.io",)
 # As much of the past as etcd keeps.
 _HISTORY = History(seconds=300.0)
@@ -93,6 +98,7 @@ class Harvester:
         self.instances = Instances(core, self.launchers, Guestroom(core))
         self.loops = {
             "image": Loop("image", self.images.settle),
+            "keypair": Loop("keypair", KeyPairs(core).settle),
             "claim": Loop("claim", self.claims.settle),
             "volume": Loop("volume", self.volumes.settle),
             "machine": Loop("machine", self.machines.settle),
@@ -149,6 +155,10 @@ class Harvester:
         mirror.index(VOLUME, BY_CLAIM, lambda volume: _claim_of(volume))
         for kind in (VM, VMI):
             mirror.index(kind, "claim", _claims_used)
+        mirror.index(VM, BY_MAC, macs)
+        if self.world.harvester:
+            admission.install(self.server, self.core)
+        Subresources(self.core, self.instances).install(self.server)
         await self._populate()
         self._connect()
         self._running = asyncio.create_task(self._manager.run(), name="harvester built-in loops")
@@ -214,6 +224,7 @@ class Harvester:
         mirror = self.core.mirror
         mirror.on(POD, self.launchers.occupancy.follow)
         mirror.on(IMAGE, lambda key, new, old: self._image_changed(key))
+        mirror.on(KEY_PAIR, lambda key, new, old: self.loops["keypair"].add(key))
         mirror.on(CLAIM, lambda key, new, old: self._claim_changed(key))
         mirror.on(DATA_VOLUME, lambda key, new, old: self._volume_changed(key))
         mirror.on(STORAGE_CLASS, lambda key, new, old: self._class_changed())

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from homeport.apiserver.registry import Call
+from homeport.apiserver.request import SYSTEM, Context
 from homeport.client.protocol import Key
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import shared_pki
@@ -81,3 +83,13 @@ def vm_manifest(
             },
         },
     }
+
+
+async def press(
+    made: Harvester, name: str, action: str, body: Json | None = None, plural: str = "virtualmachines"
+) -> None:
+    """PUT of a subresource: start, stop, restart."""
+    served, version = made.server.registry.find("subresources.kubevirt.io", "v1", plural)
+    connector = made.server.registry.connector(served, action)
+    assert connector is not None
+    await connector(Call(Context(SYSTEM), served, version, "default", name, "PUT", body, {}))

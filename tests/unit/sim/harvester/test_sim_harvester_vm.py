@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from harvester_kit import class_of, harvester, vm_manifest
 
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.testing import virtual
 from homeport.sim.harvester.kind import CLAIM, VM, VMI
+from unit.sim.harvester.harvester_kit import class_of, harvester, vm_manifest
 
 NODE_0 = Key("default", "node-0")
 
@@ -45,3 +45,22 @@ async def test_a_deleted_vm_leaves_its_claim_unless_it_is_to_go_too() -> None:
         assert (await client.get(CLAIM, Key("default", "node-0-disk-0")))["status"]["phase"] == "Bound"
         with pytest.raises(NotFound):
             await client.get(CLAIM, Key("default", "node-1-disk-0"))
+
+
+@virtual
+async def test_admission_rewrites_a_vm_as_harvester_does() -> None:
+    async with harvester() as made:
+        client = made.client()
+        manifest = vm_manifest("node-0", await class_of(made))
+        limits = manifest["spec"]["template"]["spec"]["domain"]["resources"]["limits"]
+        limits.update(cpu="4", memory="8Gi")
+        spec = (await client.create(manifest, kind=VM))["spec"]["template"]["spec"]
+        assert spec["domain"]["resources"]["requests"] == {"cpu": "400m", "memory": "5461Mi"}
+        assert spec["domain"]["memory"] == {"guest": "8Gi"}
+        assert spec["domain"]["cpu"] == {"cores": 2, "sockets": 1, "threads": 1, "maxSockets": 1}
+        assert spec["terminationGracePeriodSeconds"] == 120
+        mac = spec["domain"]["devices"]["interfaces"][0]["macAddress"]
+        assert int(mac[:2], 16) & 3 == 2
+        term = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        wanted = {"key": "network.harvesterhci.io/mgmt", "operator": "In", "values": ["true"]}
+        assert term == {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}

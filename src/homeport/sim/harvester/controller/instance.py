@@ -263,6 +263,17 @@ class Instances:
         draft.condition("Ready", "False", reason="PodTerminating", message="virt-launcher pod is terminating")
         draft.drop("AgentConnected")
 
+    async def reboot(self, vmi: Json) -> None:
+        """The guest starts again where it is; its agent is silent until it is up."""
+        self._core.guests.powered_off(self.machine_of(vmi), crashed=False)
+        boot = self.boots[vmi["metadata"]["uid"]] = await self._boot(vmi)
+        draft = Draft(vmi, self._core.stamp)
+        draft.drop("AgentConnected")
+        draft.status["interfaces"] = self._interfaces(vmi, boot, reported=False)
+        await draft.write(self._core)
+        if boot.booted:
+            self._core.guests.powered_on(boot.machine)
+
     def machine_of(self, vmi: Json) -> str:
         return machine_id(vmi, self.room.system(vmi))
 
