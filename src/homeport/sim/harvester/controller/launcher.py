@@ -93,7 +93,7 @@ class Launchers:
         return None
 
     def _choose(self, pod: Json) -> tuple[str, str]:
-        """The node with the fewest Pods among those that take it; or '' and why there is none."""
+        """The node with the least asked of it among those that take it; or '' and why there is none."""
         core = self._core
         nodes = core.mirror.all(NODE)
         unbound = [name for name in _claims_of(pod) if not self._bound(pod, name)]
@@ -103,7 +103,7 @@ class Launchers:
         refused = {name: _why_not(pod, node, loads[name]) for node in nodes if (name := node["metadata"]["name"])}
         fitting = [name for name, why in refused.items() if not why]
         if fitting:
-            return min(fitting, key=lambda name: (loads[name].pods, name)), ""
+            return min(fitting, key=lambda name: (loads[name].taken.get("memory", 0), name)), ""
         return "", _counted(refused.values(), len(nodes))
 
     def _bound(self, pod: Json, name: str) -> bool:
