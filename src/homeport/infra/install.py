@@ -22,6 +22,7 @@ from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
 from homeport.infra.departure import Departures
+from homeport.infra.driver import ATTEMPT
 from homeport.infra.machine import MachineReconciler
 from homeport.infra.plan import Plans
 from homeport.infra.protocol import Provider, Session
@@ -78,7 +79,7 @@ def _add_clusters(
 def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures) -> None:
     reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider, departures)
     name = f"{provider.name}machine"
-    edited = partial(_machine_edited, f"{provider.name}.homeport.dev/")
+    edited = partial(_machine_edited, (f"{provider.name}.homeport.dev/", ATTEMPT))
     controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=edited)
     reconciler.attach(controller)
     controller.map(Machine, links.infra_of_machine, predicate=_machine_news)
@@ -205,14 +206,14 @@ def _edited(old: Any, new: Any) -> bool:
     return lost or _read_of(old) != _read_of(new)
 
 
-def _machine_edited(recorded: str, old: Any, new: Any) -> bool:
+def _machine_edited(recorded: tuple[str, ...], old: Any, new: Any) -> bool:
     """Not what a driver records (annotations that start with `recorded`): it would cut short the wait for a retry."""
     if old is None or new is None:
         return True
     return _edited(_without(recorded, old), _without(recorded, new))
 
 
-def _without(recorded: str, obj: Any) -> Any:
+def _without(recorded: tuple[str, ...], obj: Any) -> Any:
     annotations = {name: value for name, value in obj.metadata.annotations.items() if not name.startswith(recorded)}
     replace = msgspec.structs.replace
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations))

@@ -13,7 +13,9 @@ from homeport.api.meta import Object
 from homeport.capi.cloud import Address, Sources
 from homeport.capi.family import Family
 from homeport.client.protocol import Key
+from homeport.infra.error import ProviderError, Rejected
 from homeport.infra.plan import NO_PLAN, ClusterPlan, MachinePlan
+from homeport.infra.task import Poller, Task
 from homeport.runtime.outcome import Wait
 
 C = TypeVar("C", bound=Object)
@@ -21,17 +23,14 @@ M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound="Session")
 C_contra = TypeVar("C_contra", bound=Object, contravariant=True)
 M_contra = TypeVar("M_contra", bound=Object, contravariant=True)
+P = TypeVar("P")  # what a provider prepares for a creation
 S_co = TypeVar("S_co", bound="Session", covariant=True)
 S_contra = TypeVar("S_contra", bound="Session", contravariant=True)
 
-# Reasons that conditions of all InfraMachine kinds have in common.
-CREATING = "CreatingVM"
-POWERING_ON = "PoweringOn"
-POWERED_OFF = "PoweredOff"  # by somebody else: Homeport leaves it off
-NO_ADDRESS = "WaitingForAddress"
-DELETING = "Deleting"
-
 Power = Literal["on", "off", "changing", "unknown"]
+Operation = Literal["create", "power-on", "delete"]
+# "now": it was asked to change just now. "soon": it has not finished changing. "no": it runs as it should.
+Expected = Literal["now", "soon", "no"]
 # What discovery lists. A vendor without one of these answers with an empty list.
 Discoverable = Literal["clusters", "hosts", "networks", "images", "storage classes", "projects"]
 
@@ -46,7 +45,9 @@ class Instance:
     power: Power
     addresses: tuple[Address, ...] = ()
     failure_domain: str = ""
-    complete: bool = True  # False: something of what was asked for is still to be done
+    uid: str = ""  # of the InfraMachine that it was created for, as its mark says
+    complete: bool = True  # False: the vendor has not finished creating it
+    deleting: bool = False  # the vendor is deleting it
     vendor: Any = None  # the vendor's own record, for the driver
 
     @property
@@ -121,6 +122,14 @@ def _tell_nobody(condition: str, ok: bool, reason: str, message: str) -> None:
 def _no_interface(infra: Object) -> str:
     del infra
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReference:
+    """A task of the vendor that an operation started."""
+
+    operation: Operation
+    id: str
 
 
 class Session(Protocol):
@@ -230,7 +239,75 @@ class ClusterDriver(Protocol[C, S]):
         """Begins to remove an orphan that still carries its marks. One that is gone already is no error."""
 
 
+class Instances(Protocol[C, M, S, P]):
+    """A vendor's requests about machines: what a provider writes. `infra/driver.py` decides which one is sent when.
+
+    Each method sends its request and returns without waiting for what the request starts. A request that starts a
+    task returns the id of the task; '' means that there is none, and that `get` and `find` show how it goes on.
+    Providers inherit from this class; methods with a body are for vendors that need them.
+    """
+
+    vendor: str  # for messages, for example "Prism Central"
+    host: str = "its host"  # what machines run on, for messages
+    watches: bool = False  # True: `scope.wake` is called soon after a machine has changed
+
+    async def get(self, scope: MachineScope[C, M, S], id: str, *, fresh: bool = False) -> Instance | None:
+        """The machine with this id; None if the vendor does not have it. `fresh`: not from a cache."""
+
+    async def find(self, scope: MachineScope[C, M, S]) -> Sequence[Instance]:
+        """All machines that carry the mark of `scope.uid`, the oldest first. Includes those that are being created."""
+
+    async def prepare(self, scope: MachineScope[C, M, S]) -> P:
+        """What `create` will send, with all names of the spec resolved. Raises ProviderError that names the field."""
+
+    async def create(self, scope: MachineScope[C, M, S], prepared: P, request_id: str) -> str:
+        """Creates the machine with the marks `scope.uid` and, if it has a cluster, the UID of `scope.infra_cluster`.
+
+        `request_id` is the same when the request is repeated because its reply was lost, and another one when the
+        vendor has refused it.
+        """
+
+    async def power_on(self, scope: MachineScope[C, M, S], instance: Instance) -> str: ...
+
+    async def delete(self, scope: MachineScope[C, M, S], instance: Instance) -> str | Wait:
+        """Raises Missing if it is gone. A Wait: something else must be removed first, and is being removed."""
+
+    def known_id(self, scope: MachineScope[C, M, S]) -> str:
+        """The vendor's id of the machine as the object states it; '' if it does not."""
+        infra: Any = scope.infra
+        return str(infra.spec.provider_id or "").rpartition("/")[2]
+
+    def keep_id(self, scope: MachineScope[C, M, S], id: str) -> None:
+        """Notes the id in the object's status, for kinds that have a field for it."""
+
+    # -- for vendors with tasks --------------------------------------------------------------------------------
+
+    def tasks(self, scope: MachineScope[C, M, S]) -> Poller:
+        raise NotImplementedError(f"{self.vendor} has no tasks")
+
+    def kept_task(self, scope: MachineScope[C, M, S]) -> TaskReference | None:
+        """The task that the object's status names."""
+        return None
+
+    def keep_task(self, scope: MachineScope[C, M, S], task: TaskReference | None) -> None:
+        """Notes the task in the object's status, so that another process can follow it."""
+
+    def failure(self, scope: MachineScope[C, M, S], operation: Operation, task: Task, what: str) -> ProviderError:
+        """The error of a task that failed. `what`: the first part of the message."""
+        return Rejected(f"{what}: {task.error or 'the task failed without a message'}")
+
+    # -- for providers that watch machines in the background ---------------------------------------------------
+
+    def expect(self, scope: MachineScope[C, M, S], change: Expected) -> None:
+        """How soon the machine will change: the background watch looks more often or less often."""
+
+    def stop_watching(self, uid: str) -> None:
+        """The object is paused or gone."""
+
+
 class MachineDriver(Protocol[C, M, S]):
+    """The steps of one machine's life. `infra/driver.py` has the implementation for all vendors with `Instances`."""
+
     async def observe(self, scope: MachineScope[C, M, S]) -> Instance | None:
         """The machine made for this object, found by identity; never one that is not ours. None: there is none."""
 

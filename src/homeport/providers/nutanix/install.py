@@ -16,6 +16,7 @@ from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
+from homeport.infra.driver import InstanceDriver
 from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
@@ -23,7 +24,7 @@ from homeport.providers.nutanix import failuredomain, metro
 from homeport.providers.nutanix.cluster import ClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.discovery import Discovery
-from homeport.providers.nutanix.machine import MachineDriver
+from homeport.providers.nutanix.machine import NutanixInstances
 from homeport.providers.nutanix.preflight import Preflight
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
@@ -53,7 +54,7 @@ def install(
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
         cluster_driver=ClusterDriver(preflight),
-        machine_driver=MachineDriver(objects.domain, manager.clock),
+        machine_driver=InstanceDriver(NutanixInstances(objects.domain), manager.clock),
         connector=Connector(manager.client, manager.clock, dial),
         preflight=preflight,
         discovery=Discovery(),
