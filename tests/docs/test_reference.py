@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/homeport"
 REFERENCE = ROOT / "docs/reference"
 # Where conditions and their reasons come from.
-_TELLING = ("capi", "core", "bootstrap", "controlplane", "ipam", "infra", "providers")
+_TELLING = ("runtime/reconciler.py", "capi", "core", "bootstrap", "controlplane", "ipam", "infra", "providers")
 # Which argument of these calls is the reason.
 _REASON_AT = {"Wait": 0, "Hold": 0, "Terminal": 0, "Policy": 0, "_bad_endpoint": 0, "Defer": 1, "Check": 2}
 _CODE = re.compile(r"`([^`]+)`")
@@ -30,7 +30,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 def modules(*parts: str) -> Iterator[ast.Module]:
     for part in parts:
-        for path in sorted((SOURCE / part).rglob("*.py")):
+        for path in sorted((SOURCE / part).rglob("*.py")) or [SOURCE / part]:
             if path != SOURCE / "capi/name.py":
                 yield ast.parse(path.read_text())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,15 @@ class Wait:
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}" if self.message else self.reason
+
+
+def sooner(wait: Wait | None, timer: Wait | None) -> Wait | None:
+    """The reason of `wait`, and the earlier of the two times; `timer` alone if nothing is waited for."""
+    if timer is None or wait is None:
+        return wait or timer
+    if timer.after is not None and (wait.after is None or timer.after < wait.after):
+        return replace(wait, after=timer.after)
+    return wait
 
 
 class Terminal(Exception):

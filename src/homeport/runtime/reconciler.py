@@ -1,12 +1,4 @@
-"""The shape of a reconcile: load, run phases, report once.
-
-async def reconcile(self, key: Key) -> Wait | None:
-    scope = await self.load(key)                 # every API object needed, read once
-    if scope is None or scope.paused:
-        return None
-    phases = self.deletion if scope.deleting else self.normal
-    return await self.reported(scope, run_phases(scope, phases))
-"""
+"""The parts of a reconcile: one object in work, its phases, and the report at the end. See runtime/skeleton.py."""
 
 from __future__ import annotations
 
@@ -27,6 +19,7 @@ from homeport.runtime.clock import Clock, SystemClock, rfc3339
 from homeport.runtime.event import Recorder
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.pace import Pace, Pacer
 
 O = TypeVar("O", bound=Object)
 T = TypeVar("T")
@@ -50,12 +43,21 @@ class Scope(Generic[O]):
         # Objects from a cache are shared; a round trip through JSON is the fastest deep copy there is.
         self._read = msgspec.json.encode(obj)
         self.object: O = msgspec.json.decode(self._read, type=type(obj))
+        self.read: O = obj  # as it was read; shared, not to be changed
+        self.timer: Wait | None = None  # when the status changes by the passing of time alone
+        self.later: Wait | None = None  # when a status that was held back is to be written
+        self.released = False  # the last finalizer is gone: there is no object to report on
         # What the status is now, as bytes, and how it differs from what it was: most loops change nothing.
         self._difference: tuple[bytes, dict[str, Any]] = (_status(obj), {})
 
     @property
     def key(self) -> Key:
         return key_of(self.object)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether somebody acts on what changed in the status, so that it must not be held back."""
+        return True
 
     @property
     def deleting(self) -> bool:
@@ -67,6 +69,8 @@ class Scope(Generic[O]):
         Merge patches replace whole lists, so what somebody else wrote meanwhile would be lost, and a reconcile that was
         held up for long would write its old news: the patch is refused when the object is no longer what it was.
         """
+        if self.released:
+            return {}
         status = _status(self.object)
         if status != self._difference[0]:
             self._difference = (status, self._compare())
@@ -83,13 +87,13 @@ class Scope(Generic[O]):
         return patch
 
     def update_metadata(self, obj: O) -> None:
-        """The object's metadata or spec was written in this loop: go on from what the server answered."""
+        """Metadata or spec was written in this loop: continue from what the server returned."""
         self.object.metadata = obj.metadata
 
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Sets a condition on the object. Kinds that keep conditions elsewhere override this.
+        """Sets a condition on the object. Kinds with conditions of their own override this.
 
-        True: it says something else than before. None: this kind has no conditions.
+        True: the condition changed. None: this kind has no such condition.
         """
         held: Any = getattr(self.object, "status", None)
         if held is None or not hasattr(held, "conditions"):
@@ -99,10 +103,10 @@ class Scope(Generic[O]):
             held.conditions, kind, status, reason, message, now=now, generation=self.object.metadata.generation
         )
         after = condition.find(held.conditions, kind)
-        return _said(before) != _said(after)
+        return _content(before) != _content(after)
 
 
-def _said(found: Mapping[str, Any] | None) -> tuple[Any, ...]:
+def _content(found: Mapping[str, Any] | None) -> tuple[Any, ...]:
     return () if found is None else (found.get("status"), found.get("reason"), found.get("message"))
 
 
@@ -122,13 +126,22 @@ class Reporting:
     """
 
     condition = "Ready"
+    waits_are_events = True  # False: conditions report what is waited for; events are for warnings alone
+    pace = Pace()
 
     def __init__(self, client: Client, recorder: Recorder, *, manager: str, clock: Clock | None = None) -> None:
         self.client = client
         self.recorder = recorder
         self.clock = clock or SystemClock()
         self._write = Write(field_manager=manager)
-        self._told: dict[Key, tuple[str, str]] = {}
+        self._pacer = Pacer(self.pace)
+        # By object: what was last reported about a kind that has no condition for it.
+        self._last_reported: dict[Key, tuple[str, str]] = {}
+
+    def forget(self, key: Key) -> None:
+        """The object is gone. Reconcilers that remember more about objects extend this."""
+        self._pacer.forget(key)
+        self._last_reported.pop(key, None)
 
     async def reported(self, scope: Scope[Any], work: Awaitable[Wait | None]) -> Wait | None:
         try:
@@ -147,7 +160,7 @@ class Reporting:
             raise
         if wait is None:
             scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
-            self._told.pop(scope.key, None)
+            self._last_reported.pop(scope.key, None)
         else:
             self._report_wait(scope, wait.reason, wait.message, warn=wait.warning, quiet=wait.quiet)
         await self._store(scope)
@@ -155,11 +168,11 @@ class Reporting:
 
     def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """The event comes once, when the condition changes; kinds without conditions have our memory instead."""
-        news = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
-        if news is None:
-            news = self._told.get(scope.key) != (reason, message)
-            self._told[scope.key] = (reason, message)
-        if news and not quiet:
+        changed = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
+        if changed is None:
+            changed = self._last_reported.get(scope.key) != (reason, message)
+            self._last_reported[scope.key] = (reason, message)
+        if changed and not quiet and (warn or self.waits_are_events):
             self.recorder.record(scope.object, reason, message or reason, warning=warn)
 
     async def _store_quietly(self, scope: Scope[Any]) -> None:
@@ -171,7 +184,10 @@ class Reporting:
 
     async def _store(self, scope: Scope[Any]) -> None:
         patch = scope.status_patch()
-        if not patch:
+        held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=scope.urgent, changed=bool(patch))
+        if held:
+            scope.later = Wait("StatusWriteDelayed", after=held, quiet=True)
+        if not patch or held:
             return
         write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
         try:

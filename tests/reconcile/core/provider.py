@@ -16,7 +16,6 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.core.cluster.reconciler import ClusterReconciler
 from homeport.core.machine.reconciler import MachineReconciler
 from homeport.machinery import condition
-from homeport.runtime.controller import Controller
 from homeport.runtime.testing import Plane, Reconciled, plane, shared_pki
 
 GROUP = "provider.example.com"
@@ -121,10 +120,10 @@ class World:
         self.p = p
         self.client = p.client
         self.capi = Capi.make(p.manager)
-        self.machines = MachineReconciler(self.capi)
-        self.clusters = ClusterReconciler(self.capi)
-        self.machines.controller = p.manager.add(Controller("machine", Machine, self.machines))
-        self.clusters.controller = p.manager.add(Controller("cluster", Cluster, self.clusters))
+        self.machines = MachineReconciler(self.capi, paced=False)
+        self.clusters = ClusterReconciler(self.capi, paced=False)
+        p.manager.add(self.machines.controller)
+        p.manager.add(self.clusters.controller)
         self.workload: Any = None
         self._server: EmbeddedServer | None = None
 

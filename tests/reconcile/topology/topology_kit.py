@@ -15,7 +15,6 @@ from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.core.topology.reconciler import TopologyReconciler
 from homeport.machinery import condition
-from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import Plane, Reconciled, plane
 from homeport.runtime.webhook.embedded import install as install_hooks
@@ -149,7 +148,7 @@ class Bench:
     def fresh(self, manager: Manager) -> TopologyReconciler:
         """One that remembers nothing."""
         made = TopologyReconciler(Capi.make(manager))
-        made.use(manager.add(Controller("topology", Cluster, made)))
+        manager.add(made.controller)
         return made
 
     async def loop(self, key: Key = C) -> tuple[Reconciled, Cluster]:

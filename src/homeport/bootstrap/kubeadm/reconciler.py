@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
@@ -20,7 +21,7 @@ from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig
 from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition
 from homeport.bootstrap.kubeadm.lock import CONFIG_MAP, LOCKS, InitLock
 from homeport.bootstrap.kubeadm.owner import owner_of
-from homeport.bootstrap.kubeadm.scope import ConfigScope, Json
+from homeport.bootstrap.kubeadm.scope import ConfigScope, Json, is_created
 from homeport.bootstrap.kubeadm.secret import refuse_foreign, store_data
 from homeport.bootstrap.kubeadm.source import (
     BadSource,
@@ -39,15 +40,15 @@ from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, UNINITIALIZED_TAINT, Reason
 from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.runtime.clock import rfc3339
+from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Terminal, Wait
-from homeport.runtime.reconciler import Reporting, run_phases
+from homeport.runtime.reconciler import Phase
 
 MANAGER = "homeport-kubeadm-bootstrap"
 SECRET_METADATA = metadata_only(SECRET)
@@ -56,11 +57,15 @@ SECRETS = Query(labels=CLUSTER_NAME_LABEL)
 _SOURCE_SECONDS = 15.0
 
 
-class KubeadmConfigReconciler(Reporting):
+class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
+    controller_name = "kubeadmconfig"
+    kind = KubeadmConfig
+    field_manager = MANAGER
+    waits_are_events = True
+
     def __init__(self, manager: Manager, capi: Capi, *, ttl: float = TTL_SECONDS) -> None:
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(manager)
         informers = manager.informers
-        self._configs = informers.get(KubeadmConfig).cache
         self._machines = informers.get(Machine).cache
         self._pools = informers.get(MachinePool).cache
         self._clusters = informers.get(Cluster).cache
@@ -69,29 +74,37 @@ class KubeadmConfigReconciler(Reporting):
         self._lock = InitLock(self.client, informers.get(CONFIG_MAP, LOCKS).cache, self._write)
         self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl)
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        config = self._configs.get(key)
-        if config is None or config.metadata.deletion_timestamp:
-            self._upkeep.forget(key)
-            return None
-        owner = owner_of(config, self._machines, self._pools)
-        cluster = None if owner is None else self._clusters.get(Key(key.namespace, owner.cluster_name))
-        if owner is None or cluster is None:
-            return None  # whoever takes it, or the Cluster when it comes, wakes us
-        scope = ConfigScope(config, owner, cluster)
-        status = scope.object.status
-        status.conditions = paused_condition(
-            status.conditions,
-            cluster,
-            config,
-            now=rfc3339(self.clock.now()),
-            generation=config.metadata.generation,
+    @staticmethod
+    def predicate(old: KubeadmConfig | None, new: KubeadmConfig | None) -> bool:
+        """Our own status patches need no look."""
+        if old is None or new is None:
+            return True
+        a, b = old.metadata, new.metadata
+        return (
+            a.generation != b.generation
+            or a.owner_references != b.owner_references
+            or a.annotations != b.annotations
+            or (is_created(old) and not is_created(new))
         )
-        if is_paused(cluster, config):
-            await self._store(scope)
+
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._upkeep.forget(key)
+
+    def load(self, obj: KubeadmConfig) -> ConfigScope | None:
+        """None without an owner and its Cluster: whoever takes it, or the Cluster when it comes, wakes us."""
+        if obj.metadata.deletion_timestamp:
+            self._upkeep.forget(key_of(obj))
             return None
-        phases = [self._await_infrastructure, self._give_lock_back, self._restore, self._make, self._keep_token]
-        return await self.reported(scope, run_phases(scope, phases))
+        owner = owner_of(obj, self._machines, self._pools)
+        cluster = None if owner is None else self._clusters.get(Key(obj.metadata.namespace, owner.cluster_name))
+        return None if owner is None or cluster is None else ConfigScope(obj, owner, cluster)
+
+    def cluster_of(self, scope: ConfigScope) -> Cluster:
+        return scope.cluster
+
+    def phases(self, scope: ConfigScope) -> Sequence[Phase[ConfigScope]]:
+        return [self._await_infrastructure, self._give_lock_back, self._restore, self._make, self._keep_token]
 
     # -- before anything is made -----------------------------------------------------------------------------------
 

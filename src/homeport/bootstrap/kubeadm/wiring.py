@@ -16,24 +16,23 @@ from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from homeport.capi.remote.pki import EXTERNAL_ETCD, secret_name
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache, labels_of
-from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 
 _INDEX = "cluster"
 
 
 def install(manager: Manager, capi: Capi) -> None:
-    configs = manager.informers.get(KubeadmConfig).cache
+    reconciler = KubeadmConfigReconciler(manager, capi)
+    configs = reconciler.objects
     configs.add_index(_INDEX, _cluster_index)
     controller = (
-        Controller("kubeadmconfig", KubeadmConfig, KubeadmConfigReconciler(manager, capi), predicate=_config_news)
-        .map(Cluster, lambda cluster: _of_cluster(configs, cluster), predicate=_cluster_news)
-        .map(Machine, lambda machine: _config_key(machine, machine.spec.bootstrap), predicate=_machine_news)
-        .map(MachinePool, lambda pool: _config_key(pool, pool.spec.template.spec.bootstrap), predicate=_pool_news)
+        reconciler.controller.map(Cluster, lambda cluster: _of_cluster(configs, cluster), predicate=_cluster_changed)
+        .map(Machine, lambda machine: _config_key(machine, machine.spec.bootstrap), predicate=_machine_changed)
+        .map(MachinePool, lambda pool: _config_key(pool, pool.spec.template.spec.bootstrap), predicate=_pool_changed)
         # The machine that held the lock is gone: another one may begin.
         .map(Machine, lambda machine: _waiting(configs, machine), predicate=_control_plane_gone)
         .map(CONFIG_MAP, lambda lock: _freed(configs, lock), predicate=lambda old, new: new is None, query=LOCKS)
-        .map(SECRET_METADATA, lambda secret: _by_secret(configs, secret), predicate=_secret_news, query=SECRETS)
+        .map(SECRET_METADATA, lambda secret: _by_secret(configs, secret), predicate=_secret_changed, query=SECRETS)
     )
     manager.add(controller)
 
@@ -89,20 +88,7 @@ def _config_key(owner: Any, bootstrap: Any) -> Iterable[Key]:
 # -- which changes -------------------------------------------------------------------------------------------------
 
 
-def _config_news(old: KubeadmConfig | None, new: KubeadmConfig | None) -> bool:
-    """Our own status patches are none."""
-    if old is None or new is None:
-        return True
-    a, b = old.metadata, new.metadata
-    return (
-        a.generation != b.generation
-        or a.owner_references != b.owner_references
-        or a.annotations != b.annotations
-        or (is_created(old) and not is_created(new))
-    )
-
-
-def _cluster_news(old: Cluster | None, new: Cluster | None) -> bool:
+def _cluster_changed(old: Cluster | None, new: Cluster | None) -> bool:
     return new is not None and (old is None or _cluster_view(old) != _cluster_view(new))
 
 
@@ -117,11 +103,11 @@ def _cluster_view(cluster: Cluster) -> tuple[Any, ...]:
     )
 
 
-def _machine_news(old: Machine | None, new: Machine | None) -> bool:
+def _machine_changed(old: Machine | None, new: Machine | None) -> bool:
     return new is not None and (old is None or from_machine(old) != from_machine(new))
 
 
-def _pool_news(old: MachinePool | None, new: MachinePool | None) -> bool:
+def _pool_changed(old: MachinePool | None, new: MachinePool | None) -> bool:
     return new is not None and (old is None or from_pool(old) != from_pool(new))
 
 
@@ -129,8 +115,8 @@ def _control_plane_gone(old: Machine | None, new: Machine | None) -> bool:
     return new is None and old is not None and CONTROL_PLANE_LABEL in old.metadata.labels
 
 
-def _secret_news(old: Any, new: Any) -> bool:
-    """A certificate that came, or anything that went. That our own Secrets come is no news."""
+def _secret_changed(old: Any, new: Any) -> bool:
+    """A certificate that came, or anything that went. That our own Secrets come needs no look."""
     if new is None:
         return True
     name, cluster = new.metadata.name, labels_of(new).get(CLUSTER_NAME_LABEL, "")

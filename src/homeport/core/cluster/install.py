@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool, MachineSet
+from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachinePool, MachineSet
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.remote.pki import SECRET, secret_name
 from homeport.client.protocol import Key, Query
-from homeport.core import pace
 from homeport.core.cluster.reconciler import ClusterReconciler
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 
 
-def install(manager: Manager, capi: Capi, *, topology_hooks: bool = False, workers: int = 16) -> Controller:
+def install(manager: Manager, capi: Capi, *, topology_hooks: bool = False) -> Controller:
     reconciler = ClusterReconciler(capi, topology_hooks=topology_hooks)
-    controller = Controller("cluster", Cluster, reconciler, workers=workers, clock=manager.clock, status_wakes=False)
-    reconciler.controller = controller
-    reconciler.pace = pace.SECONDS
+    controller = reconciler.controller
     for kind in (Machine, MachineSet, MachineDeployment, MachinePool):
         controller.map(kind, _cluster_of, predicate=_changed)
     controller.map(metadata_only(SECRET), _authority_of, query=Query(labels=CLUSTER_NAME_LABEL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import (
@@ -18,7 +19,7 @@ from homeport.capi import contract
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_FINALIZER, CLUSTER_NAME_LABEL, OK_TO_DELETE, Condition, Reason
 from homeport.capi.object.ownership import owner_reference
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.unreadable import WORKERS, await_readable
 from homeport.client.errors import NotFound
@@ -29,31 +30,32 @@ from homeport.core.cluster.part import parts
 from homeport.core.cluster.scope import ClusterScope
 from homeport.core.index import by_cluster
 from homeport.core.machine.observed import Connection
-from homeport.core.pace import Paced
 from homeport.core.related import Related, hold_related, observe_related
-from homeport.core.timer import sooner
 from homeport.runtime.cache import key_of
-from homeport.runtime.clock import rfc3339
-from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
+from homeport.runtime.pace import Pace
+from homeport.runtime.reconciler import Phase
 
 MANAGER = "homeport-cluster"
 # A user's own authority need not have the label by which Secrets are watched.
 _CA_SECONDS = 30.0
 
 
-class ClusterReconciler(Paced):
+class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
+    controller_name = "cluster"
+    kind = Cluster
+    field_manager = MANAGER
     condition = Condition.AVAILABLE
-    controller: Controller  # set when it is made
+    finalizer = CLUSTER_FINALIZER
+    workers = 16
+    status_wakes = False
+    pace = Pace(1.0)
 
-    def __init__(self, capi: Capi, *, topology_hooks: bool = False) -> None:
-        manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+    def __init__(self, capi: Capi, *, topology_hooks: bool = False, paced: bool = True) -> None:
+        super().__init__(capi.manager, paced=paced)
         self.capi = capi
         self._topology_hooks = topology_hooks  # somebody asks extensions before a managed Cluster may go
-        informers = manager.informers
-        self._clusters = informers.get(Cluster).cache
+        informers = capi.manager.informers
         self._classes = informers.get(ClusterClass).cache
         self._machines = by_cluster(informers.get(Machine).cache)
         self._sets = by_cluster(informers.get(MachineSet).cache)
@@ -61,16 +63,14 @@ class ClusterReconciler(Paced):
         self._pools = by_cluster(informers.get(MachinePool).cache)
         self._peaks: dict[str, int] = {}  # by uid of a Cluster that goes: the most machines there were
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        cluster = self._clusters.get(key)
-        if cluster is None:
-            self.forget(key)
-            return None
-        scope = ClusterScope(cluster)
-        if is_paused(cluster, cluster):
-            return await self._report_paused(scope)
-        wait = await self.reported(scope, self._run(scope))
-        return sooner(sooner(wait, scope.timer), scope.later)
+    def load(self, obj: Cluster) -> ClusterScope:
+        return ClusterScope(obj)
+
+    def cluster_of(self, scope: ClusterScope) -> Cluster:
+        return scope.object
+
+    def phases(self, scope: ClusterScope) -> Sequence[Phase[ClusterScope]]:
+        return [self._run]
 
     async def _run(self, scope: ClusterScope) -> Wait | None:
         await self._observe(scope)
@@ -168,9 +168,7 @@ class ClusterReconciler(Paced):
             old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message
 
     async def _hold_cluster(self, scope: ClusterScope) -> None:
-        stored = self._clusters.get(scope.key)
-        assert stored is not None
-        patch = cluster_patch(stored, scope.object, deleting=scope.deleting)
+        patch = cluster_patch(scope.read, scope.object, deleting=scope.deleting)
         if patch:
             scope.update_metadata(await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write))
 
@@ -228,7 +226,9 @@ class ClusterReconciler(Paced):
         if related is not None and related.object is not None:
             await self._delete(related.resource, key_of(related.object), related.object.uid)
         if step.wait is None:
-            await self._drop_finalizer(scope)
+            await self.drop_finalizer(scope)
+            scope.released = True
+            self._peaks.pop(uid, None)
         return step.wait
 
     async def _delete(self, kind: Any, key: Key, uid: str) -> None:
@@ -237,21 +237,7 @@ class ClusterReconciler(Paced):
         except NotFound:
             return  # its event comes
 
-    async def _drop_finalizer(self, scope: ClusterScope) -> None:
-        meta = scope.object.metadata
-        if CLUSTER_FINALIZER in meta.finalizers:
-            patch = {
-                "metadata": {
-                    "uid": meta.uid,
-                    "resourceVersion": meta.resource_version,
-                    "finalizers": [each for each in meta.finalizers if each != CLUSTER_FINALIZER],
-                }
-            }
-            await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write)
-        self._peaks.pop(meta.uid, None)
-        scope.released = True
-
-    # -- waiting and telling -----------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
 
     def _await_parts(self, scope: ClusterScope) -> Wait | None:
         cluster, seen = scope.object, scope.seen
@@ -267,22 +253,6 @@ class ClusterReconciler(Paced):
             waited = seen.control_plane if seen.control_plane.ref is not None else "a control plane machine"
             return Wait(Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED, f"waiting for {waited} to be initialized")
         return None
-
-    async def _report_paused(self, scope: ClusterScope) -> Wait | None:
-        cluster = scope.object
-        cluster.status.conditions = paused_condition(
-            cluster.status.conditions,
-            cluster,
-            cluster,
-            now=rfc3339(self.clock.now()),
-            generation=cluster.metadata.generation,
-        )
-        await self._store(scope)
-        return None
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Waiting is what Clusters do most: conditions say it. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def cluster_patch(stored: Cluster, wanted: Cluster, *, deleting: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import ClusterClass
@@ -10,15 +11,13 @@ from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled
 from homeport.capi.object.ownership import ensure_owner, owner_reference
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key
 from homeport.core.clusterclass.status import EXTERNAL, Seen, external_patches, fill_in
 from homeport.core.clusterclass.template import TemplateRef, templates
 from homeport.runtime.clock import rfc3339
-from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase, Scope
 
 MANAGER = "homeport-clusterclass"
 
@@ -29,31 +28,25 @@ class ClassScope(Scope[ClusterClass]):
         return None
 
 
-class ClassReconciler(Reporting):
+class ClassReconciler(CapiReconciler[ClusterClass, ClassScope]):
+    controller_name = "clusterclass"
+    kind = ClusterClass
+    field_manager = MANAGER
     condition = name.Condition.VARIABLES_READY
-    controller: Controller  # set when it is made
+    status_wakes = False
+    waits_are_events = True
 
     def __init__(self, capi: Capi) -> None:
-        manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(capi.manager)
         self._externals = capi.externals
-        self._classes = manager.informers.get(ClusterClass).cache
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        found = self._classes.get(key)
-        if found is None or found.metadata.deletion_timestamp:
-            return None
-        scope = ClassScope(found)
-        held = scope.object
-        held.status.conditions = paused_condition(
-            held.status.conditions, None, held, now=rfc3339(self.clock.now()), generation=held.metadata.generation
-        )
-        if is_paused(None, held):
-            await self._store(scope)
-            return None
-        return await self.reported(scope, self._run(scope))
+    def load(self, obj: ClusterClass) -> ClassScope | None:
+        return None if obj.metadata.deletion_timestamp else ClassScope(obj)
 
-    async def _run(self, scope: ClassScope) -> Wait | None:
+    def phases(self, scope: ClassScope) -> Sequence[Phase[ClassScope]]:
+        return [self._check_templates]
+
+    async def _check_templates(self, scope: ClassScope) -> Wait | None:
         held, seen = scope.object, Seen()
         looked: set[tuple[str, str, str]] = set()
         for ref in templates(wire(held)):

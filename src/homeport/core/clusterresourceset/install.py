@@ -24,11 +24,9 @@ _SOURCE = "core.resource"
 
 def install(manager: Manager, capi: Capi) -> Controller:
     reconciler = SetReconciler(capi)
-    sets, clusters = reconciler.sets, manager.informers.get(Cluster).cache
+    sets, clusters = reconciler.objects, manager.informers.get(Cluster).cache
     ensure_index(sets, _SOURCE, _sources)
-    controller = Controller(
-        "clusterresourceset", ClusterResourceSet, reconciler, clock=manager.clock, status_wakes=False
-    )
+    controller = reconciler.controller
 
     def of_cluster(cluster: Cluster) -> Iterable[Key]:
         for each in sets.list(cluster.metadata.namespace):

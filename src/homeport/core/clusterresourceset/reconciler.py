@@ -13,9 +13,10 @@ from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.object import summary
 from homeport.capi.object.ownership import ensure_owner, owner_reference
-from homeport.capi.object.paused import has_annotation, is_paused, paused_condition
+from homeport.capi.object.paused import is_paused
+from homeport.capi.reconciler import CapiReconciler
 from homeport.client.errors import ApiError
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key
 from homeport.core.clusterresourceset.binding import Ledger
 from homeport.core.clusterresourceset.plan import Outcome, Ref, is_due
 from homeport.core.clusterresourceset.source import METADATA, Source, Sources
@@ -26,7 +27,7 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase, Scope
 
 MANAGER = "homeport-clusterresourceset"
 APPLIED = "ResourcesApplied"
@@ -72,14 +73,19 @@ class SetScope(Scope[ClusterResourceSet]):
         return said != (reason, message)
 
 
-class SetReconciler(Reporting):
+class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
+    controller_name = "clusterresourceset"
+    kind = ClusterResourceSet
+    field_manager = MANAGER
+    finalizer = name.RESOURCE_SET_FINALIZER
+    status_wakes = False
+    waits_are_events = True
     condition = name.Condition.RESOURCES_APPLIED
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(manager)
         self._remotes = capi.remotes
-        self.sets = manager.informers.get(ClusterResourceSet).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._ledger = Ledger(manager, self._write)
         self._sources = Sources(manager)
@@ -87,26 +93,18 @@ class SetReconciler(Reporting):
         self._failures: dict[Key, int] = {}
         self._warned: dict[Key, str] = {}
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        found = self.sets.get(key)
-        if found is None:
-            self._failures.pop(key, None)
-            self._warned.pop(key, None)
-            return None
-        scope = SetScope(found)
-        held = scope.object
-        held.status.conditions = paused_condition(
-            held.status.conditions, None, held, now=rfc3339(self.clock.now()), generation=held.metadata.generation
-        )
-        if has_annotation(found):
-            await self._store(scope)
-            return None
-        if scope.deleting:
-            return await self._release(scope)
-        return await self.reported(scope, self._run(scope))
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._failures.pop(key, None)
+        self._warned.pop(key, None)
 
-    async def _run(self, scope: SetScope) -> Wait | None:
-        await self._hold_set(scope)
+    def load(self, obj: ClusterResourceSet) -> SetScope:
+        return SetScope(obj)
+
+    def phases(self, scope: SetScope) -> Sequence[Phase[SetScope]]:
+        return [self._release, self.drop_finalizer] if scope.deleting else [self.hold_finalizer, self._converge]
+
+    async def _converge(self, scope: SetScope) -> Wait | None:
         held = scope.object
         clusters = self.matching(held)
         report = Report()
@@ -157,19 +155,6 @@ class SetReconciler(Reporting):
         return found
 
     # -- writing -----------------------------------------------------------------------------------------------
-
-    async def _hold_set(self, scope: SetScope) -> None:
-        meta = scope.object.metadata
-        if name.RESOURCE_SET_FINALIZER in meta.finalizers:
-            return
-        patch = {
-            "metadata": {
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-                "finalizers": [*meta.finalizers, name.RESOURCE_SET_FINALIZER],
-            }
-        }
-        scope.update_metadata(await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write))
 
     async def _hold_source(self, held: ClusterResourceSet, source: Source) -> None:
         """Goes with the set when it is deleted or moved to another management cluster."""
@@ -231,16 +216,11 @@ class SetReconciler(Reporting):
         return await apply_objects(client, source.objects or (), held.spec.strategy)
 
     async def _release(self, scope: SetScope) -> Wait | None:
-        meta = scope.object.metadata
-        if name.RESOURCE_SET_FINALIZER not in meta.finalizers:
-            return None
-        await self._ledger.release(scope.object)
-        left = [each for each in meta.finalizers if each != name.RESOURCE_SET_FINALIZER]
-        patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": left}}
-        await self.client.patch(ClusterResourceSet, scope.key, MergePatch(patch), self._write)
+        if self.finalizer in scope.object.metadata.finalizers:
+            await self._ledger.release(scope.object)
         return None
 
-    # -- telling -----------------------------------------------------------------------------------------------
+    # -- reporting -----------------------------------------------------------------------------------------------
 
     def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
         """What was expected at first becomes a warning when it lasts, though the condition says the same."""

@@ -10,23 +10,17 @@ from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.name import DEPLOYMENT_NAME_LABEL, REVISION
 from homeport.client.protocol import Key
-from homeport.core import pace
 from homeport.core.index import PROVIDER_ID, ensure_index, keys_of
-from homeport.core.machine.follow import Followers
 from homeport.core.machine.node import Propagation
 from homeport.core.machine.reconciler import MachineReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 
-_TOGETHER_SECONDS = 0.5  # Pods leave a Node in flocks: one look for all of them
 
-
-def install(manager: Manager, capi: Capi, *, also: Propagation | None = None, workers: int = 16) -> Controller:
+def install(manager: Manager, capi: Capi, *, also: Propagation | None = None) -> Controller:
     reconciler = MachineReconciler(capi, also=also)
-    controller = Controller("machine", Machine, reconciler, workers=workers, clock=manager.clock, status_wakes=False)
-    reconciler.controller = controller
-    reconciler.pace = pace.SECONDS
+    controller = reconciler.controller
     machines = manager.informers.get(Machine).cache
     ensure_index(machines, PROVIDER_ID, lambda m: (m.spec.provider_id,) if m.spec.provider_id else ())
 
@@ -48,10 +42,7 @@ def install(manager: Manager, capi: Capi, *, also: Propagation | None = None, wo
     controller.map(MachineSet, of_set, predicate=_template_news)
     controller.map(MachineDeployment, of_deployment, predicate=_template_news)
     controller.map(MachineDrainRule, going)
-
-    followers = Followers(lambda key: controller.queue.add(key, after=_TOGETHER_SECONDS))
-    reconciler.removal.followers = followers
-    manager.job(followers.run)
+    manager.job(reconciler.removal.followers.run)
     _follow_nodes(capi, controller, machines, of_cluster)
     return manager.add(controller)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,36 +20,41 @@ from homeport.api.core.v1 import NodeSystemInfo
 from homeport.capi import contract, name
 from homeport.capi.capi import Capi
 from homeport.capi.object.ownership import controller_of, owner_reference, with_owner
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.core.index import by_cluster
+from homeport.core.machine.follow import Followers
 from homeport.core.machine.node import Propagation, node_patch
 from homeport.core.machine.observed import Connection
 from homeport.core.machine.removal import Removal
 from homeport.core.machine.scope import MachineScope
 from homeport.core.machine.uptodate import outdated
 from homeport.core.machine.workload import NODE
-from homeport.core.pace import Paced
 from homeport.core.related import Related, hold_related, observe_related
-from homeport.core.timer import sooner
-from homeport.runtime.clock import rfc3339
-from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Scope
+from homeport.runtime.pace import Pace
+from homeport.runtime.reconciler import Phase
 
 log = structlog.get_logger(__name__)
 
 MANAGER = "homeport-machine"
+_TOGETHER_SECONDS = 0.5  # Pods leave a Node in groups: one look for all of them
 _SET = (name.GROUP, "MachineSet")
 
 
-class MachineReconciler(Paced):
+class MachineReconciler(CapiReconciler[Machine, MachineScope]):
+    controller_name = "machine"
+    kind = Machine
+    field_manager = MANAGER
     condition = name.Condition.READY
-    controller: Controller  # set when it is made
+    finalizer = name.MACHINE_FINALIZER
+    workers = 16
+    status_wakes = False
+    pace = Pace(1.0)
 
-    def __init__(self, capi: Capi, *, also: Propagation | None = None) -> None:
+    def __init__(self, capi: Capi, *, also: Propagation | None = None, paced: bool = True) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(manager, paced=paced)
         self.capi = capi
         self._also = also
         self._machines = manager.informers.get(Machine).cache
@@ -56,20 +62,21 @@ class MachineReconciler(Paced):
         self._sets = manager.informers.get(MachineSet).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
         self.of_cluster = by_cluster(self._machines)
-        self.removal = Removal(capi, self.of_cluster, self._write)
+        followers = Followers(lambda key: self.controller.queue.add(key, after=_TOGETHER_SECONDS))
+        self.removal = Removal(capi, self.of_cluster, self._write, followers)
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        machine = self._machines.get(key)
-        if machine is None:
-            self.removal.forget(key)
-            self.forget(key)
-            return None
-        cluster = self._clusters.get(Key(key.namespace, machine.spec.cluster_name))
-        scope = MachineScope(machine, cluster)
-        if is_paused(cluster, machine):
-            return await self._report_paused(scope)
-        wait = await self.reported(scope, self._run(scope))
-        return sooner(sooner(wait, scope.timer), scope.later)
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self.removal.forget(key)
+
+    def load(self, obj: Machine) -> MachineScope:
+        return MachineScope(obj, self._clusters.get(Key(obj.metadata.namespace, obj.spec.cluster_name)))
+
+    def cluster_of(self, scope: MachineScope) -> Cluster | None:
+        return scope.seen.cluster
+
+    def phases(self, scope: MachineScope) -> Sequence[Phase[MachineScope]]:
+        return [self._run]
 
     async def _run(self, scope: MachineScope) -> Wait | None:
         if scope.seen.cluster is None and not scope.deleting:
@@ -83,6 +90,9 @@ class MachineReconciler(Paced):
         await self._find_node(scope)
         if scope.deleting:
             scope.seen.deletion = await self.removal.run(scope)
+            if scope.seen.deletion is None:
+                await self.drop_finalizer(scope)
+                scope.released = True
             return scope.seen.deletion
         await self._sync_node(scope)
         return self._await_parts(scope)
@@ -230,7 +240,7 @@ class MachineReconciler(Paced):
         if patch is not None:
             await remote.client.patch(NODE, Key("", node.name), MergePatch(patch), Write(field_manager=MANAGER))
 
-    # -- waiting and telling -----------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
 
     def _await_parts(self, scope: MachineScope) -> Wait | None:
         machine, seen = scope.object, scope.seen
@@ -248,22 +258,6 @@ class MachineReconciler(Paced):
         if seen.node is None:
             return Wait("WaitingForNode", seen.node_trouble or seen.connection.why or "its Node has not joined yet")
         return None
-
-    async def _report_paused(self, scope: MachineScope) -> Wait | None:
-        machine = scope.object
-        machine.status.conditions = paused_condition(
-            machine.status.conditions,
-            scope.seen.cluster,
-            machine,
-            now=rfc3339(self.clock.now()),
-            generation=machine.metadata.generation,
-        )
-        await self._store(scope)
-        return None
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Waiting is what Machines do most: conditions say it. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def machine_patch(stored: Machine, wanted: Machine, cluster: Cluster | None, *, deleting: bool) -> dict[str, Any]:

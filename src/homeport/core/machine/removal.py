@@ -9,10 +9,10 @@ import structlog
 from homeport.api.cluster.v1beta2 import Machine, MachineDrainRule
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled, conditions
-from homeport.capi.name import MACHINE_FINALIZER, PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX, Reason
+from homeport.capi.name import PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX, Reason
 from homeport.capi.remote.remotes import Remote
 from homeport.client.errors import ApiError, NotFound, Timeout, Unauthorized, Unavailable
-from homeport.client.protocol import Key, MergePatch, Write
+from homeport.client.protocol import Key, Write
 from homeport.core.machine import deletion, drain, volume
 from homeport.core.machine.follow import Followers
 from homeport.core.machine.scope import MachineScope
@@ -33,14 +33,16 @@ _PASSING = (Unavailable, Timeout, Unauthorized)
 
 
 class Removal:
-    def __init__(self, capi: Capi, of_cluster: Callable[[Key], Sequence[Machine]], write: Write) -> None:
+    def __init__(
+        self, capi: Capi, of_cluster: Callable[[Key], Sequence[Machine]], write: Write, followers: Followers
+    ) -> None:
         self._capi = capi
         self._client = capi.manager.client
         self._clock = capi.manager.clock
         self._of_cluster = of_cluster
         self._write = write
         self._rules = capi.manager.informers.get(MachineDrainRule).cache
-        self.followers = Followers(lambda key: None)  # replaced when the controller is made
+        self.followers = followers
 
     def forget(self, key: Key) -> None:
         self.followers.end(key)
@@ -60,7 +62,6 @@ class Removal:
             or await self._release(scope, scope.seen.infrastructure, Reason.WAITING_FOR_INFRASTRUCTURE_DELETION)
             or await self._release(scope, scope.seen.bootstrap, Reason.WAITING_FOR_BOOTSTRAP_DELETION)
             or (None if stays else await self._drop_node(scope))
-            or await self._drop_finalizer(scope)
         )
 
     async def _why_node_stays(self, scope: MachineScope) -> str:
@@ -199,20 +200,6 @@ class Removal:
         text = str(said["message"]) if said is not None and said["status"] != "True" else ""
         held = related.object.metadata.get("finalizers") or []
         return Wait(reason, f"waiting for {related} to be deleted{_because(text, held)}")
-
-    async def _drop_finalizer(self, scope: MachineScope) -> Wait | None:
-        meta = scope.object.metadata
-        patch = {
-            "metadata": {
-                "uid": meta.uid,
-                "resourceVersion": meta.resource_version,
-                "finalizers": [each for each in meta.finalizers if each != MACHINE_FINALIZER],
-            }
-        }
-        if MACHINE_FINALIZER in meta.finalizers:
-            await self._client.patch(Machine, scope.key, MergePatch(patch), self._write)
-        scope.released = True
-        return None
 
 
 def _because(message: str, finalizers: Sequence[str]) -> str:

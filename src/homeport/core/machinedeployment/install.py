@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineSet
 from homeport.capi.capi import Capi
 from homeport.capi.object.ownership import controller_of
 from homeport.client.protocol import Key
@@ -26,7 +26,7 @@ def install(manager: Manager, capi: Capi) -> Controller:
             return deployment_of(machine_set)
         return [
             key_of(each)
-            for each in reconciler.deployments.list(machine_set.metadata.namespace)
+            for each in reconciler.objects.list(machine_set.metadata.namespace)
             if from_label_selector(each.spec.selector).matches(machine_set.metadata.labels)
         ]
 
@@ -39,7 +39,7 @@ def install(manager: Manager, capi: Capi) -> Controller:
     def of_cluster(cluster: Cluster) -> Iterable[Key]:
         return keys_of(reconciler.of_cluster(key_of(cluster)))
 
-    controller = Controller("machinedeployment", MachineDeployment, reconciler, clock=manager.clock)
+    controller = reconciler.controller
     controller.map(MachineSet, of_set)
     controller.map(Machine, of_machine, predicate=machine_matters)
     controller.map(Cluster, of_cluster, predicate=cluster_matters)

@@ -12,23 +12,21 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.object.ownership import controller_of, ensure_owner, owner_reference
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.unreadable import SET, await_readable
 from homeport.client.errors import Conflict, NotFound
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key
 from homeport.core.index import by_cluster
 from homeport.core.machinedeployment import intent, revision
 from homeport.core.machinedeployment.plan import Action, Create, Promote, Remove, Scale, complete, plan
 from homeport.core.machinedeployment.scope import DeploymentScope
 from homeport.core.machineset import member
-from homeport.core.machineset.reconciler import state_patch
-from homeport.core.timer import sooner
 from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
-from homeport.runtime.clock import parse_time, rfc3339
-from homeport.runtime.outcome import Terminal, Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.clock import parse_time
+from homeport.runtime.outcome import Terminal, Wait, sooner
+from homeport.runtime.reconciler import Phase
 
 log = structlog.get_logger(__name__)
 
@@ -36,38 +34,38 @@ MANAGER = "capi-machinedeployment"
 _BLOCKED = " is blocked: "
 
 
-class DeploymentReconciler(Reporting):
+class DeploymentReconciler(CapiReconciler[MachineDeployment, DeploymentScope]):
+    controller_name = "machinedeployment"
+    kind = MachineDeployment
+    field_manager = MANAGER
     condition = name.Condition.AVAILABLE
+    finalizer = name.DEPLOYMENT_FINALIZER
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
-        self._informers = manager.informers
-        self.deployments = manager.informers.get(MachineDeployment).cache
+        super().__init__(manager)
         self.sets = manager.informers.get(MachineSet).cache
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         member.add_indexes(self._machines)
         member.add_indexes(self.sets)
-        self.of_cluster = by_cluster(self.deployments)
+        self.of_cluster = by_cluster(self.objects)
         # By uid of the set: what was applied last, and the generation that it made. Another one is somebody else's.
         self._applied: dict[str, tuple[str, int]] = {}
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        deployment = self.deployments.get(key)
-        if deployment is None:
-            return None
-        cluster = self._clusters.get(Key(key.namespace, deployment.spec.cluster_name))
-        scope = DeploymentScope(deployment, cluster)
-        if is_paused(cluster, deployment):
-            return await self._report_paused(scope)
-        wait = await self.reported(scope, self._run(scope))
-        return sooner(sooner(wait, scope.timer), self._rollout_timer(scope))
+    def load(self, obj: MachineDeployment) -> DeploymentScope:
+        return DeploymentScope(obj, self._clusters.get(Key(obj.metadata.namespace, obj.spec.cluster_name)))
 
-    async def _run(self, scope: DeploymentScope) -> Wait | None:
-        if scope.deleting:
-            self._observe(scope)
-            return await self._release(scope)
+    def cluster_of(self, scope: DeploymentScope) -> Cluster | None:
+        return scope.cluster
+
+    def phases(self, scope: DeploymentScope) -> Sequence[Phase[DeploymentScope]]:
+        return [self._release, self.drop_finalizer] if scope.deleting else [self._converge]
+
+    def next_look(self, scope: DeploymentScope, wait: Wait | None) -> Wait | None:
+        return sooner(super().next_look(scope, wait), self._rollout_timer(scope.object))
+
+    async def _converge(self, scope: DeploymentScope) -> Wait | None:
         if scope.cluster is None:
             # The Cluster's coming wakes us.
             return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
@@ -77,7 +75,7 @@ class DeploymentReconciler(Reporting):
             raise Terminal("InvalidConfiguration", scope.seen.trouble)
         if scope.object.spec.replicas is None:
             return Wait(name.Reason.WAITING_FOR_REPLICAS_SET, "spec.replicas is not set")
-        unreadable = await_readable(self._informers, scope.key.namespace, SET)
+        unreadable = await_readable(self.informers, scope.key.namespace, SET)
         if unreadable is not None:
             scope.seen.blocked.append(unreadable.message)
             return unreadable
@@ -230,45 +228,22 @@ class DeploymentReconciler(Reporting):
             "WaitingForMachines", f"{len(machines)} Machines exist, {spec.replicas} desired; not all are available"
         )
 
-    def _rollout_timer(self, scope: DeploymentScope) -> Wait | None:
-        after = scope.object.spec.rollout.after
+    def _rollout_timer(self, deployment: MachineDeployment) -> Wait | None:
+        after = deployment.spec.rollout.after
         left = parse_time(after) - self.clock.now() if after else 0.0
         return Wait("WaitingForRolloutTime", after=left, quiet=True) if left > 0 else None
 
     # -- going -------------------------------------------------------------------------------------------------
 
     async def _release(self, scope: DeploymentScope) -> Wait | None:
-        deployment = scope.object
+        self._observe(scope)
         for each in scope.sets.values():
             if not each.metadata.deletion_timestamp:
                 await self._remove(scope, each.metadata.name)
         if scope.sets:
             left = ", ".join(sorted(scope.sets))
             return Wait("WaitingForMachineSetsDeletion", f"MachineSets left: {left}")
-        unreadable = await_readable(self._informers, scope.key.namespace, SET)
-        if unreadable is not None:
-            return unreadable
-        if name.DEPLOYMENT_FINALIZER in deployment.metadata.finalizers:
-            kept = [each for each in deployment.metadata.finalizers if each != name.DEPLOYMENT_FINALIZER]
-            patch = MergePatch(state_patch(deployment, kept))
-            await self.client.patch(MachineDeployment, scope.key, patch, self._write)
-        return None
-
-    async def _report_paused(self, scope: DeploymentScope) -> Wait | None:
-        deployment = scope.object
-        deployment.status.conditions = paused_condition(
-            deployment.status.conditions,
-            scope.cluster,
-            deployment,
-            now=rfc3339(self.clock.now()),
-            generation=deployment.metadata.generation,
-        )
-        await self._store(scope)
-        return None
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Conditions say what is waited for. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
+        return await_readable(self.informers, scope.key.namespace, SET)
 
 
 def _mark(body: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from homeport.core.machinedeployment.status import Seen, report
 from homeport.core.machineset.replica import is_available
 from homeport.core.machineset.share import share_of
 from homeport.runtime.clock import parse_time
-from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Scope
 
 DEFAULT_SURGE = 1
@@ -26,7 +25,6 @@ class DeploymentScope(Scope[MachineDeployment]):
         self.seen = Seen()
         self.sets: dict[str, MachineSet] = {}
         self.machines: dict[str, list[Machine]] = {}  # by set
-        self.timer: Wait | None = None
         self.surge = DEFAULT_SURGE
         try:
             self.surge, self.seen.unavailable = limits(deployment)
@@ -35,11 +33,11 @@ class DeploymentScope(Scope[MachineDeployment]):
 
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
-        before = _said(self.object)
+        before = _reported(self.object)
         if reason == "ReconcileError":
             self.seen.trouble = message
         self.timer = report(self.object, self.seen, parse_time(now))
-        return before != _said(self.object)
+        return before != _reported(self.object)
 
     def observed(self, current: MachineSet | None) -> Observed:
         """What the planner goes by."""
@@ -96,5 +94,5 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def _said(deployment: MachineDeployment) -> list[tuple[Any, ...]]:
+def _reported(deployment: MachineDeployment) -> list[tuple[Any, ...]]:
     return [(c["type"], c["status"], c["reason"], c["message"]) for c in deployment.status.conditions]

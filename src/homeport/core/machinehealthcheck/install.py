@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineHealthCheck
+from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.capi import Capi
 from homeport.capi.name import Condition
 from homeport.client.protocol import Key
@@ -29,7 +29,7 @@ def install(manager: Manager, capi: Capi) -> Controller:
         checks = reconciler.of_cluster(Key(machine.metadata.namespace, machine.spec.cluster_name))
         return keys_of(c for c in checks if from_label_selector(c.spec.selector).matches(machine.metadata.labels))
 
-    controller = Controller("machinehealthcheck", MachineHealthCheck, reconciler, clock=manager.clock)
+    controller = reconciler.controller
     controller.map(Machine, of_machine, predicate=machine_matters)
     controller.map(Cluster, of_cluster, predicate=_cluster_matters)
 

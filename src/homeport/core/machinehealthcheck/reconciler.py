@@ -10,7 +10,8 @@ from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.object import summary
 from homeport.capi.object.ownership import ensure_owner, owner_reference
-from homeport.capi.object.paused import has_annotation, is_paused, paused_condition
+from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.unreadable import AGAIN_SECONDS, MACHINE, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -24,7 +25,7 @@ from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase, Scope
 
 MANAGER = "homeport-machinehealthcheck"
 RESTRICTED = "RemediationRestricted"
@@ -44,18 +45,19 @@ class CheckScope(Scope[MachineHealthCheck]):
         return None
 
 
-class CheckReconciler(Reporting):
+class CheckReconciler(CapiReconciler[MachineHealthCheck, CheckScope]):
+    controller_name = "machinehealthcheck"
+    kind = MachineHealthCheck
+    field_manager = MANAGER
     condition = name.Condition.REMEDIATION_ALLOWED
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(manager)
         self._remotes = capi.remotes
-        self._informers = manager.informers
-        self.checks = manager.informers.get(MachineHealthCheck).cache
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
-        self.of_cluster = by_cluster(self.checks)
+        self.of_cluster = by_cluster(self.objects)
         self._machines_of = by_cluster(self._machines)
         self._external = External(manager.client, self._write)
         self._restricted: set[Key] = set()  # checks that may not replace what is unhealthy, and said so
@@ -67,29 +69,20 @@ class CheckReconciler(Reporting):
         else:
             self._connected.setdefault(cluster, self.clock.now())
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        found = self.checks.get(key)
-        if found is None:
-            self._restricted.discard(key)
-            return None
-        cluster = self._clusters.get(Key(key.namespace, found.spec.cluster_name))
-        scope = CheckScope(found, cluster)
-        held = scope.object
-        held.status.conditions = paused_condition(
-            held.status.conditions,
-            cluster,
-            held,
-            now=rfc3339(self.clock.now()),
-            generation=held.metadata.generation,
-        )
-        if is_paused(cluster, found):
-            await self._store(scope)
-            return None
-        return await self.reported(scope, self._run(scope))
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._restricted.discard(key)
 
-    async def _run(self, scope: CheckScope) -> Wait | None:
-        if scope.deleting:
-            return None
+    def load(self, obj: MachineHealthCheck) -> CheckScope:
+        return CheckScope(obj, self._clusters.get(Key(obj.metadata.namespace, obj.spec.cluster_name)))
+
+    def cluster_of(self, scope: CheckScope) -> Cluster | None:
+        return scope.cluster
+
+    def phases(self, scope: CheckScope) -> Sequence[Phase[CheckScope]]:
+        return [] if scope.deleting else [self._check]
+
+    async def _check(self, scope: CheckScope) -> Wait | None:
         if scope.cluster is None:
             # The Cluster's coming wakes us.
             return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
@@ -99,7 +92,7 @@ class CheckReconciler(Reporting):
         judged = [(each, check(each, scope.cluster, scope.object.spec.checks, now)) for each in targets]
         healthy = sum(isinstance(verdict, Healthy) for _, verdict in judged)
         budget = weigh(scope.object.spec.remediation.trigger_if, expected=len(targets), healthy=healthy)
-        unreadable = await_readable(self._informers, scope.key.namespace, MACHINE)
+        unreadable = await_readable(self.informers, scope.key.namespace, MACHINE)
         if unreadable is not None:
             budget = Budget(False, 0, unreadable.message, unreadable.reason)
         self._report(scope, targets, healthy, budget)
@@ -223,7 +216,3 @@ class CheckReconciler(Reporting):
         except NotFound:
             return False
         return True
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Conditions say what is waited for. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)

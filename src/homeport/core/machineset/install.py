@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.capi.capi import Capi
 from homeport.capi.name import REVISION
 from homeport.capi.object.ownership import controller_of
@@ -20,17 +20,16 @@ from homeport.runtime.manager import Manager
 
 def install(manager: Manager, capi: Capi) -> Controller:
     reconciler = SetReconciler(capi)
-    member.add_indexes(reconciler.sets)
+    member.add_indexes(reconciler.objects)
 
     def of_cluster(cluster: Cluster) -> Iterable[Key]:
         return keys_of(reconciler.of_cluster(key_of(cluster)))
 
     def of_deployment(deployment: MachineDeployment) -> Iterable[Key]:
-        return keys_of(reconciler.sets.by(member.OWNER, deployment.metadata.uid))
+        return keys_of(reconciler.objects.by(member.OWNER, deployment.metadata.uid))
 
-    controller = Controller("machineset", MachineSet, reconciler, clock=manager.clock)
-    reconciler.controller = controller
-    controller.map(Machine, member.sets_of(reconciler.sets), predicate=machine_matters)
+    controller = reconciler.controller
+    controller.map(Machine, member.sets_of(reconciler.objects), predicate=machine_matters)
     controller.map(Cluster, of_cluster, predicate=_cluster_matters)
     controller.map(MachineDeployment, of_deployment, predicate=_deployment_matters)
     return manager.add(controller)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine, MachineDeployment, MachineSet
@@ -11,7 +11,7 @@ from homeport.capi import name
 from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled, ResolvedResource
 from homeport.capi.object.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.unreadable import MACHINE, await_readable, made_from
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -23,53 +23,57 @@ from homeport.core.machineset.replica import listed
 from homeport.core.machineset.scope import SetScope
 from homeport.core.machineset.share import share_of
 from homeport.core.related import Related, observe_related
-from homeport.core.timer import sooner
 from homeport.machinery import condition
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
-from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase
 
 MANAGER = "capi-machineset"
 _CLUSTER = Cluster.__resource__
 
 
-class SetReconciler(Reporting):
-    controller: Controller  # set when it is made
+class SetReconciler(CapiReconciler[MachineSet, SetScope]):
+    controller_name = "machineset"
+    kind = MachineSet
+    field_manager = MANAGER
+    finalizer = name.SET_FINALIZER
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
+        super().__init__(manager)
         self.capi = capi
-        self.sets = manager.informers.get(MachineSet).cache
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
         member.add_indexes(self._machines)
-        self.of_cluster = by_cluster(self.sets)
+        self.of_cluster = by_cluster(self.objects)
         self._creation = Creation(capi, self._write)
         self._carry = Carry(capi, self._write)
         self._planes: set[ResolvedResource] = set()  # kinds of control planes that wake us
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        machine_set = self.sets.get(key)
-        if machine_set is None:
-            self._creation.forget(key)
-            self._carry.forget(key)
-            return None
-        cluster = self._clusters.get(Key(key.namespace, machine_set.spec.cluster_name))
-        scope = SetScope(machine_set, cluster)
-        if is_paused(cluster, machine_set):
-            return await self._report_paused(scope)
-        wait = await self.reported(scope, self._run(scope))
-        return sooner(wait, scope.timer)
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._creation.forget(key)
+        self._carry.forget(key)
 
-    async def _run(self, scope: SetScope) -> Wait | None:
+    def load(self, obj: MachineSet) -> SetScope:
+        return SetScope(obj, self._clusters.get(Key(obj.metadata.namespace, obj.spec.cluster_name)))
+
+    def cluster_of(self, scope: SetScope) -> Cluster | None:
+        return scope.cluster
+
+    def phases(self, scope: SetScope) -> Sequence[Phase[SetScope]]:
+        if scope.deleting:
+            return [self._observe_machines, self._release, self.drop_finalizer]
+        return [self._observe_machines, self._converge]
+
+    async def _observe_machines(self, scope: SetScope) -> Wait | None:
         scope.machines = member.owned(self._machines, scope.object)
         scope.unreadable = self._await_readable(scope)
-        if scope.deleting:
-            return await self._release(scope)
+        return None
+
+    async def _converge(self, scope: SetScope) -> Wait | None:
         if scope.cluster is None:
             # The Cluster's coming wakes us.
             return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
@@ -296,42 +300,13 @@ class SetReconciler(Reporting):
     # -- going -------------------------------------------------------------------------------------------------
 
     async def _release(self, scope: SetScope) -> Wait | None:
-        machine_set = scope.object
         assert scope.machines is not None
         await self._carry.run(scope)  # a drain that is stuck can still be given an end
         await self._delete(scope, scope.machines, why="their MachineSet is being deleted")
         if scope.machines:
             names = listed(m.metadata.name for m in scope.machines)
             return Wait("WaitingForMachinesDeletion", f"{_machines(len(scope.machines))} left: {names}")
-        if scope.unreadable is not None:
-            return scope.unreadable
-        if name.SET_FINALIZER in machine_set.metadata.finalizers:
-            kept = [each for each in machine_set.metadata.finalizers if each != name.SET_FINALIZER]
-            await self.client.patch(MachineSet, scope.key, MergePatch(state_patch(machine_set, kept)), self._write)
-            scope.gone = not kept
-        return None
-
-    async def _report_paused(self, scope: SetScope) -> Wait | None:
-        machine_set = scope.object
-        machine_set.status.conditions = paused_condition(
-            machine_set.status.conditions,
-            scope.cluster,
-            machine_set,
-            now=rfc3339(self.clock.now()),
-            generation=machine_set.metadata.generation,
-        )
-        await self._store(scope)
-        return None
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Conditions say what is waited for. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
-
-
-def state_patch(obj: MachineSet | MachineDeployment, finalizers: list[str]) -> dict[str, Any]:
-    """Other finalizers may come and go: the list is written for this very state of the object."""
-    meta = obj.metadata
-    return {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}}
+        return scope.unreadable
 
 
 def _machines(count: int) -> str:

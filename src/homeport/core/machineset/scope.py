@@ -23,8 +23,6 @@ class SetScope(Scope[MachineSet]):
         self.unreadable: Wait | None = None  # Machines may be missing here that exist
         self.blocked: list[str] = []  # why no Machine is made
         self.trouble = ""
-        self.timer: Wait | None = None
-        self.gone = False  # nobody holds it any more: there is no status to write
 
     @property
     def wanted(self) -> int:
@@ -32,7 +30,7 @@ class SetScope(Scope[MachineSet]):
 
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
-        before = _said(self.object)
+        before = _reported(self.object)
         if reason == "ReconcileError":
             self.trouble = message
         self.timer = report(
@@ -42,12 +40,12 @@ class SetScope(Scope[MachineSet]):
             trouble=self.trouble,
             now=parse_time(now),
         )
-        return before != _said(self.object)
+        return before != _reported(self.object)
 
     def _missing(self) -> list[str]:
         found = [related.trouble for related in (self.bootstrap, self.infrastructure) if related.trouble]
         return found + [f"{each} does not exist" for each in (self.bootstrap, self.infrastructure) if each.missing]
 
 
-def _said(machine_set: MachineSet) -> list[tuple[Any, ...]]:
+def _reported(machine_set: MachineSet) -> list[tuple[Any, ...]]:
     return [(c["type"], c["status"], c["reason"], c["message"]) for c in machine_set.status.conditions]

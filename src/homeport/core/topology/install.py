@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import (
-    Cluster,
     ClusterClass,
     Machine,
     MachineDeployment,
@@ -16,22 +15,18 @@ from homeport.api.cluster.v1beta2 import (
 from homeport.capi.capi import Capi
 from homeport.capi.name import CONTROL_PLANE_LABEL, TOPOLOGY_OWNED_LABEL
 from homeport.client.protocol import Key
-from homeport.core.topology.apply import state_of
-from homeport.core.topology.reconciler import TopologyReconciler
+from homeport.core.topology.reconciler import TopologyReconciler, matters
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 
 
-def install(manager: Manager, capi: Capi, *, workers: int = 8) -> Controller:
+def install(manager: Manager, capi: Capi) -> Controller:
     reconciler = TopologyReconciler(capi)
-    controller = Controller(
-        "topology", Cluster, reconciler, workers=workers, clock=manager.clock, predicate=_cluster_matters
-    )
-    reconciler.use(controller)
+    controller = reconciler.controller
     controller.map(ClusterClass, lambda each: reconciler.users_of(key_of(each)), predicate=_class_matters)
-    controller.map(MachineDeployment, _cluster_of, predicate=_matters)
-    controller.map(MachineHealthCheck, _cluster_of, predicate=_matters)
+    controller.map(MachineDeployment, _cluster_of, predicate=matters)
+    controller.map(MachineHealthCheck, _cluster_of, predicate=matters)
     controller.map(MachineSet, _cluster_of, predicate=_goes)
     controller.map(Machine, _cluster_of, predicate=_machine_matters)
     return manager.add(controller)
@@ -41,20 +36,6 @@ def _cluster_of(obj: Any) -> Iterable[Key]:
     if TOPOLOGY_OWNED_LABEL not in obj.metadata.labels:
         return ()
     return (Key(obj.metadata.namespace, obj.spec.cluster_name),)
-
-
-def _matters(old: Any, new: Any) -> bool:
-    """Statuses decide nothing here."""
-    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
-
-
-def _relevant_fields(obj: Any) -> tuple[Any, ...]:
-    return (*state_of(obj), obj.metadata.deletion_timestamp)
-
-
-def _cluster_matters(old: Any, new: Any) -> bool:
-    found = new if new is not None else old
-    return found.spec.topology.class_ref is not None and _matters(old, new)
 
 
 def _class_matters(old: Any, new: Any) -> bool:

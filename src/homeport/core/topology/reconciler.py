@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
@@ -12,7 +12,7 @@ from homeport.capi.unreadable import WORKERS, await_readable
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology import status, upgrade
-from homeport.core.topology.apply import MANAGER
+from homeport.core.topology.apply import MANAGER, state_of
 from homeport.core.topology.blueprint import Missing, Trouble
 from homeport.core.topology.convergence import Convergence
 from homeport.core.topology.desired import desire, find_values
@@ -22,55 +22,69 @@ from homeport.core.topology.source import Source
 from homeport.machinery.condition import find, is_true
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
-from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase
+from homeport.runtime.skeleton import ObjectReconciler
 
 CLASS = "topology.class"
 _CLASS_SECONDS = 10.0  # that a change of a class may take before Clusters complain
 
 
-class TopologyReconciler(Reporting):
+def matters(old: Any, new: Any) -> bool:
+    """Statuses decide nothing here."""
+    return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
+
+
+def _relevant_fields(obj: Any) -> tuple[Any, ...]:
+    return (*state_of(obj), obj.metadata.deletion_timestamp)
+
+
+def cluster_matters(old: Any, new: Any) -> bool:
+    found = new if new is not None else old
+    return found.spec.topology.class_ref is not None and matters(old, new)
+
+
+class TopologyReconciler(ObjectReconciler[Cluster, TopologyScope]):
+    controller_name = "topology"
+    kind = Cluster
+    field_manager = MANAGER
     condition = Condition.TOPOLOGY_RECONCILED
+    waits_are_events = False
+    predicate = staticmethod(cluster_matters)
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager.client, manager.recorder, manager=MANAGER, clock=manager.clock)
-        self._informers = manager.informers
-        self._clusters = manager.informers.get(Cluster).cache
+        super().__init__(manager)
         self._classes = manager.informers.get(ClusterClass).cache
-        ensure_index(self._clusters, CLASS, class_names)
-        self._source = Source(capi, self.users_of)
+        ensure_index(self.objects, CLASS, class_names)
+        self._source = Source(capi, self.controller, self.users_of)
         self._observer = Observer(capi, self._source)
         self._convergence = Convergence(capi, self._source)
         self._changed: dict[Key, float] = {}  # Clusters whose class was changed, and when
 
-    def use(self, controller: Controller) -> None:
-        self._source.controller = controller
-
     def users_of(self, cluster_class: Key) -> list[Key]:
-        return [key_of(each) for each in self._clusters.by(CLASS, str(cluster_class))]
+        return [key_of(each) for each in self.objects.by(CLASS, str(cluster_class))]
 
     async def reconcile(self, key: Key) -> Wait | None:
-        cluster = self._clusters.get(key)
-        if cluster is None or cluster.spec.topology.class_ref is None:
-            self._changed.pop(key, None)
-            return None
-        scope = TopologyScope(cluster)
-        if not scope.deleting and (wait := self._class_in_work(cluster)) is not None:
-            return wait
-        if scope.deleting:
-            await self._report(scope, Reason.DELETING, "the objects of the topology are deleted with the Cluster")
-            return None
-        if text := status.paused(cluster):
-            await self._report(scope, Reason.PAUSED, text)
-            return None
-        return await self.reported(scope, self._run(scope))
+        cluster = self.objects.get(key)
+        wait = None if cluster is None or cluster.metadata.deletion_timestamp else self._class_in_work(cluster)
+        return wait or await super().reconcile(key)
 
-    async def _report(self, scope: TopologyScope, reason: str, message: str) -> None:
-        """Nothing is done, and nothing is waited for."""
-        scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
-        await self._store(scope)
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._changed.pop(key, None)
+
+    def load(self, obj: Cluster) -> TopologyScope | None:
+        return None if obj.spec.topology.class_ref is None else TopologyScope(obj)
+
+    def pause(self, scope: TopologyScope) -> bool:
+        text = "" if scope.deleting else status.paused(scope.object)
+        if text:
+            scope.report(self.condition, "False", Reason.PAUSED, text, rfc3339(self.clock.now()))
+        return bool(text)
+
+    def phases(self, scope: TopologyScope) -> Sequence[Phase[TopologyScope]]:
+        return [] if scope.deleting else [self._run]
 
     async def _run(self, scope: TopologyScope) -> Wait | None:
         cluster = scope.object
@@ -78,7 +92,7 @@ class TopologyReconciler(Reporting):
             given = self._ready_class(cluster)
             if isinstance(given, Wait):
                 return given
-            unreadable = await_readable(self._informers, scope.key.namespace, *WORKERS)
+            unreadable = await_readable(self.informers, scope.key.namespace, *WORKERS)
             if unreadable is not None:
                 return unreadable
             blueprint = await self._observer.blueprint(cluster, given)
@@ -97,6 +111,9 @@ class TopologyReconciler(Reporting):
 
     def _class_in_work(self, cluster: Cluster) -> Wait | None:
         """A class that was changed a moment ago is looked at in a moment: nobody needs to hear of that."""
+        if cluster.spec.topology.class_ref is None:
+            self._changed.pop(key_of(cluster), None)
+            return None
         found = self._class(cluster)
         told = find(cluster.status.conditions, Condition.TOPOLOGY_RECONCILED)
         if found is None or told is None or found.status.observed_generation == found.metadata.generation:
@@ -124,10 +141,6 @@ class TopologyReconciler(Reporting):
                 f"ClusterClass {text} is not usable: see its condition {Condition.VARIABLES_READY}",
             )
         return found
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """Conditions say what is waited for. Errors alone become events."""
-        super()._report_wait(scope, reason, message, warn=warn, quiet=quiet or not warn)
 
 
 def _flawed(given: ClusterClass) -> Wait | None:

@@ -17,7 +17,10 @@ class TopologyScope(Scope[Cluster]):
 
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
         """In the words that everybody knows."""
-        if status == "True":
+        if self.deleting:
+            status, reason = "False", Reason.DELETING
+            message = "the objects of the topology are deleted with the Cluster"
+        elif status == "True":
             reason = Reason.RECONCILE_SUCCEEDED
         elif reason == "ReconcileError":
             reason = Reason.RECONCILE_FAILED

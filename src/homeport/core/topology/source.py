@@ -30,10 +30,9 @@ UsersOf = Callable[[Key], Iterable[Key]]  # the Clusters of a class
 class Source:
     """Whoever asked is woken when the object changes, when it appears, and when its kind gets installed."""
 
-    controller: Controller  # set when it is made
-
-    def __init__(self, capi: Capi, users_of: UsersOf) -> None:
+    def __init__(self, capi: Capi, controller: Controller, users_of: UsersOf) -> None:
         self._capi = capi
+        self._controller = controller
         self._users_of = users_of
         self._watched: dict[Resource, Informer[Unstructured]] = {}
         self._awaited: dict[tuple[Resource, Key], set[Key]] = {}  # objects that were asked for and not there
@@ -84,7 +83,7 @@ class Source:
         known = self._watched.get(resource)
         # Whoever follows a provider to another version of its kinds ends the watch of the old one, for all.
         if known is None or known is not self._capi.manager.informers.get(resource):
-            informer = self.controller.watch(resource, lambda obj: self._keys(resource, obj), predicate=_changed)
+            informer = self._controller.watch(resource, lambda obj: self._keys(resource, obj), predicate=_changed)
             ensure_index(informer.cache, _COPIES, _made_for)
             self._watched[resource] = informer
         return self._watched[resource]
@@ -101,7 +100,7 @@ class Source:
     def _definition_changed(self, before: Any, after: Any, initial: bool) -> None:
         if after is not None and self._uninstalled:
             for key in self._uninstalled.pop(after.metadata.name, ()):
-                self.controller.wake(key)
+                self._controller.wake(key)
 
 
 def _made_for(obj: Unstructured) -> Iterable[str]:

@@ -19,7 +19,6 @@ from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.clusterclass.reconciler import ClassReconciler
 from homeport.machinery import condition
-from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import Reconciled, plane, virtual
 
@@ -37,7 +36,7 @@ class Classes:
     async def reconcile(self) -> Reconciled:
         manager = self.h.plane.manager = Manager(self.h.plane.server.client(), clock=self.h.plane.clock)
         reconciler = ClassReconciler(Capi.make(manager))
-        reconciler.controller = manager.add(Controller("clusterclass", ClusterClass, reconciler, clock=manager.clock))
+        manager.add(reconciler.controller)
         done: Reconciled = await self.h.plane.reconcile(reconciler, CLASS)
         return done
 

@@ -171,7 +171,7 @@ async def test_what_a_crash_left_half_made_becomes_a_machine_of_the_same_name() 
             part = await w.client.get(kind, key)
             assert part.metadata["ownerReferences"][0]["uid"] == found.metadata.uid
         fresh = SetReconciler(w.capi)
-        fresh.controller = next(c for c in w.p.manager.controllers if c.name == "machineset")
+        w.p.manager.add(fresh.controller)
         outcome = await w.p.reconcile(fresh, MS)
         assert outcome.error is None
         assert {m.metadata.name for m in await w.machines()} >= {lost.metadata.name}
@@ -186,7 +186,7 @@ async def test_a_failed_creation_leaves_no_second_copy_behind() -> None:
         await w.p.stop()
         await w.patch(MachineSet, MS, spec={"replicas": 2})
         fresh = SetReconciler(w.capi)
-        fresh.controller = next(c for c in w.p.manager.controllers if c.name == "machineset")
+        w.p.manager.add(fresh.controller)
         whole, failures = fresh._creation._client, []
 
         class Failing:

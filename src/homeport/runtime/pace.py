@@ -1,0 +1,59 @@
+"""Pacing of status writes: a status in which only wording changed need not be written at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.client.protocol import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """At most one write of a status that nobody acts on in this many seconds. 0: every change is written at once.
+
+    `settle`: the time counts from the first change that was not written, so that what lasts no longer is never
+    written. Otherwise it counts from the last write.
+    """
+
+    seconds: float = 0.0
+    settle: bool = False
+
+
+class Pacer:
+    """Decides when a status is written. Remembers one time per object."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._since: dict[Key, float] = {}
+
+    def delay(self, key: Key, now: float, *, urgent: bool, changed: bool) -> float:
+        """Seconds until the status may be written; 0 when it is to be written now."""
+        if not self._pace.seconds:
+            return 0.0
+        if not changed:
+            if self._pace.settle:
+                self._since.pop(key, None)
+            return 0.0
+        left = self._since.setdefault(key, now) + self._pace.seconds - now
+        if left > 0 and not urgent:
+            return left
+        if self._pace.settle:
+            del self._since[key]
+        else:
+            self._since[key] = now
+        return 0.0
+
+    def forget(self, key: Key) -> None:
+        self._since.pop(key, None)
+
+
+def status_changed(
+    before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]], kinds: Iterable[str]
+) -> bool:
+    """Whether one of these conditions has another status. A new condition counts only if it is True."""
+    was = {c["type"]: c["status"] for c in before}
+    now = {c["type"]: c["status"] for c in after}
+    changed = [kind for kind in kinds if kind in now and now[kind] != was.get(kind)]
+    return any(kind in was or now[kind] == "True" for kind in changed)

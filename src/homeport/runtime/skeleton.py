@@ -1,0 +1,116 @@
+"""The skeleton of a reconciler: load, pause, finalizer, phases, one status patch, events. It exists once, here.
+
+A reconciler declares its kind, condition, finalizer and pace as attributes, builds a scope in `load`, and names its
+phases in `phases`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from homeport.api.meta import Object
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait, sooner
+from homeport.runtime.pace import Pace
+from homeport.runtime.reconciler import Phase, Reporting, Scope, run_phases
+
+O = TypeVar("O", bound=Object)
+S = TypeVar("S", bound=Scope[Any])
+
+
+class ObjectReconciler(Reporting, Generic[O, S]):
+    """Reconciles the objects of one kind, with a controller of its own: add that to the manager."""
+
+    controller_name: str
+    kind: type[O]
+    field_manager: str
+    finalizer = ""  # '': the kind needs none
+    workers = 8
+    status_wakes = True  # see Controller
+
+    @staticmethod
+    def predicate(old: Any, new: Any) -> bool:
+        """Which changes of an object wake its own key: all of them, unless a reconciler narrows that."""
+        del old, new
+        return True
+
+    def __init__(self, manager: Manager, *, paced: bool = True) -> None:
+        """`paced` False: every status is written at once, whatever the pace of the kind."""
+        if not paced:
+            self.pace = Pace()
+        super().__init__(manager.client, manager.recorder, manager=self.field_manager, clock=manager.clock)
+        self.informers = manager.informers
+        self.objects = self.informers.get(self.kind).cache
+        self.controller = Controller(
+            self.controller_name,
+            self.kind,
+            self,
+            workers=self.workers,
+            clock=manager.clock,
+            status_wakes=self.status_wakes,
+            predicate=self.predicate,
+        )
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        obj = self.objects.get(key)
+        if obj is None:
+            self.forget(key)
+            return None
+        scope = self.load(obj)
+        if scope is None:
+            return None
+        if self.pause(scope):
+            await self._store(scope)
+            return None
+        wait = await self.reported(scope, run_phases(scope, self.phases(scope)))
+        return self.next_look(scope, wait)
+
+    @abstractmethod
+    def load(self, obj: O) -> S | None:
+        """The object in work, with what it refers to. None: there is nothing to do yet, and a watch wakes us."""
+
+    @abstractmethod
+    def phases(self, scope: S) -> Sequence[Phase[S]]:
+        """What to do, in order. The first phase that returns a Wait ends the loop."""
+
+    def pause(self, scope: S) -> bool:
+        """Whether reconciliation is paused. Reports that on the object."""
+        del scope
+        return False
+
+    def next_look(self, scope: S, wait: Wait | None) -> Wait | None:
+        """What is waited for, and when to look again if no event comes first."""
+        return sooner(sooner(wait, scope.timer), scope.later)
+
+    # -- finalizers --------------------------------------------------------------------------------------------
+
+    async def hold_finalizer(self, scope: S) -> Wait | None:
+        """A phase: nothing is created for an object that could vanish without us."""
+        finalizers = scope.object.metadata.finalizers
+        if self.finalizer not in finalizers:
+            await self._write_finalizers(scope, [*finalizers, self.finalizer])
+        return None
+
+    async def drop_finalizer(self, scope: S) -> Wait | None:
+        """The last phase of a deletion."""
+        finalizers = scope.object.metadata.finalizers
+        if self.finalizer in finalizers:
+            left = [each for each in finalizers if each != self.finalizer]
+            try:
+                await self._write_finalizers(scope, left)
+            except NotFound:
+                left = []
+            scope.released = not left
+        return None
+
+    async def _write_finalizers(self, scope: S, finalizers: list[str]) -> None:
+        """Other finalizers may come and go: the list is written for this very state of the object."""
+        meta = scope.object.metadata
+        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}
+        patch = MergePatch({"metadata": body})
+        scope.update_metadata(await self.client.patch(self.kind, scope.key, patch, self._write))
