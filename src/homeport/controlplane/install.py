@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool
-from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, Place
 from homeport.capi.definition import inventory
@@ -17,7 +16,6 @@ from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.admission import register
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler, control_plane_key
 from homeport.controlplane.kubeadm.secret import LABELLED
-from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 
@@ -45,8 +43,7 @@ def install(manager: Manager, capi: Capi) -> KubeadmControlPlaneReconciler:
         return () if key is None else (key,)
 
     controller = (
-        Controller("kubeadmcontrolplane", KubeadmControlPlane, reconciler, clock=manager.clock)
-        .own(Machine)
+        reconciler.controller.own(Machine)
         .map(Machine, of_member, predicate=_matters)
         .map(Cluster, of_cluster, predicate=_cluster_matters)
         .map(metadata_only(SECRET), of_secret, query=LABELLED, predicate=_new_or_gone)
@@ -54,7 +51,6 @@ def install(manager: Manager, capi: Capi) -> KubeadmControlPlaneReconciler:
         .map(MachineDeployment, of_member, predicate=lambda old, new: new is None)
         .map(MachinePool, of_member, predicate=lambda old, new: new is None)
     )
-    reconciler.attach(controller)
     manager.add(controller)
     return reconciler
 

@@ -32,7 +32,7 @@ class ProviderScope(Scope[O]):
         self.unasked = False
 
 
-class ProviderReconciler(Reporting, Generic[O]):
+class ProviderReconciler(Reporting[ProviderScope[Any]], Generic[O]):
     drop_empty_messages = (
         True  # definitions of providers that are about refuse conditions whose message is there and empty
     )
@@ -58,11 +58,11 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     # -- reports -----------------------------------------------------------------------------------------------
 
-    def _condition(self, scope: Scope[O], kind: str, ok: bool, reason: str, message: str = "") -> None:
+    def _condition(self, scope: ProviderScope[O], kind: str, ok: bool, reason: str, message: str = "") -> None:
         status: condition.Status = "True" if ok else "False"
         scope.report(kind, status, reason, message, rfc3339(self.clock.now()))
 
-    async def _rests(self, scope: Scope[O], cluster: Cluster | None) -> bool:
+    async def _rests(self, scope: ProviderScope[O], cluster: Cluster | None) -> bool:
         """Whether it is paused; the object says so, and says when it is no longer."""
         self._say_paused(scope, cluster)
         if not is_paused(cluster, scope.object):
@@ -70,7 +70,7 @@ class ProviderReconciler(Reporting, Generic[O]):
         await self._store(scope)
         return True
 
-    def _say_paused(self, scope: Scope[O], cluster: Cluster | None) -> None:
+    def _say_paused(self, scope: ProviderScope[O], cluster: Cluster | None) -> None:
         status: Any = getattr(scope.object, "status", None)
         now, generation = rfc3339(self.clock.now()), scope.object.metadata.generation
         status.conditions = paused_condition(status.conditions, cluster, scope.object, now=now, generation=generation)
@@ -108,12 +108,14 @@ class ProviderReconciler(Reporting, Generic[O]):
         elif scope.asked:
             self._condition(scope, kind, True, "Succeeded")
 
-    def _report_wait(self, scope: Any, reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+    def _report_wait(
+        self, scope: ProviderScope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False
+    ) -> None:
         """Of a machine that could not be looked at, what was last known stays."""
         if not scope.unasked:
             super()._report_wait(scope, reason, message, warn=warn, quiet=quiet)
 
-    async def _store(self, scope: Scope[O]) -> None:
+    async def _store(self, scope: ProviderScope[O]) -> None:
         status: Any = getattr(scope.object, "status", None)
         if self.drop_empty_messages and status is not None:
             status.conditions = [_without_empty_message(each) for each in status.conditions]
@@ -121,7 +123,7 @@ class ProviderReconciler(Reporting, Generic[O]):
 
     # -- finalizers --------------------------------------------------------------------------------------------
 
-    async def _hold_finalizer(self, scope: Scope[O]) -> None:
+    async def _hold_finalizer(self, scope: ProviderScope[O]) -> None:
         held = scope.object.metadata.finalizers
         if self._finalizers.intersection(held) != {self._finalizer}:
             others = [each for each in held if each not in self._finalizers]
@@ -132,10 +134,10 @@ class ProviderReconciler(Reporting, Generic[O]):
         del obj
         return {}
 
-    def _holds(self, scope: Scope[O]) -> bool:
+    def _holds(self, scope: ProviderScope[O]) -> bool:
         return not self._finalizers.isdisjoint(scope.object.metadata.finalizers)
 
-    async def _drop_finalizer(self, scope: Scope[O]) -> None:
+    async def _drop_finalizer(self, scope: ProviderScope[O]) -> None:
         left = [each for each in scope.object.metadata.finalizers if each not in self._finalizers]
         try:
             await self._write_finalizers(scope, left)
@@ -143,7 +145,7 @@ class ProviderReconciler(Reporting, Generic[O]):
             return
 
     async def _write_finalizers(
-        self, scope: Scope[O], finalizers: list[str], annotations: Mapping[str, str] | None = None
+        self, scope: ProviderScope[O], finalizers: list[str], annotations: Mapping[str, str] | None = None
     ) -> None:
         meta = scope.object.metadata
         own = {"annotations": dict(annotations)} if annotations else {}

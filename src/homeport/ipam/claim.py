@@ -32,7 +32,7 @@ _ORPHAN_SECONDS = 60.0
 _ALLOCATING = Wait("Allocating", "an address is being allocated", quiet=True)
 
 
-class ClaimReconciler(Reporting):
+class ClaimReconciler(Reporting[Scope[IPAddressClaim]]):
     def __init__(self, manager: Manager) -> None:
         super().__init__(manager.client, manager.recorder, manager=FIELD_MANAGER, clock=manager.clock)
         self._claims = manager.informers.get(IPAddressClaim).cache

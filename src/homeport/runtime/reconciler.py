@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -119,7 +121,24 @@ async def run_phases(scope: S, phases: Sequence[Phase[S]]) -> Wait | None:
     return None
 
 
-class Reporting:
+class _Level(IntEnum):
+    QUIET = 0
+    EVENT = 1
+    WARNING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    reason: str
+    message: str
+    level: _Level
+
+    @property
+    def text(self) -> tuple[str, str]:
+        return self.reason, self.message
+
+
+class Reporting(Generic[S]):
     """`reported`: one status patch per loop, whether the phases finished, waited or raised.
 
     A Wait becomes log line, condition, event and the answer to "why is it stuck": said once, shown four times.
@@ -135,15 +154,20 @@ class Reporting:
         self.clock = clock or SystemClock()
         self._write = Write(field_manager=manager)
         self._pacer = Pacer(self.pace)
-        # By object: what was last reported about a kind that has no condition for it.
-        self._last_reported: dict[Key, tuple[str, str]] = {}
+        # By object: what was last reported, and whether that was an event (and of which kind).
+        self._last_reported: dict[Key, _Reported] = {}
 
     def forget(self, key: Key) -> None:
         """The object is gone. Reconcilers that remember more about objects extend this."""
         self._pacer.forget(key)
         self._last_reported.pop(key, None)
 
-    async def reported(self, scope: Scope[Any], work: Awaitable[Wait | None]) -> Wait | None:
+    def expected(self, scope: S, error: Exception) -> Wait | None:
+        """What to wait for after an error that is no surprise. None: it is reported, raised and tried again."""
+        del scope, error
+        return None
+
+    async def reported(self, scope: S, work: Awaitable[Wait | None]) -> Wait | None:
         try:
             wait = await work
         except (asyncio.CancelledError, LeaseLost):
@@ -155,9 +179,11 @@ class Reporting:
             await self._store_quietly(scope)
             raise
         except Exception as error:
-            self._report_wait(scope, "ReconcileError", str(error) or type(error).__name__, warn=True)
-            await self._store_quietly(scope)
-            raise
+            wait = self.expected(scope, error)
+            if wait is None:
+                self._report_wait(scope, "ReconcileError", str(error) or type(error).__name__, warn=True)
+                await self._store_quietly(scope)
+                raise
         if wait is None:
             scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
             self._last_reported.pop(scope.key, None)
@@ -166,23 +192,30 @@ class Reporting:
         await self._store(scope)
         return wait
 
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """The event comes once, when the condition changes; kinds without conditions have our memory instead."""
+    def _report_wait(self, scope: S, reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
+        """The event comes once, when the condition changes; kinds without conditions have our memory instead.
+
+        What was expected at first becomes an event, or a warning, when it lasts, though the condition stays the same.
+        """
         changed = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
+        level = _Level.WARNING if warn else _Level.EVENT if self.waits_are_events else _Level.QUIET
+        level = _Level.QUIET if quiet else level
+        before = self._last_reported.get(scope.key)
+        self._last_reported[scope.key] = now = _Reported(reason, message, level)
         if changed is None:
-            changed = self._last_reported.get(scope.key) != (reason, message)
-            self._last_reported[scope.key] = (reason, message)
-        if changed and not quiet and (warn or self.waits_are_events):
+            changed = before is None or before.text != now.text
+        lasts = before is not None and before.text == now.text and before.level < level
+        if (changed or lasts) and level != _Level.QUIET:
             self.recorder.record(scope.object, reason, message or reason, warning=warn)
 
-    async def _store_quietly(self, scope: Scope[Any]) -> None:
+    async def _store_quietly(self, scope: S) -> None:
         """On the way out with an error: that one counts, not that it could not be reported."""
         try:
             await self._store(scope)
         except ApiError as error:
             log.info("status not written", object=str(scope.key), error=str(error))
 
-    async def _store(self, scope: Scope[Any]) -> None:
+    async def _store(self, scope: S) -> None:
         patch = scope.status_patch()
         held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=scope.urgent, changed=bool(patch))
         if held:

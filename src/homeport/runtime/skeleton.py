@@ -23,7 +23,7 @@ O = TypeVar("O", bound=Object)
 S = TypeVar("S", bound=Scope[Any])
 
 
-class ObjectReconciler(Reporting, Generic[O, S]):
+class ObjectReconciler(Reporting[S], Generic[O, S]):
     """Reconciles the objects of one kind, with a controller of its own: add that to the manager."""
 
     controller_name: str
@@ -60,13 +60,13 @@ class ObjectReconciler(Reporting, Generic[O, S]):
         obj = self.objects.get(key)
         if obj is None:
             self.forget(key)
-            return None
+            return await self.gone(key)
         scope = self.load(obj)
         if scope is None:
             return None
         if self.pause(scope):
             await self._store(scope)
-            return None
+            return sooner(await self.rest(scope), scope.later)
         wait = await self.reported(scope, run_phases(scope, self.phases(scope)))
         return self.next_look(scope, wait)
 
@@ -82,6 +82,16 @@ class ObjectReconciler(Reporting, Generic[O, S]):
         """Whether reconciliation is paused. Reports that on the object."""
         del scope
         return False
+
+    async def gone(self, key: Key) -> Wait | None:
+        """The object does not exist. Reconcilers that leave something behind for it clear that up here."""
+        del key
+        return None
+
+    async def rest(self, scope: S) -> Wait | None:
+        """The object is paused. What was begun and can't be left half done is finished here."""
+        del scope
+        return None
 
     def next_look(self, scope: S, wait: Wait | None) -> Wait | None:
         """What is waited for, and when to look again if no event comes first."""

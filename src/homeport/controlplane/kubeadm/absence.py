@@ -34,12 +34,12 @@ def known_as(member: Member) -> tuple[str, ...]:
 
 
 class Absence:
-    def __init__(self, capi: Capi, client: Client, write: Write) -> None:
+    def __init__(self, capi: Capi, controller: Controller, client: Client, write: Write) -> None:
         self._capi = capi
+        self._controller = controller  # woken by the infrastructure cluster that it reads
         self._client = client
         self._write = write
         self._asker = uuid.uuid4().hex  # an answer to somebody who ran before us may be as old as a backup
-        self.controller: Controller | None = None
 
     async def prove(self, scope: ControlPlaneScope, observed: Observed) -> frozenset[int]:
         """The members that are gone, by id. Asks where that is not known yet; the answer wakes the control plane."""
@@ -64,13 +64,13 @@ class Absence:
 
     async def _infra_cluster(self, scope: ControlPlaneScope) -> Unstructured | None:
         ref = scope.cluster.spec.infrastructure_ref
-        if ref is None or self.controller is None:
+        if ref is None:
             return None
         try:
             return await self._capi.externals.get(
                 ref,
                 scope.cluster_key.namespace,
-                watcher=self.controller,
+                watcher=self._controller,
                 owner_kind=KubeadmControlPlane.__resource__,
                 owner=scope.key,
             )

@@ -44,29 +44,29 @@ class Maker:
     def __init__(
         self,
         capi: Capi,
+        controller: Controller,
         client: Client,
         write: Write,
         configs: Cache[KubeadmConfig],
         machines: Cache[Machine],
     ) -> None:
         self._capi = capi
+        self._controller = controller  # woken by the template that it reads
         self._client = client
         self._write = write
         self._configs = configs
         self._machines = machines
-        self.controller: Controller | None = None
 
     async def template(self, scope: ControlPlaneScope) -> Unstructured | Wait:
         """The template of infrastructure machines, owned by the Cluster so that it goes and moves with it."""
         ref = scope.kcp.spec.machine_template.spec.infrastructure_ref
         if ref is None:
             return Wait("InvalidReference", "set spec.machineTemplate.spec.infrastructureRef")
-        assert self.controller is not None
         try:
             found = await self._capi.externals.find(
                 ref,
                 scope.kcp.metadata.namespace,
-                watcher=self.controller,
+                watcher=self._controller,
                 owner_kind=type(scope.kcp).__resource__,
                 owner=scope.key,
             )

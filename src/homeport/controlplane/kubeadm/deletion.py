@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachinePool
-from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
-from homeport.capi.name import (
-    KUBEADM_CONTROL_PLANE_FINALIZER,
-    PRE_TERMINATE_KCP_CLEANUP,
-    Condition,
-    Reason,
-)
+from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, Condition, Reason
 from homeport.capi.unreadable import MACHINE, WORKERS, await_readable
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Client, Key, MergePatch, Write
+from homeport.client.protocol import Client, Key
 from homeport.controlplane.kubeadm.health import Said
 from homeport.controlplane.kubeadm.member import Members
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
@@ -25,18 +19,17 @@ _LISTED = 5
 
 
 class Deletion:
-    def __init__(self, capi: Capi, client: Client, write: Write, members: Members, worker: Worker) -> None:
+    def __init__(self, capi: Capi, client: Client, members: Members, worker: Worker) -> None:
         self._client = client
-        self._write = write
         self._members = members
         self._worker = worker
         self._informers = capi.manager.informers
         self._deployments = capi.manager.informers.get(MachineDeployment).cache
         self._pools = capi.manager.informers.get(MachinePool).cache
 
-    async def without_cluster(self, kcp: KubeadmControlPlane) -> Wait | None:
+    async def release_without_cluster(self, scope: ControlPlaneScope) -> Wait | None:
         """It has no Cluster, or no longer: nobody can tell which workers belong to it, but what is ours must go."""
-        left = self._members.controlled(kcp)
+        left = self._members.controlled(scope.kcp)
         for machine in left:
             meta = machine.metadata
             if not meta.deletion_timestamp:
@@ -48,14 +41,11 @@ class Deletion:
             return Wait(
                 Reason.WAITING_FOR_MACHINE_DELETION, f"waiting for control plane Machines to be deleted: {names}"
             )
-        unreadable = await_readable(self._informers, kcp.metadata.namespace, MACHINE)
-        if unreadable is None:
-            await self._drop(kcp)
-        return unreadable
+        return await_readable(self._informers, scope.key.namespace, MACHINE)
 
     @property
     def phases(self) -> list[Phase[ControlPlaneScope]]:
-        return [self._await_workers, self._await_readable, self._delete_machines, self._drop_finalizer]
+        return [self._await_workers, self._await_readable, self._delete_machines, self._complete]
 
     async def _await_workers(self, scope: ControlPlaneScope) -> Wait | None:
         scope.owned = await self._members.owned(scope)
@@ -98,24 +88,9 @@ class Deletion:
             scope.findings.deleting = Said(Condition.DELETING, "True", unreadable.reason, unreadable.message)
         return unreadable
 
-    async def _drop_finalizer(self, scope: ControlPlaneScope) -> Wait | None:
+    async def _complete(self, scope: ControlPlaneScope) -> Wait | None:
         self._say(scope, Reason.DELETION_COMPLETED, "")
-        written = await self._drop(scope.kcp)
-        if written is not None:
-            scope.update_metadata(written)
         return None
-
-    async def _drop(self, kcp: KubeadmControlPlane) -> KubeadmControlPlane | None:
-        meta = kcp.metadata
-        left = [each for each in meta.finalizers if each != KUBEADM_CONTROL_PLANE_FINALIZER]
-        if len(left) == len(meta.finalizers):
-            return None
-        patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}})
-        try:
-            key = Key(meta.namespace, meta.name)
-            return await self._client.patch(KubeadmControlPlane, key, patch, self._write)
-        except NotFound:
-            return None
 
     def _say(self, scope: ControlPlaneScope, reason: str, message: str) -> Wait:
         scope.findings.deleting = Said(Condition.DELETING, "True", reason, message)

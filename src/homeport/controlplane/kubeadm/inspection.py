@@ -31,9 +31,9 @@ State = tuple[str, Any]
 
 
 class Inspection:
-    def __init__(self, capi: Capi, inspector: Inspector) -> None:
+    def __init__(self, capi: Capi, inspector: Inspector, wake: Callable[[Key], None]) -> None:
         self.inspector = inspector
-        self.wake: Callable[[Key], None] = lambda cluster: None
+        self._wake = wake  # the control plane of a cluster
         self._capi = capi
         self._clock = capi.clock
         self._views: dict[Key, tuple[float, tuple[str, ...], EtcdView]] = {}
@@ -48,17 +48,17 @@ class Inspection:
 
     def _connection_changed(self, cluster: Key) -> None:
         self._kept.pop(cluster, None)
-        self.wake(cluster)
+        self._wake(cluster)
 
     def _node_changed(self, cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
         if _is_control_plane(old) or _is_control_plane(new):
             if old is None or new is None or _relevant(old) != _relevant(new):
-                self.wake(cluster)
+                self._wake(cluster)
 
     def _pod_handler(self, cluster: Key) -> Callable[[Any, Any], None]:
         def changed(old: Unstructured | None, new: Unstructured | None) -> None:
             if old is None or new is None or _pod_state(old) != _pod_state(new):
-                self.wake(cluster)
+                self._wake(cluster)
 
         return self._handlers.setdefault(cluster, changed)
 

@@ -21,11 +21,13 @@ _ALL = "machine of"
 
 
 class Members:
-    def __init__(self, capi: Capi, machines: Cache[Machine], configs: Cache[KubeadmConfig]) -> None:
+    def __init__(
+        self, capi: Capi, controller: Controller, machines: Cache[Machine], configs: Cache[KubeadmConfig]
+    ) -> None:
         self._capi = capi
+        self._controller = controller  # woken by the infrastructure machines that it reads
         self._machines = machines
         self._configs = configs
-        self.controller: Controller | None = None
         machines.add_index(_ALL, lambda machine: [_cluster(machine)])
         machines.add_index(
             _CONTROL_PLANES,
@@ -56,12 +58,12 @@ class Members:
         if ref is not None and ref.kind == "KubeadmConfig":
             config = self._configs.get(Key(machine.metadata.namespace, ref.name))
         infrastructure = None
-        if machine.spec.infrastructure_ref is not None and self.controller is not None:
+        if machine.spec.infrastructure_ref is not None:
             try:
                 infrastructure = await self._capi.externals.get(
                     machine.spec.infrastructure_ref,
                     machine.metadata.namespace,
-                    watcher=self.controller,
+                    watcher=self._controller,
                     owner_kind=type(scope.kcp).__resource__,
                     owner=scope.key,
                 )

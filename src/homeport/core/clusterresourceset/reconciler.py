@@ -91,12 +91,10 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
         self._sources = Sources(manager)
         self._fence = manager.fence
         self._failures: dict[Key, int] = {}
-        self._warned: dict[Key, str] = {}
 
     def forget(self, key: Key) -> None:
         super().forget(key)
         self._failures.pop(key, None)
-        self._warned.pop(key, None)
 
     def load(self, obj: ClusterResourceSet) -> SetScope:
         return SetScope(obj)
@@ -120,7 +118,6 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
             warning = report.warning or refused or (report.missing and left <= 0)
             return Wait(report.reason, report.message, after=after, warning=warning)
         self._failures.pop(scope.key, None)
-        self._warned.pop(scope.key, None)
         self._say_applied(held, clusters)
         return None
 
@@ -221,13 +218,6 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
         return None
 
     # -- reporting -----------------------------------------------------------------------------------------------
-
-    def _report_wait(self, scope: Scope[Any], reason: str, message: str, *, warn: bool, quiet: bool = False) -> None:
-        """What was expected at first becomes a warning when it lasts, though the condition says the same."""
-        super()._report_wait(scope, reason, message, warn=False, quiet=quiet or warn)
-        if warn and self._warned.get(scope.key) != message:
-            self._warned[scope.key] = message
-            self.recorder.record(scope.object, reason, message, warning=True)
 
     def _after(self, key: Key, report: Report) -> float | None:
         """Changes of resources, of Clusters and of connections wake us; what a cluster refused is tried again."""
