@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -9,7 +10,7 @@ from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPAddressRefere
 from homeport.capi.addresspool import KINDS, Pool, describe, parsed, pool_key, pool_kind, reservations, usable
 from homeport.capi.object.paused import has_annotation, is_paused
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key
 from homeport.ipam.name import (
     ALLOCATION_FAILED,
     FIELD_MANAGER,
@@ -19,12 +20,14 @@ from homeport.ipam.name import (
     RELEASE_ADDRESS,
 )
 from homeport.ipam.pool import BY_POOL, adoptable, cluster_of, drop_address, index_value, owns
+from homeport.machinery import condition
 from homeport.machinery.address import AddressSet
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import parse_time
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Reporting, Scope
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
 
 # Of Kubernetes itself: how an owner waits for what it owns.
 _PROPAGATION = ("foregroundDeletion", "orphan")
@@ -32,43 +35,61 @@ _ORPHAN_SECONDS = 60.0
 _ALLOCATING = Wait("Allocating", "an address is being allocated", quiet=True)
 
 
-class ClaimReconciler(Reporting[Scope[IPAddressClaim]]):
+class ClaimScope(Scope[IPAddressClaim]):
+    def __init__(self, claim: IPAddressClaim, kind: type[Pool], pool: Pool | None, address: IPAddress | None) -> None:
+        super().__init__(claim)
+        self.kind = kind  # of the pool, which may not exist
+        self.pool = pool
+        self.address = address
+
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
+        """The pool's loop allocates at this moment: that is not worth a write."""
+        return False if reason == _ALLOCATING.reason else super().report(kind, status, reason, message, now)
+
+
+class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
+    controller_name = "ipaddressclaim"
+    kind = IPAddressClaim
+    field_manager = FIELD_MANAGER
+    finalizer = RELEASE_ADDRESS
+
     def __init__(self, manager: Manager) -> None:
-        super().__init__(manager.client, manager.recorder, manager=FIELD_MANAGER, clock=manager.clock)
-        self._claims = manager.informers.get(IPAddressClaim).cache
+        super().__init__(manager)
         self._addresses = manager.informers.get(IPAddress).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._orphans: dict[Key, tuple[str, float]] = {}  # UIDs of addresses without a claim, and since when
         self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        claim: IPAddressClaim | None = self._claims.get(key)
-        address: IPAddress | None = self._addresses.get(key)
-        if claim is None:
-            return await self._await_orphan(key, address)
+    @staticmethod
+    def predicate(old: IPAddressClaim | None, new: IPAddressClaim | None) -> bool:
+        """Everything but what our own reports change."""
+        return old is None or new is None or _read_of(old) != _read_of(new)
+
+    async def gone(self, key: Key) -> Wait | None:
+        return await self._await_orphan(key, self._addresses.get(key))
+
+    def load(self, obj: IPAddressClaim) -> ClaimScope | None:
+        """None: the pool is of another provider."""
+        key = key_of(obj)
         self._orphans.pop(key, None)
-        kind = pool_kind(claim.spec.pool_ref)
-        if kind is None or claim.spec.pool_ref is None:
+        kind = pool_kind(obj.spec.pool_ref)
+        if kind is None or obj.spec.pool_ref is None:
             return None
-        pool: Pool | None = self._pools[kind].get(pool_key(kind, claim.spec.pool_ref.name, key.namespace))
-        if is_paused(cluster_of(claim, self._clusters), claim) or (pool is not None and has_annotation(pool)):
-            return None
-        scope = Scope(claim)
-        if scope.deleting:
-            return await self.reported(scope, self._release(scope, pool))
-        if RELEASE_ADDRESS not in claim.metadata.finalizers:
-            await self._write_finalizers(scope, [*claim.metadata.finalizers, RELEASE_ADDRESS])
-        wait = self._await_address(scope, kind, pool, address)
-        if wait is _ALLOCATING:
-            return None  # the pool's loop is at it: nobody needs to read of that
-        return await self.reported(scope, _settled(wait))
+        pool: Pool | None = self._pools[kind].get(pool_key(kind, obj.spec.pool_ref.name, key.namespace))
+        return ClaimScope(obj, kind, pool, self._addresses.get(key))
+
+    def pause(self, scope: ClaimScope) -> bool:
+        """Claims have no condition for that."""
+        paused = is_paused(cluster_of(scope.object, self._clusters), scope.object)
+        return paused or (scope.pool is not None and has_annotation(scope.pool))
+
+    def phases(self, scope: ClaimScope) -> Sequence[Phase[ClaimScope]]:
+        return [self._release, self.drop_finalizer] if scope.deleting else [self.hold_finalizer, self._await_address]
 
     # -- growing -----------------------------------------------------------------------------------------------
 
-    def _await_address(
-        self, scope: Scope[IPAddressClaim], kind: type[Pool], pool: Pool | None, address: IPAddress | None
-    ) -> Wait | None:
-        claim = scope.object
+    async def _await_address(self, scope: ClaimScope) -> Wait | None:
+        claim, kind, pool, address = scope.object, scope.kind, scope.pool, scope.address
         assert claim.spec.pool_ref is not None
         if address is not None and owns(claim, address):
             claim.status.address_ref = IPAddressReference(name=address.metadata.name)
@@ -102,21 +123,21 @@ class ClaimReconciler(Reporting[Scope[IPAddressClaim]]):
         for address, chosen in reservations(pool.metadata.annotations).items():
             if chosen.uid == claim.metadata.uid:
                 return False
-            other = self._claims.get(chosen.key)
+            other = self.objects.get(chosen.key)
             if other is not None and other.metadata.uid == chosen.uid:
                 taken.add(address)
         return next(there.free(taken), None) is None
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 
-    async def _release(self, scope: Scope[IPAddressClaim], pool: Pool | None) -> Wait | None:
+    async def _release(self, scope: ClaimScope) -> Wait | None:
         finalizers = scope.object.metadata.finalizers
         if RELEASE_ADDRESS not in finalizers:
             return None
         others = [each for each in finalizers if each != RELEASE_ADDRESS and each not in _PROPAGATION]
         if others:
             return Wait("AddressInUse", f"the address is still used: waiting for {', '.join(others)}", quiet=True)
-        wait = self._rest(scope, pool)
+        wait = self._grace_period(scope.object, scope.pool)
         if wait is not None:
             return wait
         try:
@@ -125,15 +146,14 @@ class ClaimReconciler(Reporting[Scope[IPAddressClaim]]):
             address = None
         if address is not None and owns(scope.object, address):
             await drop_address(self.client, address)
-        await self._write_finalizers(scope, [each for each in finalizers if each != RELEASE_ADDRESS])
         return None
 
-    def _rest(self, scope: Scope[IPAddressClaim], pool: Pool | None) -> Wait | None:
+    def _grace_period(self, claim: IPAddressClaim, pool: Pool | None) -> Wait | None:
         """Some networks remember for a while who had an address."""
         seconds = pool.spec.address_reuse_grace_period_seconds if pool is not None else None
         if not seconds or pool is None or pool.metadata.deletion_timestamp:
             return None
-        left = parse_time(scope.object.metadata.deletion_timestamp or "") + seconds - self.clock.now()
+        left = parse_time(claim.metadata.deletion_timestamp or "") + seconds - self.clock.now()
         if left <= 0:
             return None
         return Wait("AddressRests", f"the address is not assigned again for {seconds} s", after=left, quiet=True)
@@ -159,15 +179,7 @@ class ClaimReconciler(Reporting[Scope[IPAddressClaim]]):
             await drop_address(self.client, address)
         return None
 
-    async def _write_finalizers(self, scope: Scope[IPAddressClaim], finalizers: list[str]) -> None:
-        meta = scope.object.metadata
-        body = {"finalizers": finalizers, "uid": meta.uid, "resourceVersion": meta.resource_version}
-        try:
-            written = await self.client.patch(IPAddressClaim, scope.key, MergePatch({"metadata": body}), self._write)
-        except NotFound:
-            return
-        scope.update_metadata(written)
 
-
-async def _settled(wait: Wait | None) -> Wait | None:
-    return wait
+def _read_of(claim: IPAddressClaim) -> tuple[Any, ...]:
+    meta = claim.metadata
+    return (meta.finalizers, meta.annotations, meta.labels, meta.deletion_timestamp, meta.uid, claim.status.address_ref)

@@ -13,7 +13,6 @@ from homeport.client.protocol import Key
 from homeport.ipam.claim import ClaimReconciler
 from homeport.ipam.pool import BY_POOL, PoolReconciler, index_value, pools_named
 from homeport.runtime.cache import key_of
-from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 
 BY_CLUSTER = "cluster"
@@ -21,13 +20,13 @@ BY_CLUSTER = "cluster"
 
 def install(manager: Manager) -> None:
     links = _Links(manager)
-    claims = Controller("ipaddressclaim", IPAddressClaim, ClaimReconciler(manager), predicate=_claim_news)
+    claims = ClaimReconciler(manager).controller
     claims.map(IPAddress, lambda address: (key_of(address),))
     claims.map(Cluster, links.claims_of_cluster, predicate=_unpaused)
     for kind in KINDS.values():
         claims.map(kind, links.waiting(kind))
-        pools = Controller(kind.__resource__.kind.lower(), kind, PoolReconciler(manager, kind), workers=4)
-        pools.map(IPAddressClaim, _pools(kind), predicate=_claim_news)
+        pools = PoolReconciler(manager, kind).controller
+        pools.map(IPAddressClaim, _pools(kind), predicate=ClaimReconciler.predicate)
         pools.map(IPAddress, _pools(kind))
         pools.map(Cluster, links.pools_of_cluster(kind), predicate=_unpaused)
         manager.add(pools)
@@ -76,16 +75,6 @@ def _pools(kind: type[Pool]) -> Callable[[Any], Iterable[Key]]:
 def _cluster_index(claim: IPAddressClaim) -> list[str]:
     name = claim.spec.cluster_name or claim.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
     return [f"{claim.metadata.namespace}/{name}"] if name else []
-
-
-def _claim_news(old: Any, new: Any) -> bool:
-    """Everything but what our own reports say."""
-    return old is None or new is None or _read_of(old) != _read_of(new)
-
-
-def _read_of(claim: IPAddressClaim) -> tuple[Any, ...]:
-    meta = claim.metadata
-    return (meta.finalizers, meta.annotations, meta.labels, meta.deletion_timestamp, meta.uid, claim.status.address_ref)
 
 
 def _unpaused(old: Any, new: Any) -> bool:

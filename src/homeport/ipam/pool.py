@@ -9,7 +9,7 @@ IPAddress: so what was chosen is nobody else's for a minute, and becomes an obje
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,8 @@ from homeport.machinery.address import Address
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
 
 BY_POOL = "pool"
 _REST_SECONDS = 60.0  # an address that was chosen is nobody else's, whatever becomes of its claim ...
@@ -46,36 +48,38 @@ _MAKE_SECONDS = 20.0  # ... and becomes an object this soon or is chosen again: 
 _WRITE = Write(field_manager=FIELD_MANAGER)
 
 
-class PoolReconciler:
+class PoolReconciler(ObjectReconciler[Pool, Scope[Pool]]):
+    field_manager = FIELD_MANAGER
+    finalizer = PROTECT_POOL
+    workers = 4
+
     def __init__(self, manager: Manager, kind: type[Pool]) -> None:
-        self._client = manager.client
-        self._clock = manager.clock
-        self._recorder = manager.recorder
-        self._kind = kind
-        self._pools = manager.informers.get(kind).cache
+        self.controller_name = kind.__resource__.kind.lower()
+        self.kind = kind
+        super().__init__(manager)
         self._claims = manager.informers.get(IPAddressClaim).cache
         self._addresses = manager.informers.get(IPAddress).cache
         self._clusters = manager.informers.get(Cluster).cache
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        pool: Pool | None = self._pools.get(key)
-        if pool is None or has_annotation(pool):
-            return None
-        if pool.metadata.deletion_timestamp:
-            return await self._release(pool)
-        wait: Wait | None = None
-        asking = self._asking(key)
-        if asking:
-            pool, wait = await self._allocate(pool, asking)
-        elif PROTECT_POOL not in pool.metadata.finalizers:
-            pool = await self._write(pool, {})
-        await self._count(pool)
+    def load(self, obj: Pool) -> Scope[Pool]:
+        return Scope(obj)
+
+    def pause(self, scope: Scope[Pool]) -> bool:
+        return has_annotation(scope.object)
+
+    def phases(self, scope: Scope[Pool]) -> Sequence[Phase[Scope[Pool]]]:
+        return [self._release, self.drop_finalizer] if scope.deleting else [self.hold_finalizer, self._serve]
+
+    async def _serve(self, scope: Scope[Pool]) -> Wait | None:
+        asking = self._asking(scope.key)
+        wait = await self._allocate(scope, asking) if asking else None
+        self._count(scope.object)
         return wait
 
     # -- claims that wait --------------------------------------------------------------------------------------
 
     def _asking(self, key: Key) -> list[Ask]:
-        found = self._claims.by(BY_POOL, index_value(self._kind, key))
+        found = self._claims.by(BY_POOL, index_value(self.kind, key))
         return [_ask(each) for each in found if self._waits(each)]
 
     def _waits(self, claim: IPAddressClaim) -> bool:
@@ -89,35 +93,37 @@ class PoolReconciler:
 
     # -- choosing ----------------------------------------------------------------------------------------------
 
-    async def _allocate(self, cached: Pool, asking: list[Ask]) -> tuple[Pool, Wait | None]:
+    async def _allocate(self, scope: Scope[Pool], asking: list[Ask]) -> Wait | None:
         """The pool is read first, then what is in use of it: what was chosen until then is in one or the other."""
         try:
-            pool: Pool = await self._client.get(self._kind, key_of(cached))
+            pool: Pool = await self.client.get(self.kind, scope.key)
             there = usable(pool.spec)
         except (NotFound, ValueError):
-            return cached, None  # the claims say so
+            return None  # the claims say so
         if pool.metadata.deletion_timestamp:
-            return pool, None
-        held = await list_addresses(self._client, self._kind, key_of(pool))
+            return None
+        scope.update_metadata(pool)
+        scope.object.spec = pool.spec
+        held = await list_addresses(self.client, self.kind, scope.key)
         named = {key_of(each): each for each in held}
         asks = [_wishing(each, named.get(each.key)) for each in asking if not _served(each, named.get(each.key))]
         wished = {each.key for each in asks if each.wish is not None}
         taken = parsed(each.spec.address for each in held if key_of(each) not in wished)
         kept = await self._kept(reservations(pool.metadata.annotations), held)
-        now, began = int(self._clock.now()), self._clock.monotonic()
+        now, began = int(self.clock.now()), self.clock.monotonic()
         plan = plan_allocation(there, taken, kept, asks, now)
         if plan.given:
-            pool = await self._write(pool, {RESERVED: render_reservations(plan.reserved)})
+            await self._reserve(scope, render_reservations(plan.reserved))
             given = [each for each in asks if each.key in plan.given]
             await asyncio.gather(
-                *(self._give(pool, each, plan.given[each.key], named.get(each.key), began) for each in given)
+                *(self._give(scope.object, each, plan.given[each.key], named.get(each.key), began) for each in given)
             )
-        return pool, _rest(kept.values(), now) if len(plan.given) < len(asks) else None
+        return _rest(kept.values(), now) if len(plan.given) < len(asks) else None
 
     async def _kept(self, entries: Mapping[Address, Reservation], held: list[IPAddress]) -> dict[Address, Reservation]:
         """Without those that had time to become objects, and did or lost their claim."""
         made = parsed(each.spec.address for each in held)
-        now = self._clock.now()
+        now = self.clock.now()
         return {
             address: chosen
             for address, chosen in entries.items()
@@ -126,75 +132,55 @@ class PoolReconciler:
 
     async def _exists(self, chosen: Reservation) -> bool:
         try:
-            claim = await self._client.get(IPAddressClaim, chosen.key)
+            claim = await self.client.get(IPAddressClaim, chosen.key)
         except NotFound:
             return False
         return bool(claim.metadata.uid == chosen.uid)
 
-    async def _write(self, pool: Pool, annotations: dict[str, str | None]) -> Pool:
+    async def _reserve(self, scope: Scope[Pool], reserved: str | None) -> None:
         """Refused (Conflict) when the pool is not what was read any more."""
-        meta = pool.metadata
-        body: dict[str, Any] = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-        if annotations:
-            body["annotations"] = annotations
-        if PROTECT_POOL not in meta.finalizers:
-            body["finalizers"] = [*meta.finalizers, PROTECT_POOL]
-        written: Pool = await self._client.patch(self._kind, key_of(pool), MergePatch({"metadata": body}), _WRITE)
-        return written
+        meta = scope.object.metadata
+        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "annotations": {RESERVED: reserved}}
+        patch = MergePatch({"metadata": body})
+        scope.update_metadata(await self.client.patch(self.kind, scope.key, patch, self._write))
 
     async def _give(self, pool: Pool, ask: Ask, address: Address, found: IPAddress | None, began: float) -> None:
         """As an object: made, or taken over where it is there and lost its claim."""
         claim = self._claims.get(ask.key)
-        if claim is None or claim.metadata.uid != ask.uid or self._clock.monotonic() - began > _MAKE_SECONDS:
+        if claim is None or claim.metadata.uid != ask.uid or self.clock.monotonic() - began > _MAKE_SECONDS:
             return
         body = render_address(claim, pool, address)
         if found is None:
             try:
-                await self._client.create(body, _WRITE, kind=IPAddress.__resource__)
+                await self.client.create(body, _WRITE, kind=IPAddress.__resource__)
             except AlreadyExists:
                 return  # another replica was faster, or one of an earlier claim is there: the next loop sees which
             return
         if found.spec.address != str(address):
-            await drop_address(self._client, found)  # somebody else has that one by now
+            await drop_address(self.client, found)  # somebody else has that one by now
             return
         meta: dict[str, Any] = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
         meta["ownerReferences"] = body["metadata"]["ownerReferences"]
-        await self._client.patch(IPAddress, ask.key, MergePatch({"metadata": meta}), _WRITE)
+        await self.client.patch(IPAddress, ask.key, MergePatch({"metadata": meta}), _WRITE)
 
     # -- counting and going ------------------------------------------------------------------------------------
 
-    async def _count(self, pool: Pool) -> None:
-        held = self._addresses.by(BY_POOL, index_value(self._kind, key_of(pool)))
+    def _count(self, pool: Pool) -> None:
+        held = self._addresses.by(BY_POOL, index_value(self.kind, key_of(pool)))
         try:
-            usage = count_usage(usable(pool.spec), parsed(each.spec.address for each in held))
+            pool.status.addresses = count_usage(usable(pool.spec), parsed(each.spec.address for each in held))
         except ValueError:
             return
-        if pool.status.addresses == usage:
-            return
-        body = {"metadata": {"uid": pool.metadata.uid}, "status": {"ipAddresses": wire(usage)}}
-        try:
-            await self._client.patch(self._kind, key_of(pool), MergePatch(body), _WRITE, subresource="status")
-        except NotFound:
-            return
 
-    async def _release(self, pool: Pool) -> Wait | None:
-        if PROTECT_POOL not in pool.metadata.finalizers:
+    async def _release(self, scope: Scope[Pool]) -> Wait | None:
+        if PROTECT_POOL not in scope.object.metadata.finalizers:
             return None
-        held = await list_addresses(self._client, self._kind, key_of(pool))
-        if held:
-            shown = ", ".join(f"{each.spec.address} ({key_of(each)})" for each in held[:3])
-            more = f" and {len(held) - 3} more" if len(held) > 3 else ""
-            text = f"{len(held)} addresses of the pool are in use: {shown}{more}"
-            self._recorder.record(pool, "AddressesInUse", f"deletion waits: {text}")  # it has no conditions
-            return Wait("AddressesInUse", text)
-        meta = pool.metadata
-        left = [each for each in meta.finalizers if each != PROTECT_POOL]
-        body = {"finalizers": left, "uid": meta.uid, "resourceVersion": meta.resource_version}
-        try:
-            await self._client.patch(self._kind, key_of(pool), MergePatch({"metadata": body}), _WRITE)
-        except NotFound:
+        held = await list_addresses(self.client, self.kind, scope.key)
+        if not held:
             return None
-        return None
+        shown = ", ".join(f"{each.spec.address} ({key_of(each)})" for each in held[:3])
+        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
+        return Wait("AddressesInUse", f"deletion waits: {len(held)} addresses of the pool are in use: {shown}{more}")
 
 
 def index_value(kind: type[Pool], key: Key) -> str:

@@ -103,7 +103,11 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
         """A phase: nothing is created for an object that could vanish without us."""
         finalizers = scope.object.metadata.finalizers
         if self.finalizer not in finalizers:
-            await self._write_finalizers(scope, [*finalizers, self.finalizer])
+            try:
+                await self._write_finalizers(scope, [*finalizers, self.finalizer])
+            except NotFound:
+                scope.released = True
+                return Wait("Deleted", "the object was deleted before it was reconciled", quiet=True)
         return None
 
     async def drop_finalizer(self, scope: S) -> Wait | None:
