@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -53,6 +55,9 @@ class Plane:
     async def restart(self) -> None:
         await self.done("down")
         await self.up()
+
+    def kill(self) -> None:
+        os.kill(json.loads((self.data / "run.json").read_text())["pid"], signal.SIGKILL)
 
     @asynccontextmanager
     async def user(self) -> AsyncIterator[User]:
@@ -167,6 +172,26 @@ async def test_after_a_restart_clusters_scale_roll_and_upgrade(planes: Callable[
     await plane.restart()
     async with plane.user() as user:
         await _change_everything(user)
+
+
+async def test_a_plane_that_is_killed_while_a_cluster_scales_loses_no_machine(planes: Callable[[str], Plane]) -> None:
+    plane = planes("data")
+    await plane.up()
+    async with plane.user() as user:
+        await user.create(manifest.whole(NAME, 1, 1))
+        await user.available(1, 1, manifest.VERSION)
+        await user.patch(MachineDeployment, f"{NAME}-md-0", {"replicas": 3})
+        await user.until(MachineDeployment, f"{NAME}-md-0", lambda m: m.status.replicas == 3)
+        before = {m.metadata.name for m in (await user.client.list(Machine)).items}
+        for name in before:
+            await user.until(Machine, name, lambda m: m.status.initialization.infrastructure_provisioned)
+    plane.kill()
+    await plane.up()
+    async with plane.user() as user:
+        await user.available(1, 3, manifest.VERSION)
+        assert {m.metadata.name for m in (await user.client.list(Machine)).items} == before
+        async with user.workload() as workload:
+            assert {node["metadata"]["name"] for node in (await workload.list(NODE)).items} == before
 
 
 async def test_a_backup_that_is_restored_beside_the_first_plane_has_a_site_of_its_own(

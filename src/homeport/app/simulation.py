@@ -30,7 +30,7 @@ from homeport.store import StoreError
 log = structlog.get_logger(__name__)
 
 MACHINE_LOG = "sim-machine"
-_SAVE_SECONDS = 5.0
+_SAVE_SECONDS = 1.0
 
 
 class SimulationError(Exception):
@@ -38,7 +38,7 @@ class SimulationError(Exception):
 
 
 class Simulation:
-    """Reads all files when it is created; `start` listens; `run` saves now and then; `close` saves and ends.
+    """Reads all files when it is created; `start` listens; `run` saves each second; `close` saves and ends.
 
     Raises SimulationError for what can't work.
     """
@@ -73,7 +73,9 @@ class Simulation:
 
     def _around(self, folder: Path, simulator: Simulator) -> Surroundings:
         push = self._streams.source(simulator.log).push
-        return Surroundings(folder / simulator.name, self.network, self.fleet, self._clock, push, self._credential)
+        return Surroundings(
+            folder / simulator.name, self.network, self.fleet, self._clock, push, self._credential, self.save
+        )
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class Simulation:
             begun = self._clock.monotonic()
             await self.save()
             # Large fleets take a while to write, and have more to do than that.
-            pause = max(_SAVE_SECONDS, 50 * (self._clock.monotonic() - begun))
+            pause = max(_SAVE_SECONDS, 10 * (self._clock.monotonic() - begun))
 
     async def close(self) -> None:
         for simulator in self.running.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +30,7 @@ class Surroundings:
     clock: Clock
     log: Callable[[float, str], None]  # (time, line)
     credential: AdminCredential  # for admin endpoints
+    save: Callable[[], Awaitable[None]]  # writes everything that has changed, machines and clusters included
 
 
 class Running(Protocol):

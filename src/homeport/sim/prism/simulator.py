@@ -23,6 +23,7 @@ from homeport.sim.simulator import Options, Simulator, SimulatorError, Simulator
 NAME = "prism"
 LOG = "sim-prism"
 PORT = 9440
+_MOST_VMS = 200  # of a world that is saved before each answer: writing a larger one takes too long for that
 
 
 class PrismSimulator:
@@ -42,7 +43,7 @@ class PrismSimulator:
         self._saved_world = self._store.read(options.world, world)
         self.prism = Prism(self._saved_world.world, clock=around.clock, pace=pace, faults=faults, guests=around.guests)
         self.prism.journal.told = self._note
-        self._wire = Wire(self.prism)
+        self._wire = Wire(self.prism, self._save_before_answer)
         self._authority = Authority.ensure(around.folder, around.clock)
         self._written: tuple[object, int] = (None, 0)  # the world that is on disk
         self._url = self._admin = ""
@@ -78,13 +79,21 @@ class PrismSimulator:
         return "127.0.0.1", await self._wire.start("127.0.0.1", 0, tls=tls)
 
     async def save(self) -> None:
-        past = self.prism.world.past
-        if self._written == (past, past.total):
+        writing = self._version()
+        if self._written == writing:
             return
-        writing = (past, past.total)
         saved = SavedWorld(self.prism.world.snapshot(), self._saved_world.began)
         await asyncio.to_thread(self._store.write, saved)
         self._written = writing
+
+    async def _save_before_answer(self) -> None:
+        """With everything that the change relies on, such as the token in a cluster by which a new VM joins."""
+        if self._written != self._version() and len(self.prism.world.vms) <= _MOST_VMS:
+            await self._around.save()
+
+    def _version(self) -> tuple[object, int]:
+        past = self.prism.world.past
+        return past, past.total
 
     async def close(self) -> None:
         await self._wire.close()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import parse_qsl
 
 import orjson
@@ -30,8 +30,10 @@ _PAGES = "GET or PUT /world, GET /console/VM, POST /sessions/expire"
 class Wire:
     """Serves one Prism, until closed."""
 
-    def __init__(self, prism: Prism) -> None:
+    def __init__(self, prism: Prism, saved: Callable[[], Awaitable[None]] | None = None) -> None:
+        """`saved` returns when the world is on disk: no answer reports what a crash could undo."""
         self.prism = prism
+        self._saved = saved
         self._listeners = Listeners()
         self._ticking: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -103,6 +105,8 @@ class Wire:
             return _bad_request(request, str(error))
         try:
             answer = await self.prism.respond(call)
+            if self._saved is not None:
+                await self._saved()
         except Dropped:
             if request.transport is not None:
                 request.transport.abort()
