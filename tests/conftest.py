@@ -63,6 +63,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     # With xdist each worker collects everything, and the main process nothing: the folders are told in any case.
     for why in dict.fromkeys(_LONG.values()):
-        count = f": {left_out[why]} tests" if left_out[why] else ""
-        terminalreporter.write_line(f"left out: {why}{count}")
+        number = f": {left_out[why]} tests" if left_out[why] else ""
+        terminalreporter.write_line(f"left out: {why}{number}")
     terminalreporter.write_line("run them with: make test-all")

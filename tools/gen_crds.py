@@ -26,7 +26,7 @@ INVENTORY = ROOT / "config/clusterctl/providers.yaml"
 PACKED = ROOT / "src/homeport/app/definitions.json"
 
 
-class _Plain(yaml.CSafeDumper):  # type: ignore[misc]
+class _Plain(yaml.CSafeDumper):
     """Anchors would spare lines and confuse readers."""
 
     def ignore_aliases(self, data: Any) -> bool:

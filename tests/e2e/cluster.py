@@ -93,8 +93,8 @@ def finish(process: subprocess.Popen[str], stdin: str = "") -> Output:
 
 
 def difference(real: tuple[int, str, str], ours: tuple[int, str, str]) -> str:
-    texts = [[f"exit code {code}", *out.splitlines(), *err.splitlines()] for code, out, err in (real, ours)]
-    return "\n".join(difflib.unified_diff(*texts, "real", "ours", lineterm="", n=1))
+    before, after = ([f"exit code {code}", *out.splitlines(), *err.splitlines()] for code, out, err in (real, ours))
+    return "\n".join(difflib.unified_diff(before, after, "real", "ours", lineterm="", n=1))
 
 
 @dataclass(frozen=True)

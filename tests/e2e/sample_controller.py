@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from itertools import count
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
@@ -23,13 +24,13 @@ class Sign:
         self._cache = manager.informers.get(CONFIG_MAP, Query(labels="sample")).cache
 
     async def reconcile(self, key: Key) -> Wait | None:
-        found = self._cache.get(key)
-        work = (found or {}).get("data", {}).get("work")
+        data = (self._cache.get(key) or Unstructured()).get("data", {})
+        work = data.get("work")
         if work == "wait":
             return Wait("WaitingForGodot", "he does not come")
         if work == "fail":
             raise RuntimeError("told to fail")
-        if work == "sign" and "signed" not in found["data"]:
+        if work == "sign" and "signed" not in data:
             patch = MergePatch({"data": {"signed": str(os.getpid())}})
             await self._client.patch(CONFIG_MAP, key, patch, WRITE)
         return None
@@ -39,14 +40,17 @@ def install(manager: Manager) -> None:
     manager.add(Controller("sample", CONFIG_MAP, Sign(manager), query=Query(labels="sample")))
 
 
+_TIMES = count(1)
+
+
 def crash(manager: Manager) -> None:
     """A job that breaks its first two managers."""
     install(manager)
-    crash.times = getattr(crash, "times", 0) + 1
+    time = next(_TIMES)
 
     async def job() -> None:
-        if crash.times <= 2:
-            raise ValueError(f"broken {crash.times}")
+        if time <= 2:
+            raise ValueError(f"broken {time}")
         await asyncio.Event().wait()
 
     manager.job(job)

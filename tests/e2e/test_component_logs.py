@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,15 @@ spec:
 
 
 @pytest.fixture
-def plane(tmp_path: Path):
+def plane(tmp_path: Path) -> Iterator[Plane]:
     plane = Plane(tmp_path / "data")
     yield plane
     plane.homeport("down", check=False)
 
 
-def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, kubectl, tmp_path) -> None:
+def test_each_component_has_a_deployment_with_the_log_of_its_controllers(
+    plane: Plane, kubectl: str, tmp_path: Path
+) -> None:
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
     for namespace, name in PLACES.items():
@@ -50,7 +53,7 @@ def test_each_component_has_a_deployment_with_the_log_of_its_controllers(plane, 
     assert "default/a" not in ours.ok("logs", "-n", "capx-system", "deploy/capx-controller-manager")
 
 
-def test_the_deployment_of_a_component_that_is_left_out_goes(plane, kubectl, tmp_path) -> None:
+def test_the_deployment_of_a_component_that_is_left_out_goes(plane: Plane, kubectl: str, tmp_path: Path) -> None:
     plane.up()
     ours = Cluster("ours", kubectl, plane.data / "kubeconfig", tmp_path)
     where = ("deployment/capx-controller-manager", "-n", "capx-system", "--timeout=90s")

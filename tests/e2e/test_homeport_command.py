@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -49,8 +49,8 @@ class Plane:
         self.homeport("up", "--listen", "127.0.0.1:0", "--detach", *more)
         return int(json.loads((self.data / "run.json").read_bytes())["pid"])
 
-    def request(self, method: str, path: str, body: object = None) -> dict[str, object]:
-        answer: dict[str, object] = json.loads(self.request_text(method, path, body))
+    def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.request_text(method, path, body))
         return answer
 
     def request_text(self, method: str, path: str, body: object = None) -> str:
@@ -73,11 +73,11 @@ class Plane:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def create_config_map(self, name: str) -> dict[str, object]:
+    def create_config_map(self, name: str) -> dict[str, Any]:
         path = "/api/v1/namespaces/default/configmaps"
         return self.request("POST", path, {"metadata": {"name": name}, "data": {"k": "v"}})
 
-    def read_config_map(self, name: str) -> dict[str, object]:
+    def read_config_map(self, name: str) -> dict[str, Any]:
         return self.request("GET", f"/api/v1/namespaces/default/configmaps/{name}")
 
 
@@ -92,7 +92,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_up_is_ready_when_it_returns_and_keeps_its_secrets_to_itself(plane) -> None:
+def test_up_is_ready_when_it_returns_and_keeps_its_secrets_to_itself(plane: Plane) -> None:
     done = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach")
     assert str(plane.data / "kubeconfig") in done.stdout
     assert "next: export KUBECONFIG=" in done.stdout
@@ -103,7 +103,7 @@ def test_up_is_ready_when_it_returns_and_keeps_its_secrets_to_itself(plane) -> N
     assert mode(plane.data) == mode(plane.data / "pki") == 0o700
 
 
-def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane) -> None:
+def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane: Plane) -> None:
     pid = plane.up()
     again = plane.homeport("up", "--listen", "127.0.0.1:0", check=False)
     assert again.returncode == 1
@@ -111,7 +111,7 @@ def test_a_second_up_on_the_same_data_says_that_it_already_runs(plane) -> None:
     assert plane.homeport("up", "--detach").returncode == 0
 
 
-def test_of_several_that_start_in_the_same_moment_one_runs_and_all_say_so(plane) -> None:
+def test_of_several_that_start_in_the_same_moment_one_runs_and_all_say_so(plane: Plane) -> None:
     """The first start makes the keys: nobody else may make others meanwhile."""
     command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0", "--detach"]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(4)]
@@ -126,7 +126,7 @@ def test_of_several_that_start_in_the_same_moment_one_runs_and_all_say_so(plane)
     assert plane.read_config_map("kept")["data"] == {"k": "v"}
 
 
-def test_a_foreground_start_beside_one_that_is_not_ready_yet_is_refused(plane) -> None:
+def test_a_foreground_start_beside_one_that_is_not_ready_yet_is_refused(plane: Plane) -> None:
     plane.data.mkdir(mode=0o700)
     with (plane.data / "run.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -139,7 +139,7 @@ def test_a_foreground_start_beside_one_that_is_not_ready_yet_is_refused(plane) -
     assert not (plane.data / "pki").exists()
 
 
-def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane) -> None:
+def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane: Plane) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -150,14 +150,14 @@ def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane) -> None:
     assert "--listen 127.0.0.1:PORT" in done.stderr
 
 
-def test_a_wrong_listen_address_is_refused_before_anything_is_made(plane) -> None:
+def test_a_wrong_listen_address_is_refused_before_anything_is_made(plane: Plane) -> None:
     done = plane.homeport("up", "--listen", "localhost:http", check=False)
     assert done.returncode == 2
     assert "--listen 'localhost:http': the port must be a number" in done.stderr
     assert not plane.data.exists()
 
 
-def test_sigterm_drains_and_exits_with_zero(plane) -> None:
+def test_sigterm_drains_and_exits_with_zero(plane: Plane) -> None:
     command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
@@ -168,7 +168,7 @@ def test_sigterm_drains_and_exits_with_zero(plane) -> None:
     assert plane.homeport("status", check=False).returncode == 3
 
 
-def test_what_was_acknowledged_is_there_after_kill_9(plane) -> None:
+def test_what_was_acknowledged_is_there_after_kill_9(plane: Plane) -> None:
     for round_ in range(3):
         pid = plane.up()
         made = plane.create_config_map(f"kept-{round_}")
@@ -180,7 +180,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(plane) -> None:
         plane.homeport("down")
 
 
-def test_status_tells_where_it_runs_and_what_it_holds(plane) -> None:
+def test_status_tells_where_it_runs_and_what_it_holds(plane: Plane) -> None:
     down = plane.homeport("status", check=False)
     assert down.returncode == 3
     assert "no plane is running" in down.stdout
@@ -194,7 +194,7 @@ def test_status_tells_where_it_runs_and_what_it_holds(plane) -> None:
     assert "CONTROLLER" in plane.homeport("status", "--controllers").stdout
 
 
-def test_status_as_data_is_what_scripts_read(plane) -> None:
+def test_status_as_data_is_what_scripts_read(plane: Plane) -> None:
     stopped = plane.homeport("status", "-o", "json", check=False)
     assert (stopped.returncode, json.loads(stopped.stdout)["running"]) == (3, False)
     pid = plane.up()
@@ -204,7 +204,7 @@ def test_status_as_data_is_what_scripts_read(plane) -> None:
     assert as_yaml["kubeconfig"] == as_json["kubeconfig"] == str(plane.data / "kubeconfig")
 
 
-def test_a_simulated_plane_started_without_simulators_says_so_and_hints_repeat_the_options(plane) -> None:
+def test_a_simulated_plane_started_without_simulators_says_so_and_hints_repeat_the_options(plane: Plane) -> None:
     plane.up("--sim")
     plane.homeport("down")
     hint = f"homeport up --data {plane.data} --sim"
@@ -228,11 +228,11 @@ def eventually(read: Callable[[], T], true: Callable[[T], bool], what: str, seco
         time.sleep(0.05)
 
 
-def sample(name: str, work: str) -> dict[str, object]:
+def sample(name: str, work: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"sample": "yes"}}, "data": {"work": work}}
 
 
-def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane) -> None:
+def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane: Plane) -> None:
     pid = plane.up("--plugin", "sample_controller:install")
     for work in ("sign", "wait", "fail"):
         plane.request("POST", "/api/v1/namespaces/default/configmaps", sample(work, work))
@@ -253,7 +253,7 @@ def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane) -> None:
     assert "apiserver_request_total{" in numbers
 
 
-def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane) -> None:
+def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane: Plane) -> None:
     plane.up("--plugin", "sample_controller:crash")
     shown = eventually(
         lambda: plane.homeport("status", "--controllers").stdout,
@@ -267,7 +267,7 @@ def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane) -> Non
     assert "controllers: running again after 2 crashes" in log
 
 
-def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane) -> None:
+def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane: Plane) -> None:
     for name, why in (
         ("nowhere:install", "No module named 'nowhere'"),
         ("json:nothing", "no Component or function nothing"),
@@ -278,7 +278,7 @@ def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane) 
     assert not plane.data.exists()
 
 
-def test_on_a_terminal_the_view_is_redrawn_and_gone_after_ctrl_c(plane) -> None:
+def test_on_a_terminal_the_view_is_redrawn_and_gone_after_ctrl_c(plane: Plane) -> None:
     command = [sys.executable, "-m", "homeport", "up", "--data", str(plane.data), "--listen", "127.0.0.1:0"]
     pid, terminal = pty.fork()
     if pid == 0:
@@ -311,7 +311,7 @@ def test_on_a_terminal_the_view_is_redrawn_and_gone_after_ctrl_c(plane) -> None:
     assert shown.rstrip().endswith(b"\x1b[2K")  # the last thing it does is to wipe itself away
 
 
-def test_a_backup_taken_while_running_restores_elsewhere_with_its_secrets(plane, tmp_path) -> None:
+def test_a_backup_taken_while_running_restores_elsewhere_with_its_secrets(plane: Plane, tmp_path: Path) -> None:
     plane.up()
     secret = {"metadata": {"name": "s"}, "stringData": {"password": "correct horse"}}
     plane.request("POST", "/api/v1/namespaces/default/secrets", secret)
@@ -330,7 +330,7 @@ def test_a_backup_taken_while_running_restores_elsewhere_with_its_secrets(plane,
         other.homeport("down")
 
 
-def test_a_backup_never_replaces_a_file_by_accident(plane, tmp_path) -> None:
+def test_a_backup_never_replaces_a_file_by_accident(plane: Plane, tmp_path: Path) -> None:
     plane.up()
     archive = tmp_path / "plane.backup"
     archive.write_text("precious")
@@ -340,7 +340,7 @@ def test_a_backup_never_replaces_a_file_by_accident(plane, tmp_path) -> None:
     assert archive.read_text() == "precious"
 
 
-def test_restoring_over_a_running_plane_is_refused(plane, tmp_path) -> None:
+def test_restoring_over_a_running_plane_is_refused(plane: Plane, tmp_path: Path) -> None:
     plane.up()
     archive = tmp_path / "plane.backup"
     plane.homeport("backup", str(archive))
@@ -351,7 +351,7 @@ def test_restoring_over_a_running_plane_is_refused(plane, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a tar at all", b"\0" * 4096])
-def test_what_is_no_backup_is_refused_and_nothing_changes(plane, tmp_path, content) -> None:
+def test_what_is_no_backup_is_refused_and_nothing_changes(plane: Plane, tmp_path: Path, content: bytes) -> None:
     plane.up()
     plane.create_config_map("kept")
     plane.homeport("down")
@@ -364,7 +364,7 @@ def test_what_is_no_backup_is_refused_and_nothing_changes(plane, tmp_path, conte
     assert plane.read_config_map("kept")["data"] == {"k": "v"}
 
 
-def test_a_damaged_database_is_told_and_left_alone(plane) -> None:
+def test_a_damaged_database_is_told_and_left_alone(plane: Plane) -> None:
     plane.up()
     plane.homeport("down")
     database = plane.data / "state.db"
@@ -377,7 +377,7 @@ def test_a_damaged_database_is_told_and_left_alone(plane) -> None:
     assert database.read_bytes() == damaged
 
 
-def test_a_lost_key_is_told_instead_of_starting_anew(plane) -> None:
+def test_a_lost_key_is_told_instead_of_starting_anew(plane: Plane) -> None:
     plane.up()
     plane.homeport("down")
     shutil.rmtree(plane.data / "pki")
@@ -387,7 +387,7 @@ def test_a_lost_key_is_told_instead_of_starting_anew(plane) -> None:
     assert not (plane.data / "pki" / "ca.key").exists()
 
 
-def test_each_controller_s_lines_are_the_log_of_a_container(plane) -> None:
+def test_each_controller_s_lines_are_the_log_of_a_container(plane: Plane) -> None:
     plane.up()
     plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
     plane.request("DELETE", "/api/v1/namespaces/short")
@@ -399,7 +399,7 @@ def test_each_controller_s_lines_are_the_log_of_a_container(plane) -> None:
     assert plane.request_text("GET", path).startswith('{"')
 
 
-def test_a_component_that_is_left_out_has_no_kinds_and_no_deployment(plane) -> None:
+def test_a_component_that_is_left_out_has_no_kinds_and_no_deployment(plane: Plane) -> None:
     plane.up("--without", "nutanix")
     groups = {each["name"] for each in plane.request("GET", "/apis")["groups"]}
     assert "cluster.x-k8s.io" in groups

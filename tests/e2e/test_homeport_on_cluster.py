@@ -15,16 +15,19 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 import yaml
 
+from e2e.cluster import Cluster
 from homeport.api.meta import Resource
 from homeport.client import kubeconfig
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, Query
+from present import present
 
 pytestmark = [pytest.mark.timeout(120)]
 
@@ -46,7 +49,7 @@ def config(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-async def client(config: Path):
+async def client(config: Path) -> AsyncIterator[HttpClient]:
     async with HttpClient(kubeconfig.load(config)) as made:
         yield made
 
@@ -121,8 +124,12 @@ class Replica:
         self._process.stdout.close()
 
 
+class Start(Protocol):
+    def __call__(self, config: Path, *arguments: str) -> Replica: ...
+
+
 @pytest.fixture
-def start() -> Iterator[Callable[..., Replica]]:
+def start() -> Iterator[Start]:
     made: list[Replica] = []
 
     def begin(config: Path, *arguments: str) -> Replica:
@@ -161,7 +168,9 @@ async def signatures(client: HttpClient, namespace: str, count: int) -> set[str]
     raise AssertionError(f"the watch ended with {len(found)} of {count}")
 
 
-async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client, namespace, start) -> None:
+async def test_the_leader_works_and_sigterm_gives_the_lease_back(
+    config: Path, client: HttpClient, namespace: str, start: Start
+) -> None:
     replica = start(config, "--namespace", namespace)
     replica.until("Homeport runs its controllers on the cluster at https://")
     replica.until("controllers: running")
@@ -174,11 +183,13 @@ async def test_the_leader_works_and_sigterm_gives_the_lease_back(config, client,
     assert not given_back["spec"].get("holderIdentity")
 
 
-async def test_a_second_replica_stands_by_and_takes_over(config, client, namespace, start) -> None:
+async def test_a_second_replica_stands_by_and_takes_over(
+    config: Path, client: HttpClient, namespace: str, start: Start
+) -> None:
     first = start(config, "--namespace", namespace)
     first.until("controllers: running")
     second = start(config, "--namespace", namespace, "--health", "127.0.0.1:0")
-    address = re.search(r"http://\S+", second.until("health: "))[0].removesuffix("/readyz")
+    address = present(re.search(r"http://\S+", second.until("health: ")))[0].removesuffix("/readyz")
     second.until("controllers: standing by: another replica is the leader")
     assert await asyncio.to_thread(fetch, f"{address}/readyz") == (200, "ok")
     await client.create(sample(namespace, "before"), kind=CONFIG_MAP)
@@ -193,7 +204,7 @@ async def test_a_second_replica_stands_by_and_takes_over(config, client, namespa
     assert second.terminate() == 0
 
 
-async def test_shards_share_the_work(config, client, namespace, start) -> None:
+async def test_shards_share_the_work(config: Path, client: HttpClient, namespace: str, start: Start) -> None:
     replicas = [start(config, "--namespace", namespace, "--shards") for _ in range(2)]
     pids = {str(replica.pid) for replica in replicas}
     for replica in replicas:
@@ -213,7 +224,7 @@ def changed(config: Path, target: Path, change: Callable[[dict[str, dict[str, ob
     return target
 
 
-def test_missing_permissions_are_named(config, start, tmp_path) -> None:
+def test_missing_permissions_are_named(config: Path, start: Start, tmp_path: Path) -> None:
     def as_nobody(parts: dict[str, dict[str, object]]) -> None:
         parts["user"]["as"] = "nobody"
 
@@ -226,7 +237,7 @@ def test_missing_permissions_are_named(config, start, tmp_path) -> None:
     assert "  create, patch events" in replica.text
 
 
-def test_a_refused_credential_is_told(config, start, tmp_path) -> None:
+def test_a_refused_credential_is_told(config: Path, start: Start, tmp_path: Path) -> None:
     def with_token(parts: dict[str, dict[str, object]]) -> None:
         parts["user"].clear()
         parts["user"]["token"] = "of-somebody-else"
@@ -237,13 +248,13 @@ def test_a_refused_credential_is_told(config, start, tmp_path) -> None:
     assert "of-somebody-else" not in replica.text
 
 
-def test_a_namespace_that_does_not_exist_is_told_with_the_cure(config, start) -> None:
+def test_a_namespace_that_does_not_exist_is_told_with_the_cure(config: Path, start: Start) -> None:
     replica = start(config, "--namespace", "nowhere")
     assert replica.wait() == 1
     assert "kubectl create namespace nowhere" in replica.text
 
 
-def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path) -> None:
+def test_files_and_contexts_that_do_not_exist_are_told(ours: Cluster, start: Start, tmp_path: Path) -> None:
     replica = start(tmp_path / "nothing")
     assert replica.wait() == 1
     assert f"{tmp_path / 'nothing'}: no such file" in replica.text
@@ -252,7 +263,7 @@ def test_files_and_contexts_that_do_not_exist_are_told(ours, start, tmp_path) ->
     assert "no context named 'elsewhere'" in replica.text
 
 
-def test_options_that_exclude_each_other_are_refused(start, tmp_path) -> None:
+def test_options_that_exclude_each_other_are_refused(start: Start, tmp_path: Path) -> None:
     replica = start(tmp_path / "nothing", "--detach")
     assert replica.wait() == 2
     assert "--detach applies to the embedded API server only" in replica.text
@@ -263,7 +274,7 @@ def test_options_that_exclude_each_other_are_refused(start, tmp_path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_an_unreachable_cluster_is_waited_for(start, tmp_path) -> None:
+def test_an_unreachable_cluster_is_waited_for(start: Start, tmp_path: Path) -> None:
     data = tmp_path / "data"
 
     def homeport(*arguments: str) -> None:
@@ -275,7 +286,7 @@ def test_an_unreachable_cluster_is_waited_for(start, tmp_path) -> None:
     listen = json.loads((data / "run.json").read_bytes())["url"].removeprefix("https://")
     homeport("down")
     replica = start(data / "kubeconfig", "--health", "127.0.0.1:0")
-    address = re.search(r"http://\S+", replica.until("health: "))[0]
+    address = present(re.search(r"http://\S+", replica.until("health: ")))[0]
     assert "connection refused" in replica.until("waiting for the cluster: no connection to https://")
     code, why = fetch(address)
     assert code == 503
@@ -288,7 +299,7 @@ def test_an_unreachable_cluster_is_waited_for(start, tmp_path) -> None:
         homeport("down")
 
 
-def test_sigterm_while_waiting_for_the_cluster_ends_it_at_once(start, tmp_path) -> None:
+def test_sigterm_while_waiting_for_the_cluster_ends_it_at_once(start: Start, tmp_path: Path) -> None:
     config = {
         "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c"}}],

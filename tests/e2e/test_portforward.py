@@ -48,6 +48,7 @@ class Machine:
     name: str
     host: Host
     console: Console
+    cni: bool = True
     running: bool = True
 
 

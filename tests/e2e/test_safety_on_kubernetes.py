@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +139,7 @@ async def test_an_unsafe_change_of_a_control_plane_is_reported_and_not_acted_on(
             ({"replicas": 1, "version": "v1.32.0"}, "RollingOut", "upgrade one minor version at a time"),
         ):
             await harness.patch(KubeadmControlPlane, "one-cp", {"spec": change})
-            await harness.until(
-                KubeadmControlPlane, "one-cp", lambda k, kind=kind, words=words: says(k, kind, words), 60
-            )
+            await harness.until(KubeadmControlPlane, "one-cp", partial(says, kind=kind, words=words), 60)
             assert len(harness.infra.created) == 1
         await harness.patch(KubeadmControlPlane, "one-cp", {"spec": {"version": "v1.30.0"}})
         await harness.steady("one", 1, 0, "v1.30.0")

@@ -417,10 +417,10 @@ async def test_whoever_changes_a_role_needs_what_it_grants(api: Api) -> None:
     )
     await until_allowed(jane, api)
     gather = {"clusterRoleSelectors": [{"matchLabels": {prefix: "yes"}}]}
-    weak, strong, empty = ([rule(["get"], ["configmaps"])], [rule(["delete"], ["nodes"])], [])
+    weak, strong = [rule(["get"], ["configmaps"])], [rule(["delete"], ["nodes"])]
     for name, spec in {"weak": weak, "strong": strong}.items():
         await api.client.create({"metadata": {"name": f"{prefix}-{name}"}, "rules": spec}, kind=CLUSTER_ROLES)
-    gathering = {"metadata": {"name": f"{prefix}-gathering"}, "rules": empty, "aggregationRule": gather}
+    gathering = {"metadata": {"name": f"{prefix}-gathering"}, "rules": [], "aggregationRule": gather}
     await api.client.create(gathering, kind=CLUSTER_ROLES)
     label = {"metadata": {"labels": {"x": "y"}}}
     patches: dict[str, tuple[str, dict[str, Any]]] = {

@@ -51,7 +51,7 @@ KINDS = {
 POD = {"containers": [{"name": "c", "image": "example.com/i"}]}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
 SELECTOR = {"matchLabels": {"a": "b"}}
-HOOK = {
+HOOK: dict[str, Any] = {
     "name": "h.example.com",
     "clientConfig": {"url": "https://example.com/x"},
     "rules": [

@@ -252,7 +252,7 @@ async def test_a_changed_schema_counts_at_once(api: Api, group: str) -> None:
 async def test_what_of_a_definition_may_not_change(api: Api, group: str) -> None:
     await install(api.client, crd(group))
     key = Key("", f"things.{group}")
-    for label, patch in {
+    patches: dict[str, dict[str, Any]] = {
         "group": {"spec": {"group": "other.example.com"}},
         "plural": {"spec": {"names": {"plural": "others"}}},
         "kind": {"spec": {"names": {"kind": "Other", "listKind": "OtherList"}}},
@@ -261,7 +261,8 @@ async def test_what_of_a_definition_may_not_change(api: Api, group: str) -> None
         "stored version leaves": {
             "spec": {"versions": [{"name": "v2", "served": True, "storage": True, "schema": {"openAPIV3Schema": OPEN}}]}
         },
-    }.items():
+    }
+    for label, patch in patches.items():
         await api.outcome(label, api.client.patch(CRDS, key, MergePatch(patch), Write(dry_run=True)))
 
 

@@ -84,7 +84,7 @@ async def _refused(api: Api, obj: dict[str, Any], kind: Resource) -> Invalid:
 
 
 async def test_metadata_is_validated(api: Api, widgets: Resource) -> None:
-    cases = {
+    cases: dict[str, dict[str, Any]] = {
         "label key": {"labels": {"-bad": "x"}},
         "label value": {"labels": {"a": "no spaces"}},
         "annotation key": {"annotations": {"b@d": "x"}},
@@ -259,11 +259,12 @@ async def test_a_name_that_would_change_the_path_is_refused(api: Api) -> None:
 
 async def test_a_namespace_on_an_object_of_the_whole_cluster_is_cleared(api: Api) -> None:
     name = f"everywhere-{api.ns}"
-    body = {"metadata": {"name": name, "namespace": "kube-system"}, "rules": []}
+    meta = {"name": name, "namespace": "kube-system"}
+    body: dict[str, Any] = {"metadata": meta, "rules": []}
     try:
         made = await api.client.create(dict(body), kind=CLUSTER_ROLES)
         assert "namespace" not in made.metadata
-        labelled = {**body, "metadata": {**body["metadata"], "labels": {"a": "b"}}}
+        labelled = {**body, "metadata": {**meta, "labels": {"a": "b"}}}
         put = await api.client.replace({**made, "metadata": {**made.metadata, "namespace": "x"}}, kind=CLUSTER_ROLES)
         assert "namespace" not in put.metadata
         patched = await api.client.patch(CLUSTER_ROLES, Key("", name), MergePatch({"metadata": {"namespace": "x"}}))

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from conformance.client.api import CONFIGMAPS, NAMESPACES, PODS, SECRETS, Api, configmap
 from conformance.client.widget import widget
-from homeport.api.meta import Object, Resource, resource
+from homeport.api.meta import Object, Resource, Unstructured, resource
 from homeport.client.errors import BadRequest, Timeout
 from homeport.client.protocol import Key, MergePatch, Page, Query
 
@@ -24,7 +24,7 @@ async def five(api: Api) -> Api:
     return api
 
 
-def names(page: Page) -> list[str]:
+def names(page: Page[Unstructured]) -> list[str]:
     return [item.name for item in page.items]
 
 

@@ -36,7 +36,7 @@ async def _made(api: Api, kind: Resource, sent: dict[str, Any]) -> str:
 async def _written(api: Api, kind: Resource, name: str, method: str, query: str) -> list[Any]:
     """The code, and whether anything came of it."""
     http = api.http()
-    meta = {"name": name, "namespace": api.ns}
+    meta: dict[str, Any] = {"name": name, "namespace": api.ns}
     sent: dict[str, Any] = {**widget(name, api.ns), "apiVersion": kind.api_version, "kind": kind.kind}
     if kind is CONFIGMAPS:
         sent = {"metadata": meta}

@@ -71,7 +71,7 @@ async def test_what_a_patch_may_not_change(api: Api, widgets: Resource) -> None:
     for kind, label in ((CONFIGMAPS, "configmap"), (widgets, "widget")):
         obj = widget("a", api.ns) if kind is widgets else configmap(api, "a")
         await api.client.create(obj, kind=kind)
-        cases = {
+        cases: dict[str, dict[str, Any]] = {
             "name": {"metadata": {"name": "b"}},
             "namespace": {"metadata": {"namespace": "other"}},
             "uid": {"metadata": {"uid": "11111111-2222-3333-4444-555555555555"}},
@@ -172,7 +172,7 @@ async def test_a_strategic_patch_merges_lists_by_key(api: Api, deployment: dict[
 
 
 async def test_strategic_patches_that_fail(api: Api, deployment: dict[str, Any]) -> None:
-    patches = {
+    patches: dict[str, dict[str, Any]] = {
         "unknown directive": {"spec": {"$patch": "frob"}},
         "no merge key": {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}},
         "list is a map": {"spec": {"template": {"spec": {"containers": {"name": "x"}}}}},

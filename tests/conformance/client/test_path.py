@@ -106,7 +106,7 @@ async def code(api: Api, method: str, path: str, sent: dict[str, Any]) -> int:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [SECRETS, PODS], ids=str)
 async def test_odd_paths_of_built_in_kinds(api: Api, kind: Resource, method: str) -> None:
-    sent = {"metadata": {"name": "a"}}
+    sent: dict[str, Any] = {"metadata": {"name": "a"}}
     if kind is PODS:
         sent["spec"] = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "default"}
     await api.http().raw("POST", kind.path(api.ns), json.dumps(sent).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -132,12 +132,13 @@ async def test_field_validation_says_what_is_unknown(api: Api, widgets: Resource
     odd = widget("a", api.ns, surprise=1, network={"odd": 2}, ports=[{"port": 1, "odd": 3}])
     odd["extra"] = True
     odd["metadata"]["strange"] = "x"
-    for mode in ("Strict", "Warn", "Ignore", ""):
-        options = Write(dry_run=True, field_validation=mode)  # type: ignore[arg-type]
+    modes: tuple[Literal["Strict", "Warn", "Ignore", ""], ...] = ("Strict", "Warn", "Ignore", "")
+    for mode in modes:
+        options = Write(dry_run=True, field_validation=mode)
         await api.outcome(f"widget {mode or 'unset'}", api.client.create(odd, options, kind=widgets))
     builtin = {"metadata": {"name": "a", "namespace": api.ns, "strange": "x"}, "extra": 1, "data": {"k": "v"}}
-    for mode in ("Strict", "Warn", "Ignore", ""):
-        options = Write(dry_run=True, field_validation=mode)  # type: ignore[arg-type]
+    for mode in modes:
+        options = Write(dry_run=True, field_validation=mode)
         await api.outcome(f"configmap {mode or 'unset'}", api.client.create(builtin, options, kind=CONFIGMAPS))
     with pytest.raises(BadRequest):
         await api.client.create(odd, Write(field_validation="Strict"), kind=widgets)
@@ -147,12 +148,12 @@ async def test_field_validation_of_patches_and_replaces(api: Api, widgets: Resou
     made = await api.client.create(widget("a", api.ns), kind=widgets)
     await api.client.create({"metadata": {"name": "a", "namespace": api.ns}}, kind=CONFIGMAPS)
     for mode in ("Strict", "Warn", "Ignore"):
-        options = Write(dry_run=True, field_validation=mode)  # type: ignore[arg-type]
+        options = Write(dry_run=True, field_validation=mode)
         patch = MergePatch({"spec": {"surprise": 1}})
         await api.outcome(f"patch {mode}", api.client.patch(widgets, api.key("a"), patch, options))
         odd = {**made, "spec": {**made["spec"], "surprise": 1}}
         await api.outcome(f"replace {mode}", api.client.replace(odd, options, kind=widgets))
-        applied = Write(field_manager="one", dry_run=True, field_validation=mode)  # type: ignore[arg-type]
+        applied = Write(field_manager="one", dry_run=True, field_validation=mode)
         await api.outcome(
             f"apply {mode}", api.client.apply(widget("a", api.ns, surprise=1), applied, kind=widgets, force=True)
         )

@@ -33,6 +33,7 @@ class Front:
         self.delay = 0.0  # of every piece of an answer to a watch
         self.watches = 0  # that have been opened so far
         self.url = ""
+        self._session: aiohttp.ClientSession
 
     @classmethod
     @asynccontextmanager

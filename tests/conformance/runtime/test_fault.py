@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from aiohttp import web
 from conformance.runtime.front import refusing
 from conformance.runtime.sample import CONFIG_MAP, WIDGET, OneChild, Widget, right_size, sizes, widget
 from conformance.runtime.world import World, running, until
+from homeport.api.meta import Unstructured
 from homeport.client.credential import TokenFile
 from homeport.client.errors import Conflict
 from homeport.client.protocol import Key, MergePatch, Query
@@ -244,6 +246,10 @@ class JumpingClock(SystemClock):
         return super().now() + self.offset
 
 
+def _is_newer(lease: Unstructured, than: str) -> bool:
+    return lease.resource_version != than
+
+
 async def test_a_clock_that_jumps(world: World, ns: str) -> None:
     clock = JumpingClock()
     timing = LeaseTiming(2.0, 1.5, 0.1)
@@ -252,12 +258,10 @@ async def test_a_clock_that_jumps(world: World, ns: str) -> None:
     async with running(manager):
         for n, jump in enumerate((86_400.0, -172_800.0, 86_400.0)):
             clock.offset += jump
-            renewed = (await world.client.get(LEASE, Key(ns, "leader"))).resource_version
+            before = (await world.client.get(LEASE, Key(ns, "leader"))).resource_version
             await make(world, ns, n, n + 1)
             await until(world.client, Widget, Key(ns, f"w{n}"), right_size)
-            await until(
-                world.client, LEASE, Key(ns, "leader"), lambda lease, old=renewed: lease.resource_version != old
-            )
+            await until(world.client, LEASE, Key(ns, "leader"), partial(_is_newer, than=before))
         lease = await world.client.get(LEASE, Key(ns, "leader"))
         assert lease["spec"]["leaseTransitions"] == 0
         assert manager.lease is not None

@@ -13,6 +13,8 @@ import sys
 import time
 import traceback
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 import ntnx_clustermgmt_py_client as clustermgmt
 import ntnx_networking_py_client as networking
@@ -24,7 +26,7 @@ HOST, PORT, CA = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 NEWEST = hasattr(vmm.ApiClient, "negotiate_version")
 
 
-def client(package, user="admin", password="password", api_key=""):
+def client(package: Any, user: str = "admin", password: str = "password", api_key: str = "") -> Any:
     configuration = package.Configuration()
     configuration.host = HOST
     configuration.port = PORT
@@ -45,15 +47,15 @@ clusters = clustermgmt.ClustersApi(CLUSTERS)
 containers = clustermgmt.StorageContainersApi(CLUSTERS)
 subnets = networking.SubnetsApi(NETWORK)
 groups = volumes.VolumeGroupsApi(VOLUMES)
-SCENARIOS = []
+SCENARIOS: list[Callable[[], None]] = []
 
 
-def ahv(name):
+def ahv(name: str) -> Any:
     """A model of AHV: where ESXi has one of that name too, the package prefixes both."""
     return getattr(vmm, f"AhvConfig{name}", None) or getattr(vmm, name)
 
 
-def scenario(function):
+def scenario(function: Callable[[], None]) -> Callable[[], None]:
     SCENARIOS.append(function)
     return function
 
@@ -61,7 +63,7 @@ def scenario(function):
 FAILURES = tuple(package.rest.ApiException for package in (vmm, prism, clustermgmt, networking, volumes))
 
 
-def refused(call, status, *texts) -> None:
+def refused(call: Callable[[], object], status: int, *texts: str) -> None:
     failure = None
     try:
         call()
@@ -77,7 +79,7 @@ def refused(call, status, *texts) -> None:
         assert text in str(failure.body), f"{text} is not in {failure.body}"
 
 
-def finished(response, status="SUCCEEDED"):
+def finished(response: Any, status: str = "SUCCEEDED") -> Any:
     """Waits for the task as the vendor's examples do."""
     reference = response.data
     assert reference.get_object_type() == "prism.v4.config.TaskReference", reference
@@ -92,37 +94,37 @@ def finished(response, status="SUCCEEDED"):
     raise AssertionError("the task never ended")
 
 
-def made(response):
+def made(response: Any) -> str:
     task = finished(response)
     assert task.entities_affected[0].rel == "vmm:ahv:config:vm"
-    return task.entities_affected[0].ext_id
+    return str(task.entities_affected[0].ext_id)
 
 
-def cluster_named(name):
+def cluster_named(name: str) -> Any:
     found = clusters.list_clusters(_filter=f"name eq '{name}'").data
     assert len(found) == 1, found
     assert found[0].get_object_type() == "clustermgmt.v4.config.Cluster"
     return found[0]
 
 
-def subnet_named(name):
+def subnet_named(name: str) -> Any:
     found = subnets.list_subnets(_filter=f"name eq '{name}'").data
     assert len(found) == 1
     return found[0]
 
 
-def image_named(name):
+def image_named(name: str) -> Any:
     found = images.list_images(_filter=f"name eq '{name}'").data
     assert len(found) == 1
     return found[0]
 
 
-def new_nic(subnet):
+def new_nic(subnet: str) -> Any:
     info = ahv("NicNetworkInfo")(subnet=ahv("SubnetReference")(ext_id=subnet_named(subnet).ext_id))
     return ahv("Nic")(network_info=info)
 
 
-def new_vm(name, **more):
+def new_vm(name: str, **more: Any) -> Any:
     source = ahv("DataSource")(
         reference=ahv("ImageReference")(image_ext_id=image_named("ubuntu-22.04-kube-v1.28.0").ext_id)
     )
@@ -327,8 +329,8 @@ def sessions_and_keys_authenticate() -> None:
 def devices_come_and_go() -> None:
     ext_id = made(vms.create_vm(new_vm("sdk-devices")))
 
-    def etag():
-        return VMM.get_etag(vms.get_vm_by_id(ext_id))
+    def etag() -> str:
+        return str(VMM.get_etag(vms.get_vm_by_id(ext_id)))
 
     disk = ahv("Disk")(backing_info=ahv("VmDisk")(disk_size_bytes=10 * 1024**3))
     finished(vms.create_disk(ext_id, disk, if_match=etag()))
@@ -424,7 +426,7 @@ def more_than_a_page_of_vms() -> None:
     assert {vm.name for vm in first.data + second.data} == wanted
 
 
-def members(model, declared):
+def members(model: object, declared: str) -> set[str]:
     """The values of an enum that a field is declared with; nothing for other types."""
     package = sys.modules[type(model).__module__.partition(".")[0]]
     name = declared.removeprefix("list[").removesuffix("]")
@@ -435,7 +437,7 @@ def members(model, declared):
     return {value for value in vars(kind).values() if isinstance(value, str) and value.isupper()}
 
 
-def strange(value, path):
+def strange(value: Any, path: str) -> list[str]:
     """Fields and values of enums that the client does not know, and objects without a type."""
     if isinstance(value, list):
         return [each for number, item in enumerate(value) for each in strange(item, f"{path}[{number}]")]
@@ -458,7 +460,7 @@ def strange(value, path):
     return found
 
 
-CHECKED = set()
+CHECKED: set[str] = set()
 
 
 @scenario

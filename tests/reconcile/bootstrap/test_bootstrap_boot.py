@@ -106,7 +106,7 @@ async def hall() -> AsyncIterator[Hall]:
 
 @pytest.mark.parametrize("format", ["cloud-config", "ignition"])
 @pytest.mark.parametrize("version", ["v1.30.2", "v1.33.1"])
-def test_machines_boot_with_our_data(version, format) -> None:
+def test_machines_boot_with_our_data(version: str, format: str) -> None:
     _boot(version, format)
 
 

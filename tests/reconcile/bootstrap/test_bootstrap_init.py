@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -171,7 +173,7 @@ async def test_an_external_etcd_gets_the_certificates_that_the_user_brought() ->
         assert kubeadm(text)["ClusterConfiguration"]["etcd"] == {"external": external}
 
 
-def _client_certificate(etcd):
+def _client_certificate(etcd: Mapping[str, Any]) -> dict[str, Any]:
     """Any pair will do: nobody connects here."""
     return {
         "apiVersion": "v1",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import pytest
 import yaml
@@ -15,12 +17,12 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.outcome import Terminal
 from homeport.runtime.testing import virtual
-from reconcile.bootstrap.bootstrap_kit import CLUSTER, bench, cloud_config, condition, files, kubeadm
+from reconcile.bootstrap.bootstrap_kit import CLUSTER, Bench, bench, cloud_config, condition, files, kubeadm
 
 TTL = 900
 
 
-def _left(b, token) -> float:
+def _left(b: Bench, token: Mapping[str, Any]) -> float:
     expiry = base64.b64decode(token["data"]["expiration"]).decode()
     return datetime.fromisoformat(expiry).timestamp() - b.plane.clock.now()
 

@@ -17,6 +17,7 @@ from homeport.infra.protocol import StaticAddress
 from homeport.providers.nutanix.definition import definitions
 from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import Plane, plane
+from present import present
 
 POOL = {"apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool", "name": "machines"}
 OTHER = {**POOL, "kind": "GlobalInClusterIPPool", "name": "storage"}
@@ -75,7 +76,7 @@ def machine(*pools: dict[str, str]) -> dict[str, Any]:
 
 async def give(p: Plane, name: str, address: str) -> None:
     """As the keeper of a pool does."""
-    ref = (await p.client.get(IPAddressClaim, Key("default", name))).spec.pool_ref
+    ref = present((await p.client.get(IPAddressClaim, Key("default", name))).spec.pool_ref)
     pool = {"apiGroup": ref.api_group, "kind": ref.kind, "name": ref.name}
     spec = {"address": address, "prefix": 24, "gateway": "10.0.0.1", "claimRef": {"name": name}, "poolRef": pool}
     body = {

@@ -80,7 +80,7 @@ async def addresses(p: Plane) -> dict[str, str]:
 def ready(obj: Any, reason: str = "") -> bool:
     for each in obj.status.conditions:
         if each["type"] == "Ready":
-            return each["status"] == "True" if not reason else each["reason"] == reason
+            return bool(each["status"] == "True" if not reason else each["reason"] == reason)
     return False
 
 

@@ -14,6 +14,7 @@ from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.ipam.name import PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
 from homeport.runtime.testing import virtual
+from present import present
 from reconcile.ipam.pool_kit import addresses, begin, claim, given, ipam_plane, message, pool, ready
 
 POOL = Key("default", "machines")
@@ -27,8 +28,9 @@ async def test_a_claim_gets_an_address_of_its_own_name() -> None:
         assert await given(p, "a") == ["10.0.0.10"]
         made = await p.client.get(IPAddress, Key("default", "a"))
         assert (made.spec.prefix, made.spec.gateway) == (24, "10.0.0.1")
-        assert made.spec.claim_ref.name == "a"
-        assert (made.spec.pool_ref.kind, made.spec.pool_ref.name) == ("InClusterIPPool", "machines")
+        assert present(made.spec.claim_ref).name == "a"
+        pool_ref = present(made.spec.pool_ref)
+        assert (pool_ref.kind, pool_ref.name) == ("InClusterIPPool", "machines")
         assert made.metadata.finalizers == [PROTECT_ADDRESS]
         assert made.metadata.labels == {"cluster.x-k8s.io/cluster-name": "one"}
         owners = [(o.kind, bool(o.controller), bool(o.block_owner_deletion)) for o in made.metadata.owner_references]

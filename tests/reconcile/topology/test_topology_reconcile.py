@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, Machine
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.testing import versions
+from present import present
 from reconcile.topology.topology_kit import (
     CONFIG,
     COPIES,
@@ -55,8 +57,8 @@ async def test_everything_is_made_from_the_class_in_one_loop_and_nothing_in_the_
         labels = plane["spec"]["machineTemplate"]["metadata"]["labels"]
         assert labels == {"from": "template", OWNED: "", "cluster.x-k8s.io/cluster-name": "c"}
         assert (md.spec.replicas, md.spec.template.spec.version) == (2, "v1.30.0")
-        assert md.spec.template.spec.infrastructure_ref.name in machines
-        assert md.spec.template.spec.bootstrap.config_ref.name in await b.copies(CONFIG)
+        assert present(md.spec.template.spec.infrastructure_ref).name in machines
+        assert present(md.spec.template.spec.bootstrap.config_ref).name in await b.copies(CONFIG)
         before = versions(b.p)
         outcome, _ = await b.loop()
         assert (outcome.written, versions(b.p)) == ((), before)
@@ -98,14 +100,14 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("change", ["create", "rotate"])
-async def test_a_controller_that_is_killed_at_any_write_leaves_no_orphans_and_makes_nothing_twice(change) -> None:
+async def test_a_controller_that_is_killed_at_any_write_leaves_no_orphans_and_makes_nothing_twice(change: str) -> None:
     async with bench(cluster_class(controlPlane=checked()), cluster()) as b:
         if change == "rotate":
             await b.settled()
             await b.edit(lambda t: t.update(variables=[{"name": "cores", "value": 4}]))
         client, died = b.p.manager.client, 0
         for _ in range(30):
-            b.p.manager.client = Dying(client, 1)  # type: ignore[assignment]
+            b.p.manager.client = Dying(client, 1)
             b.reconciler = b.fresh(b.p.manager)
             outcome = await b.p.reconcile(b.reconciler, C)
             if not isinstance(outcome.error, KilledError):
@@ -166,15 +168,15 @@ async def test_another_spec_makes_another_template_and_the_old_one_goes_when_nob
         await b.settled()
         before = await b.copies(MACHINE)
         (md,) = (await b.deployments()).values()
-        old = md.spec.template.spec.infrastructure_ref.name
+        old = present(md.spec.template.spec.infrastructure_ref).name
         await b.p.have(machine_set("s1", old))
         await b.edit(lambda t: t.update(variables=[{"name": "cores", "value": 4}]))
         await b.settled()
         (md,) = (await b.deployments()).values()
         now = await b.copies(MACHINE)
         assert set(now) & set(before) == {old}, "what a MachineSet uses stays, what nobody uses goes"
-        assert core_of(now[md.spec.template.spec.infrastructure_ref.name]) == {"cores": 4, "disk": "20Gi"}
-        assert set(await b.copies(CONFIG)) == {md.spec.template.spec.bootstrap.config_ref.name}
+        assert core_of(now[present(md.spec.template.spec.infrastructure_ref).name]) == {"cores": 4, "disk": "20Gi"}
+        assert set(await b.copies(CONFIG)) == {present(md.spec.template.spec.bootstrap.config_ref).name}
         await b.client.delete(MachineSet, Key("default", "s1"))
         await b.settled()
         assert old not in await b.copies(MACHINE)
@@ -198,15 +200,19 @@ def machine_set(name: str, infrastructure: str) -> dict[str, Any]:
     }
 
 
+def _set_cores(topology: dict[str, Any], cores: int) -> None:
+    topology.update(variables=[{"name": "cores", "value": cores}])
+
+
 async def test_there_and_back_again_uses_the_template_that_is_still_there() -> None:
     used: list[str] = []
     async with bench() as b:
         await b.settled()
         for cores in (4, 8, 4):
-            await b.edit(lambda t, cores=cores: t.update(variables=[{"name": "cores", "value": cores}]))
+            await b.edit(partial(_set_cores, cores=cores))
             await b.settled()
             (md,) = (await b.deployments()).values()
-            name = md.spec.template.spec.infrastructure_ref.name
+            name = present(md.spec.template.spec.infrastructure_ref).name
             used.append(name)
             if len(used) == 1:
                 await b.p.have(machine_set("s1", name))
@@ -256,7 +262,7 @@ async def test_workers_may_get_bootstrap_configs_of_another_kind() -> None:
         await b.class_edit(lambda s: s["workers"]["machineDeployments"][0]["bootstrap"].update(templateRef=ref))
         await b.settled()
         (md,) = (await b.deployments()).values()
-        assert md.spec.template.spec.bootstrap.config_ref.kind == OTHER.kind
+        assert present(md.spec.template.spec.bootstrap.config_ref).kind == OTHER.kind
         assert (len(await b.copies(OTHER)), len(await b.copies(CONFIG))) == (1, 0)
 
 
@@ -357,7 +363,7 @@ async def test_overrides_are_for_one_part_alone() -> None:
         await b.settled()
         machines, found = await b.copies(MACHINE), await b.deployments()
         cores = {
-            name: core_of(machines[md.spec.template.spec.infrastructure_ref.name])["cores"]
+            name: core_of(machines[present(md.spec.template.spec.infrastructure_ref).name])["cores"]
             for name, md in found.items()
         }
         assert cores == {"a": 2, "b": 8}
@@ -502,7 +508,9 @@ async def test_a_class_that_is_missing_or_not_ready_is_waited_for() -> None:
         (cluster_class(), cluster(workers={"machineDeployments": [{"class": "x", "name": "a"}]}), "has no class 'x'"),
     ],
 )
-async def test_what_is_wrong_is_said_and_nothing_is_made(given, wanted, part) -> None:
+async def test_what_is_wrong_is_said_and_nothing_is_made(
+    given: dict[str, Any], wanted: dict[str, Any], part: str
+) -> None:
     async with bench(wanted, ready=False) as b:  # before there was a class that could have refused it
         await b.p.have(given)
         await b.class_ready()
@@ -662,7 +670,7 @@ async def test_a_name_that_another_cluster_uses_is_not_taken_over() -> None:
         held = await b.client.get(MachineDeployment, Key("default", "pool-a"))
         assert [each.name for each in held.metadata.owner_references] == ["c"]
         assert held.spec.cluster_name == "c"
-        assert (await b.client.get(PLANE, Key("default", found.spec.control_plane_ref.name))) is not None
+        assert (await b.client.get(PLANE, Key("default", present(found.spec.control_plane_ref).name))) is not None
 
 
 async def test_templates_of_the_class_that_are_missing_are_told_on_the_cluster_though_it_does_not_use_them() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_versions_come_and_go_while_machines_are_deleted(seed: int) -> None:
                 await wish(h, _VERSIONS[back])
             for step in path:  # a skipped minor version is held back until the user takes it after all
                 await wish(h, _VERSIONS[step], replicas=3)
-                await h.until(KubeadmControlPlane, "one-cp", lambda k, step=step: runs(k, _VERSIONS[step]), 7200)
+                await h.until(KubeadmControlPlane, "one-cp", partial(runs, version=_VERSIONS[step]), 7200)
             version = {"template": {"spec": {"version": _VERSIONS[at]}}}
             await h.patch(MachineDeployment, "one-md-0", {"spec": version})
             await h.steady("one", 3, 1, _VERSIONS[at], timeout=7200)

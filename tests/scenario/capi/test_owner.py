@@ -12,6 +12,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Query
 from homeport.runtime.testing import virtual
+from present import present
 from scenario.capi.look import message, says
 
 
@@ -65,7 +66,7 @@ async def test_a_machine_does_not_use_or_delete_the_infrastructure_of_another() 
             "infrastructureRef": {
                 "apiGroup": generic.GROUP,
                 "kind": "GenericMachine",
-                "name": worker.spec.infrastructure_ref.name,
+                "name": present(worker.spec.infrastructure_ref).name,
             },
         }
         thief = {

@@ -93,7 +93,7 @@ class Replica:
         while True:
             killer = Killer(lambda: self._rng.randint(1, 12) if self.mortal else 0)
             client = Late(Slow(killer.wrap(self._plane.server.client()), self._rng), self._rng, 3.0)
-            manager = Manager(client, clock=self._plane.clock)  # type: ignore[arg-type]
+            manager = Manager(client, clock=self._plane.clock)
             ipam.install(manager)
             running = asyncio.create_task(manager.run())
             try:

@@ -15,6 +15,7 @@ from typing import Any
 from conformance.provider.ground import Ground, ground
 from conformance.provider.nutanix import open_nutanix
 from homeport.sim.prism.entity import Vm
+from homeport.sim.prism.prism import Prism
 
 
 class Nutanix:
@@ -22,8 +23,9 @@ class Nutanix:
 
     def __init__(self, g: Ground) -> None:
         self.g = g
-        self.vendor: Any = g.vendor
-        self.prism: Any = self.vendor.prism
+        vendor: Any = g.vendor
+        self.vendor = vendor
+        self.prism: Prism = vendor.prism
         self._plain = self.vendor.infra_machine
 
     async def machine(self, name: str = "a", /, **spec: Any) -> None:

@@ -13,6 +13,7 @@ controller manager that workload clusters are given runs in them, by the network
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import tempfile
 from collections import Counter
@@ -161,12 +162,12 @@ class Site:
     async def get(self, kind: Any, name: str, namespace: str = NAMESPACE) -> Any:
         return await self.client.get(kind, Key(namespace, name))
 
-    async def list(self, kind: Any, namespace: str = NAMESPACE) -> list[Any]:
+    async def list(self, kind: Any, namespace: str = NAMESPACE) -> builtins.list[Any]:
         return list((await self.client.list(kind, Query(namespace=namespace))).items)
 
     async def running(
         self, name: str, control_planes: int, workers: int = 0, timeout: float = 1800.0, namespace: str = NAMESPACE
-    ) -> list[Machine]:
+    ) -> builtins.list[Machine]:
         """All Machines of the cluster, once they run."""
         await self.until(
             KubeadmControlPlane,
@@ -202,10 +203,10 @@ class Site:
         obj = await self.until(kind, name, fits, timeout, what=f"{type_}={status} with {words}")
         return _condition(obj, type_)
 
-    def vms(self) -> list[Vm]:
+    def vms(self) -> builtins.list[Vm]:
         return list(self.prism.world.vms)
 
-    def categories(self) -> list[str]:
+    def categories(self) -> builtins.list[str]:
         """Values of clusters' own category."""
         return [each.value for each in self.prism.world.categories if each.key == _CATEGORY and each.value]
 
@@ -213,7 +214,7 @@ class Site:
         """What was asked of Prism Central, by verb and route."""
         return Counter(f"{e.method} {e.route}" for e in self.prism.journal if e.number > since)
 
-    async def events(self, reason: str = "") -> list[Any]:
+    async def events(self, reason: str = "") -> builtins.list[Any]:
         found = await self.list(EVENT)
         return [each for each in found if not reason or each.get("reason") == reason]
 

@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.prism.power import addresses_of
 from homeport.sim.prism.world import WorldFile, default_world
+from present import present
 from scenario.capi.fault import Killer
 from scenario.nutanix import manifest
 from scenario.nutanix.site import SECRET, Site, nutanix_site
@@ -114,7 +116,7 @@ async def _life(v4: bool) -> None:
         held = await given(site)
         assert sorted(held.values()) == ["10.0.0.20", "10.0.0.21", "10.0.0.22"]
         for each in machines:
-            name = each.spec.infrastructure_ref.name
+            name = present(each.spec.infrastructure_ref).name
             address = held[f"{name}-0"]
             assert by_vm(site)[each.metadata.name] == (address,)
             assert [a.address for a in each.status.addresses if a.type == "InternalIP"] == [address]
@@ -261,7 +263,7 @@ async def _killed(seed: int) -> None:
 async def _die(site: Site, lives: list[int]) -> None:
     """The controllers are killed right after so many writes, time and again; those that come last live on."""
     for life in lives:
-        killer = Killer(lambda life=life: life)
+        killer = Killer(repeat(life).__next__)
         site.plane.manager = Manager(killer.wrap(site.plane.server.client()), clock=site.clock)
         install_builtin(site.plane.server, site.plane.manager)
         site.install(site.plane.manager)
@@ -306,7 +308,7 @@ async def _dual(services: list[str], first: str) -> None:
             assert found[0].startswith(first)
             assert {each.partition(":")[0] == "fd00" for each in found} == {True, False}
             (workload,) = site.fleet.clusters()
-            shown = await _shown(workload.client(), machine.status.node_ref.name, len(found))
+            shown = await _shown(workload.client(), present(machine.status.node_ref).name, len(found))
             assert sorted(shown) == sorted(found)
             assert shown[0].startswith(first)
         assert await site.events("AddressChanged") == []
@@ -350,7 +352,7 @@ async def test_claims_of_a_machine_that_was_let_go_by_hand_are_given_back() -> N
         await site.have(pool("10.0.0.20-10.0.0.24"))
         await site.have(*from_pool(manifest.cluster_objects(NAME, 1, 0)))
         (machine,) = await site.running(NAME, 1, 0)
-        name = machine.spec.infrastructure_ref.name
+        name = present(machine.spec.infrastructure_ref).name
         assert f"{name}-0" in await given(site)
         await site.client.patch(NutanixMachine, Key("default", name), MergePatch({"metadata": {"finalizers": None}}))
         await site.client.delete(NutanixMachine, Key("default", name))

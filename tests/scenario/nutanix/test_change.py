@@ -117,8 +117,8 @@ def test_kubernetes_is_upgraded_from_another_image(planes: int, surge: int, work
             await _rolled_out(site, KubeadmControlPlane, PLANE, planes)
             assert max(most) == planes + surge
             if workers:
-                spec = {"infrastructureRef": {"name": "worker-newer"}, "version": NEWER}
-                await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"template": {"spec": spec}}})
+                worker = {"infrastructureRef": {"name": "worker-newer"}, "version": NEWER}
+                await site.patch(MachineDeployment, DEPLOYMENT, {"spec": {"template": {"spec": worker}}})
                 await _rolled_out(site, MachineDeployment, DEPLOYMENT, workers)
             await site.running(NAME, planes, workers)
             await site.plane.settle(quiet=30)

@@ -19,6 +19,7 @@ from homeport.client.errors import Invalid
 from homeport.client.protocol import MergePatch
 from homeport.providers.nutanix.install import FORMER_FINALIZERS
 from homeport.runtime.testing import virtual
+from present import present
 from scenario.nutanix import manifest
 
 V4 = partial(open_nutanix, version="v4")
@@ -77,11 +78,12 @@ async def test_the_spellings_of_guides_are_understood() -> None:
         )
         await g.plane.have(manifest.template("t", {k: v for k, v in spec.items() if v is not None}))
         kept = (await g.client.get(NutanixMachineTemplate, key("t"))).spec.template.spec
-        assert (kept.image.type, kept.image.name) == ("name", "ubuntu-22.04-kube-v1.28.0")
-        assert (kept.cluster.type, kept.cluster.uuid) == ("uuid", "00061f7f-0002-4a02-8002-7cc255860002")
+        image, cluster, project = present(kept.image), present(kept.cluster), present(kept.project)
+        assert (image.type, image.name) == ("name", "ubuntu-22.04-kube-v1.28.0")
+        assert (cluster.type, cluster.uuid) == ("uuid", "00061f7f-0002-4a02-8002-7cc255860002")
         assert [each.name for each in kept.subnet] == ["vm-network"]
         assert [(each.key, each.value) for each in kept.additional_categories] == [("Environment", "Production")]
-        assert (kept.project.type, kept.project.name) == ("name", "kubernetes-project")
+        assert (project.type, project.name) == ("name", "kubernetes-project")
 
 
 @virtual
@@ -158,7 +160,7 @@ async def test_finalizers_by_which_older_versions_held_an_object_do_not_keep_it_
         await g.ready("a")
         await g.stop()
         secret = g.vendor.credentials()["metadata"]["name"]
-        held = [(g.vendor.machine_kind, "a"), (g.vendor.cluster_kind, NAME), (SECRET, secret)]
+        held: list[tuple[Any, str]] = [(g.vendor.machine_kind, "a"), (g.vendor.cluster_kind, NAME), (SECRET, secret)]
         for kind, name in held:
             fitting = [each for each in former if kind is not SECRET or "/" in each]
             await g.client.patch(kind, key(name), MergePatch({"metadata": {"finalizers": fitting}}))

@@ -16,6 +16,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.prism.entity import Category, Vm
+from present import present
 from scenario.nutanix import manifest
 from scenario.nutanix.bench import Nutanix, nutanix
 from scenario.nutanix.site import nutanix_site
@@ -87,10 +88,10 @@ def test_a_prism_central_with_hundreds_of_everything_is_read_to_its_end(version:
                 additionalCategories=[{"key": "Team", "value": "zz"}],
             )
             (machine,) = await n.g.ready("a")
-            vm = n.prism.world.vms.get(machine.status.vm_uuid)
+            vm = present(n.prism.world.vms.get(machine.status.vm_uuid))
             assert vm.project == n.id_of("projects", "zz-project")
             assert vm.nics[0].subnet == n.id_of("subnets", "zz-subnet")
-            assert n.prism.world.categories.get(vm.categories[-1]).value == "zz"
+            assert present(n.prism.world.categories.get(vm.categories[-1])).value == "zz"
             await n.g.delete("a")
             await n.g.deleted("a")
             assert len(n.vendor.machines()) == MANY  # none of the others of its name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_create_scale_upgrade_and_delete_emit_no_warning(pace: Pace, machine_pac
                 await site.running(NAME, 3, replicas, timeout=3600)
             for replicas in (5, 3):
                 await site.patch(KubeadmControlPlane, f"{NAME}-kcp", {"spec": {"replicas": replicas}})
-                await site.until(KubeadmControlPlane, f"{NAME}-kcp", lambda k, n=replicas: settled(k, n), 3600)
+                await site.until(KubeadmControlPlane, f"{NAME}-kcp", partial(settled, replicas=replicas), 3600)
             await upgrade(site, 3, 2)
             await site.delete(Cluster, NAME)
             await site.gone(Cluster, NAME, timeout=3600)

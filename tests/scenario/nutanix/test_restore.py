@@ -266,9 +266,10 @@ class Guard:
         self.harm += [text for name in sorted(gone) if (text := self._harm(name))]
 
     def _harm(self, name: str) -> str:
-        (workload,) = self.site.fleet.clusters() or [None]
-        if workload is None:
+        found = self.site.fleet.clusters()
+        if not found:
             return f"VM {name} was removed with the last member of etcd"
+        (workload,) = found
         members = {each.name for each in workload.etcd.members.values()}
         if name in members and len(members) > 1:
             return f"VM {name} was removed while it was one of the members {sorted(members)}"

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from homeport.api.meta import Resource
+from homeport.apiserver.kinds.strategy import Plain
 from homeport.apiserver.request import Context, User
 from homeport.apiserver.resource import Json, ServedKind, Version
 from homeport.apiserver.verb.admission import Attributes
-from homeport.client.errors import Cause
+from homeport.machinery.schema import compile_checker
 from homeport.store import Store
 
 ANNA = User("anna", ("devs", "system:authenticated"), "7", {"scopes": ("a",)})
 
 
-class Free:
-    """Neither a schema nor behaviour of its own."""
-
-    def prune(self, obj: Json) -> list[str]:
-        return []
-
-    def default(self, obj: Json) -> None: ...
-
-    def prepare_create(self, obj: Json) -> None: ...
-
-    def prepare_update(self, obj: Json, old: Json) -> None: ...
-
-    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        return []
-
-    def fields(self, obj: Json) -> Mapping[str, str]:
-        return {}
+ANYTHING = compile_checker({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 
 
 def kind(name: str, plural: str, group: str = "", versions: str = "v1", *, namespaced: bool = True) -> ServedKind:
@@ -45,8 +29,8 @@ def kind(name: str, plural: str, group: str = "", versions: str = "v1", *, names
         singular=name.lower(),
         namespaced=namespaced,
         storage=names[-1],
-        versions={v: Version(Resource(group, v, name, plural, namespaced), None, Free()) for v in names},
-        strategy=Free(),
+        versions={v: Version(Resource(group, v, name, plural, namespaced), None, ANYTHING) for v in names},
+        strategy=Plain(),
     )
 
 

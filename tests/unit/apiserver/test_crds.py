@@ -14,7 +14,7 @@ from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.option import DeleteOptions, ListOptions
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import Context, User
-from homeport.apiserver.resource import Catalog
+from homeport.apiserver.resource import Catalog, ServedKind, Version
 from homeport.apiserver.verb.admission import Admission
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.store import Store
@@ -76,7 +76,7 @@ class Server:
         self.crds = CustomResources(self.registry, **options)
         self.crds.start()
 
-    def kind(self, plural: str, group: str = "example.com", version: str = "v1") -> Any:
+    def kind(self, plural: str, group: str = "example.com", version: str = "v1") -> tuple[ServedKind, Version]:
         return self.registry.find(group, version, plural)
 
     async def create(
@@ -98,9 +98,8 @@ class Server:
 
     async def get(self, name: str) -> Json:
         await self.crds.settled()
-        return orjson.loads(
-            await self.registry.get(*self.kind("customresourcedefinitions", "apiextensions.k8s.io"), "", name)
-        )  # type: ignore[no-any-return]
+        at = self.kind("customresourcedefinitions", "apiextensions.k8s.io")
+        return orjson.loads(await self.registry.get(*at, "", name))  # type: ignore[no-any-return]
 
     async def update(self, obj: Json) -> Json:
         at = self.kind("customresourcedefinitions", "apiextensions.k8s.io")

@@ -23,7 +23,7 @@ def _version(name: str, *, served: bool = True) -> Version:
     return Version(
         Resource("example.com", name, "Widget", "widgets"),
         Schema(_RAW),
-        compile_checker(_RAW),  # type: ignore[arg-type]
+        compile_checker(_RAW),
         served=served,
         status=True,
         scale=Scale(".spec.replicas", ".status.replicas"),

@@ -48,7 +48,7 @@ def widget(raw: dict[str, Any] | None = None) -> ServedKind:
     at = Version(
         Resource("example.com", "v1", "Widget", "widgets"),
         Schema(schema),
-        compile_checker(schema),  # type: ignore[arg-type]
+        compile_checker(schema),
         status=True,
         scale=Scale(".spec.replicas", ".status.replicas"),
         selectable=(".spec.color",),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from homeport.app.instance import AlreadyRunning, Claim, Instance, claimed, stop
 
 
-def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path) -> None:
+def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path: Path) -> None:
     assert not claimed(tmp_path)
     claim = Claim(tmp_path)
     assert claimed(tmp_path)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from homeport.bootstrap.kubeadm.admission import register
@@ -49,7 +51,7 @@ from homeport.runtime.webhook.hook import Hooks
         ),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_field(spec, field) -> None:
+def test_what_cannot_work_is_refused_with_the_field(spec: dict[str, Any], field: str) -> None:
     assert [cause.field for cause in validate(spec, "spec")] == [field]
 
 
@@ -67,7 +69,7 @@ def test_what_cannot_work_is_refused_with_the_field(spec, field) -> None:
         {"diskSetup": {"partitions": [{"device": "/a", "diskLayout": [{"percentage": 60}, {"percentage": 40}]}]}},
     ],
 )
-def test_what_can_work_is_not(spec) -> None:
+def test_what_can_work_is_not(spec: dict[str, Any]) -> None:
     assert list(validate(spec, "spec")) == []
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.bootstrap.kubeadm.configuration import (
+    Api,
     UnsupportedVersion,
     cluster_configuration,
     go_duration,
@@ -24,7 +25,7 @@ from unit.bootstrap.example import CLUSTER, INIT, JOIN, facts, init_documents, j
         ("v1.37.1", "v1beta4"),
     ],
 )
-def test_each_version_gets_the_configuration_that_its_kubeadm_reads(version, api) -> None:
+def test_each_version_gets_the_configuration_that_its_kubeadm_reads(version: str, api: str) -> None:
     assert kubeadm_api(parse(version)) == api
 
 
@@ -37,7 +38,7 @@ def test_a_version_before_1_22_is_refused() -> None:
     ("seconds", "text"),
     [(0, "0s"), (30, "30s"), (300, "5m0s"), (3661, "1h1m1s"), (86_400 * 365, "8760h0m0s"), (-90, "-1m30s")],
 )
-def test_durations_look_as_go_writes_them(seconds, text) -> None:
+def test_durations_look_as_go_writes_them(seconds: int, text: str) -> None:
     assert go_duration(seconds) == text
 
 
@@ -95,7 +96,7 @@ def test_an_endpoint_of_the_user_wins() -> None:
 
 
 @pytest.mark.parametrize("api", ["v1beta3", "v1beta4"])
-def test_an_empty_list_of_taints_is_said_and_no_list_is_not(api) -> None:
+def test_an_empty_list_of_taints_is_said_and_no_list_is_not(api: Api) -> None:
     assert init_configuration({"nodeRegistration": {"taints": []}}, api)["nodeRegistration"] == {"taints": []}
     assert "nodeRegistration" not in init_configuration({"nodeRegistration": {}}, api)
 

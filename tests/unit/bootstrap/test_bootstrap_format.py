@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -27,7 +28,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-def test_what_is_written_as_yaml_is_read_back_the_same(value) -> None:
+def test_what_is_written_as_yaml_is_read_back_the_same(value: object) -> None:
     assert yaml.safe_load(dump_yaml(value)) == value
 
 
@@ -35,7 +36,7 @@ def test_what_is_written_as_yaml_is_read_back_the_same(value) -> None:
     "text",
     ["{{ ds['a'] }}", '{{ ds["a"] }}', 'a "{{ x }}" \\ b', "\n  {{ x }}\n\n", "{% raw %}\n\t'{{ y }}'\n{% endraw %}"],
 )
-def test_expressions_stand_in_the_document_as_they_were_written(text) -> None:
+def test_expressions_stand_in_the_document_as_they_were_written(text: str) -> None:
     written = dump_yaml({"a": [{"b": text}]})
     for line in text.strip().splitlines():
         assert line in written
@@ -85,11 +86,12 @@ def test_a_machine_reads_the_cloud_config_with_its_expressions_filled_in() -> No
     assert b"one.local" in found["/run/kubeadm/kubeadm.yaml"]
 
 
-def _ignition(text: str) -> dict:
-    return json.loads(text)
+def _ignition(text: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(text)
+    return config
 
 
-def _content(entry: dict) -> str:
+def _content(entry: dict[str, Any]) -> str:
     return unquote_to_bytes(entry["contents"]["source"].removeprefix("data:,")).decode()
 
 
@@ -169,7 +171,7 @@ networkd:
         ("storage: {files: [{contents: {inline: a, remote: {url: b}}}]}", "set only one of"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_refused_with_the_place(text, message) -> None:
+def test_a_config_that_cannot_be_used_is_refused_with_the_place(text: str, message: str) -> None:
     with pytest.raises(BadContainerLinuxConfig, match=message):
         transpile(text, strict=True)
 
@@ -188,7 +190,7 @@ def test_without_strict_a_key_that_means_nothing_is_left_out() -> None:
         (File("/a", "a", encoding="base64"), "content is not base64"),
     ],
 )
-def test_what_ignition_cannot_say_is_refused(file, message) -> None:
+def test_what_ignition_cannot_say_is_refused(file: File, message: str) -> None:
     with pytest.raises(BadContent, match=message):
         render_ignition(UserData("join", ({},), files=(file,)))
 
@@ -197,5 +199,5 @@ def test_what_ignition_cannot_say_is_refused(file, message) -> None:
     ("path", "name"),
     [("/", "-"), ("/var/lib", "var-lib"), ("/a-b/.c/", "a\\x2db-\\x2ec"), ("/with space", "with\\x20space")],
 )
-def test_units_of_mounts_are_named_as_systemd_wants_it(path, name) -> None:
+def test_units_of_mounts_are_named_as_systemd_wants_it(path: str, name: str) -> None:
     assert unit_name(path) == name

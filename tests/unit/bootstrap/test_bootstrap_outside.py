@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,19 +53,19 @@ def _schema(program: str, text: str, folder: Path) -> subprocess.CompletedProces
     return subprocess.run([program, "schema", "--config-file", str(path)], capture_output=True, text=True, check=False)
 
 
-def test_cloud_init_finds_our_cloud_config_valid(cloud_init, tmp_path) -> None:
+def test_cloud_init_finds_our_cloud_config_valid(cloud_init: str, tmp_path: Path) -> None:
     done = _schema(cloud_init, render_cloud_config(user_data()), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Valid cloud-config" in done.stdout
     assert "deprecat" not in (done.stdout + done.stderr).lower()
 
 
-def test_cloud_init_would_have_told_us(cloud_init, tmp_path) -> None:
+def test_cloud_init_would_have_told_us(cloud_init: str, tmp_path: Path) -> None:
     text = render_cloud_config(user_data()).replace("lock_passwd: false", 'lock_passwd: "perhaps"')
     assert _schema(cloud_init, text, tmp_path).returncode != 0
 
 
-def _validate(program: str, documents, folder: Path) -> subprocess.CompletedProcess[str]:
+def _validate(program: str, documents: Iterable[Mapping[str, Any]], folder: Path) -> subprocess.CompletedProcess[str]:
     path = folder / "kubeadm.yaml"
     text = "".join(f"---\n{dump_yaml(document)}" for document in documents)
     path.write_text(text.replace("{{ ds.meta_data['local_hostname'] }}", "node-1"))
@@ -78,12 +80,12 @@ def _version(program: str) -> str:
 
 
 @pytest.mark.parametrize("what", ["init", "join", "control plane join"])
-def test_kubeadm_finds_our_configuration_valid(kubeadm, tmp_path, what) -> None:
+def test_kubeadm_finds_our_configuration_valid(kubeadm: str, tmp_path: Path, what: str) -> None:
     _hold_to(kubeadm, what, _version(kubeadm), tmp_path)
 
 
 @pytest.mark.parametrize("what", ["init", "join", "control plane join"])
-def test_an_older_kubeadm_finds_our_v1beta3_valid(old_kubeadm, tmp_path, what) -> None:
+def test_an_older_kubeadm_finds_our_v1beta3_valid(old_kubeadm: str, tmp_path: Path, what: str) -> None:
     _hold_to(old_kubeadm, what, "v1.30.0", tmp_path)
 
 
@@ -98,7 +100,7 @@ def _hold_to(program: str, what: str, version: str, folder: Path) -> None:
     assert "unknown field" not in done.stdout + done.stderr
 
 
-def test_kubeadm_would_have_told_us(kubeadm, tmp_path) -> None:
+def test_kubeadm_would_have_told_us(kubeadm: str, tmp_path: Path) -> None:
     (join,) = join_documents(_version(kubeadm), JOIN)
     done = _validate(kubeadm, ({**join, "discoverey": {}},), tmp_path)
     assert done.returncode != 0 or "unknown field" in done.stdout + done.stderr

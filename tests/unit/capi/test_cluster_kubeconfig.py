@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from homeport.api.meta import Unstructured
 from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.config import ConfigError
@@ -82,16 +85,16 @@ def test_the_cluster_of_a_secret() -> None:
 async def test_reasons_to_renew() -> None:
     ca, other = await authority(), await authority()
     content = kubeconfig.make("prod", SERVER, ca, now=NOW)
-    good = {"server": SERVER, "ca": ca.certificate, "now": NOW}
-    assert kubeconfig.stale(content, **good) == ""
-    assert kubeconfig.stale(content, **{**good, "now": NOW + 181 * DAY}) == ""
-    assert "49%" in kubeconfig.stale(content, **{**good, "now": NOW + 185 * DAY})
-    assert "not valid yet" in kubeconfig.stale(content, **{**good, "now": NOW - 2 * DAY})
-    assert "0%" in kubeconfig.stale(content, **{**good, "now": NOW + 999 * DAY})
-    assert "another CA" in kubeconfig.stale(content, **{**good, "ca": other.certificate})
-    assert "server" in kubeconfig.stale(content, **{**good, "server": "https://10.0.0.2:6443"})
-    assert "proxy" in kubeconfig.stale(content, **good, proxy="http://p:1")
-    assert kubeconfig.stale(b"[", **good)
+    stale = partial(kubeconfig.stale, server=SERVER, ca=ca.certificate, now=NOW)
+    assert stale(content) == ""
+    assert stale(content, now=NOW + 181 * DAY) == ""
+    assert "49%" in stale(content, now=NOW + 185 * DAY)
+    assert "not valid yet" in stale(content, now=NOW - 2 * DAY)
+    assert "0%" in stale(content, now=NOW + 999 * DAY)
+    assert "another CA" in stale(content, ca=other.certificate)
+    assert "server" in stale(content, server="https://10.0.0.2:6443")
+    assert "proxy" in stale(content, proxy="http://p:1")
+    assert stale(b"[")
     assert kubeconfig.renew_at(content) == pytest.approx(NOW + 182.5 * DAY, abs=DAY)
 
 
@@ -99,7 +102,7 @@ async def test_the_secret_is_made_kept_and_renewed() -> None:
     ca = await authority()
     async with plane() as p:
 
-        async def ensure(now: float):
+        async def ensure(now: float) -> Unstructured:
             return await kubeconfig.ensure(
                 p.client, CLUSTER, server=SERVER, ca=ca, owner=OWNER, now=now, options=OPTIONS
             )

@@ -25,7 +25,9 @@ ANNOTATED = Unstructured({"metadata": {"annotations": {PAUSED: "false"}}})
         (RUNNING, Cluster(metadata=ObjectMeta(annotations={PAUSED: ""})), True),
     ],
 )
-def test_the_cluster_or_an_annotation_of_any_value_pauses(cluster, obj, paused: bool) -> None:
+def test_the_cluster_or_an_annotation_of_any_value_pauses(
+    cluster: Cluster | Unstructured | None, obj: Cluster | Unstructured, paused: bool
+) -> None:
     assert is_paused(cluster, obj) is paused
 
 

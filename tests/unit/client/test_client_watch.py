@@ -37,7 +37,7 @@ GONE = (
 
 
 async def collect(client: HttpClient, query: Query, count: int, **options: Any) -> list[Event[Any]]:
-    found = []
+    found: list[Event[Any]] = []
     async with asyncio.timeout(10), client.watch(CONFIGMAPS, query, **options) as events:
         while len(found) < count:
             found.append(await anext(events))

@@ -34,7 +34,7 @@ def write(path: Path, content: dict[str, Any]) -> Path:
     return path
 
 
-def of(tmp_path: Path, *args: Any, **context: str) -> Config:
+def of(tmp_path: Path, *args: Any, **context: Any) -> Config:
     return load(write(tmp_path / "config", config(*args, **context)))
 
 

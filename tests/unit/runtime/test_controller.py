@@ -39,7 +39,8 @@ class Script:
             found = await found
         if isinstance(found, Exception):
             raise found
-        return found
+        wait: Wait | None = found
+        return wait
 
     def pauses(self) -> list[float]:
         times = [when for _, when in self.calls]
@@ -55,7 +56,7 @@ def controlled(script: Script, **options: Any) -> Callable[[Plane], None]:
 
 @given(st.integers(0, 2**32), st.integers(1, 5))
 @settings(deadline=None, max_examples=40)
-def test_every_change_is_reconciled_and_no_key_twice_at_once(seed, workers) -> None:
+def test_every_change_is_reconciled_and_no_key_twice_at_once(seed: int, workers: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         working: set[str] = set()

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.client.errors import Invalid, Unavailable
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.cache import key_of, uid_of, version_of
@@ -16,6 +16,7 @@ from homeport.runtime.clock import run_virtual
 from homeport.runtime.definition import CRD
 from homeport.runtime.informer import Informer, Informers, metadata_only
 from homeport.runtime.testing import Plane, establish, plane, virtual
+from present import present
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, SlowClient, Widget, widget
 
 A = Key("default", "a")
@@ -76,7 +77,7 @@ OPS = st.lists(st.tuples(st.sampled_from(["make", "change", "delete", "remake"])
 
 @given(OPS, st.integers(0, 2**32))
 @settings(deadline=None, max_examples=60)
-def test_whatever_happens_to_the_watch_handlers_end_with_the_truth(ops, seed) -> None:
+def test_whatever_happens_to_the_watch_handlers_end_with_the_truth(ops: list[tuple[str, str]], seed: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:
@@ -177,7 +178,7 @@ async def test_a_lost_watch_is_resumed_where_it_was_not_listed_anew() -> None:
                 await p.client.patch(WIDGET, A, MergePatch({"spec": {"size": size}}))
             await asyncio.sleep(1)
         assert client.asked[:3] == ["list", "resume", "resume"]
-        assert informer.cache.get(A).spec.size == 2
+        assert present(informer.cache.get(A)).spec.size == 2
 
 
 @virtual
@@ -218,14 +219,14 @@ async def test_a_kind_may_appear_go_and_come_back() -> None:
             assert informer.error == ""
             await p.have(widget("a"))
             await shown(informer, A)
-            first = informer.cache.get(A).metadata.uid
+            first = present(informer.cache.get(A)).metadata.uid
             await p.client.delete(CRD, Key("", WIDGET.qualified))
             await p.gone(CRD, Key("", WIDGET.qualified), timeout=60)
             await asyncio.sleep(60)
             await establish(p.client, WIDGETS)
             await p.have(widget("a"))
             await asyncio.sleep(60)
-            assert informer.cache.get(A).metadata.uid != first
+            assert present(informer.cache.get(A)).metadata.uid != first
         assert follower.state.keys() == {A}
 
 
@@ -324,7 +325,7 @@ async def test_an_informer_of_metadata_keeps_nothing_else() -> None:
         informer = Informer(p.client, metadata_only(CONFIG_MAP))
         async with running(informer):
             await informer.synced.wait()
-        found = informer.cache.get(A)
+        found = present(informer.cache.get(A))
         assert found.metadata.labels == {"x": "1"}
         assert not hasattr(found, "data")
         assert metadata_only(CONFIG_MAP) is metadata_only(CONFIG_MAP)
@@ -334,10 +335,10 @@ async def test_an_informer_of_metadata_keeps_nothing_else() -> None:
 async def test_caches_do_not_keep_managed_fields_and_writing_back_does_not_lose_them() -> None:
     async with plane() as p:
         await p.client.create({"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "1"}}, kind=CONFIG_MAP)
-        informer = Informer(p.client, CONFIG_MAP)
+        informer: Informer[Unstructured] = Informer(p.client, CONFIG_MAP)
         async with running(informer):
             await informer.synced.wait()
-        found = informer.cache.get(A)
+        found = present(informer.cache.get(A))
         assert "managedFields" not in found.metadata
         written = await p.client.replace({**found, "data": {"k": "2"}}, kind=CONFIG_MAP)
         assert [entry["manager"] for entry in written.metadata["managedFields"]] == ["user"]

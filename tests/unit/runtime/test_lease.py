@@ -83,7 +83,7 @@ async def lead(lease: Lease, terms: list[str], chance: random.Random) -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 6))
 @settings(deadline=None, max_examples=20)
-def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed, candidates) -> None:
+def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed: int, candidates: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane() as p:
@@ -160,7 +160,7 @@ async def test_keeping_ends_at_the_deadline_not_at_the_next_look() -> None:
         lease = Lease(p.client, KEY, "a", timing=TIMING, clock=p.clock)
         await lease.hold()
         began = p.clock.monotonic()
-        lease._client = Dead()  # type: ignore[assignment]
+        lease._client = Dead()
         with pytest.raises(LeaseLost):
             await lease.keep()
         assert p.clock.monotonic() - began == pytest.approx(10.0, abs=0.01)

@@ -20,6 +20,7 @@ from unit.runtime.runtime_sample import WIDGET, WIDGETS, widget
 TIMING = LeaseTiming(15.0, 10.0, 2.0)
 ELECTED = Elected("kube-system", "widgets", TIMING)
 SHARDED = Sharded("kube-system", "widgets", TIMING)
+MODES: tuple[Mode, ...] = (ELECTED, SHARDED)
 
 
 class Scene:
@@ -129,7 +130,7 @@ def test_whoever_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
         async with plane() as p:
             scene = await scene_of(p)
             for number in range(12):
-                scene.join(f"r{number}", chance.choice([ELECTED, SHARDED]))
+                scene.join(f"r{number}", chance.choice(MODES))
                 await asyncio.sleep(chance.uniform(0, 20))
                 if len(scene.replicas) > 2 or chance.random() < 0.4:
                     await scene.leave(chance.choice(sorted(scene.replicas)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.cache import uid_of, version_of
 from homeport.runtime.clock import run_virtual
@@ -88,9 +88,10 @@ class Restless:
         where = key if kind is WIDGET else child
         last = self._last.get((kind, where))
         number = str(self._chance.random())
+        made: Unstructured | str
         if kind is WIDGET:
             made = await self._client.patch(kind, where, MergePatch({"status": {"n": number}}), subresource="status")
-        elif isinstance(last, dict) and self._chance.random() < 0.4:
+        elif isinstance(last, Unstructured) and self._chance.random() < 0.4:
             await self._client.delete(kind, where)
             made = uid_of(last)
         else:
@@ -103,7 +104,7 @@ class Restless:
 
 @given(st.integers(0, 2**32), st.integers(1, 4))
 @settings(deadline=None, max_examples=40)
-def test_no_reconcile_reads_the_past_however_late_the_caches_are(seed, workers) -> None:
+def test_no_reconcile_reads_the_past_however_late_the_caches_are(seed: int, workers: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:

@@ -20,7 +20,9 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(1, 4), st.integers(0, 2**32))
 @settings(deadline=None, max_examples=150)
-def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(steps, workers, seed) -> None:
+def test_no_key_is_lost_and_none_is_worked_on_twice_at_once(
+    steps: list[tuple[str, int, float]], workers: int, seed: int
+) -> None:
     async def scenario() -> None:
         queue: WorkQueue[int] = WorkQueue()
         chance = random.Random(seed)

@@ -147,7 +147,7 @@ async def test_a_shutdown_waits_for_a_status_that_is_being_written() -> None:
         await p.have(widget("a", size=4))
         slow = Slow(p.manager.client)
         reconciler = Sizes(p)
-        reconciler.client = slow  # type: ignore[assignment]
+        reconciler.client = slow
         p.manager.add(Controller("sizes", Widget, reconciler, clock=p.clock))
         await p.start()
         await asyncio.sleep(0.5)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +46,9 @@ def test_recreate_waits_for_the_last_old_one() -> None:
 
 
 @given(st.integers(0, 12), st.integers(0, 5), st.integers(0, 5), st.lists(st.integers(0, 6), max_size=3), st.randoms())
-def test_every_rollout_ends_and_never_breaks_its_limits(wanted, surge, unavailable, olds, chance) -> None:
+def test_every_rollout_ends_and_never_breaks_its_limits(
+    wanted: int, surge: int, unavailable: int, olds: list[int], chance: random.Random
+) -> None:
     if not surge and not unavailable:
         unavailable = 1
     spec = {"new": 0, **{f"old{i}": count for i, count in enumerate(olds)}}

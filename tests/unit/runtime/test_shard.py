@@ -70,7 +70,7 @@ class _Worker:
 @given(st.integers(0, 2**32))
 @example(33610)  # one comes and goes before the others have agreed on it
 @settings(deadline=None, max_examples=12)
-def test_replicas_come_and_go_and_no_key_is_in_two_hands(seed) -> None:
+def test_replicas_come_and_go_and_no_key_is_in_two_hands(seed: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
         async with plane(crds=[WIDGETS]) as p:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
+from typing import Any
 
 from homeport.api.meta import Resource
 from homeport.builtin.install import install
@@ -40,8 +41,13 @@ async def test_a_thousand_settled_objects_do_not_move_for_an_hour_resyncs_includ
 async def test_a_cached_object_takes_less_than_ten_kibibytes() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(*(widget(f"w{n}", size=n) for n in range(1000)))
-        for kind, limit in ((Widget, 4096), (Widget.__resource__, 10240), (metadata_only(Widget.__resource__), 4096)):
-            informer: Informer[Widget] = Informer(p.client, kind)
+        plain, metadata = Widget.__resource__, metadata_only(Widget.__resource__)
+        informers: tuple[tuple[Informer[Any], int], ...] = (
+            (Informer(p.client, Widget), 4096),
+            (Informer(p.client, plain), 10240),
+            (Informer(p.client, metadata), 4096),
+        )
+        for informer, limit in informers:
             gc.collect()
             tracemalloc.start()
             run = asyncio.create_task(informer.run())

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller, key_in_work
 from homeport.runtime.informer import Informer
@@ -96,7 +96,7 @@ async def test_an_informer_that_changes_servers_tells_what_differs() -> None:
     async with plane() as one, plane() as two:
         await one.have(config_map("both"), config_map("first"))
         await two.have(config_map("second"), config_map("both"))
-        informer: Informer[object] = Informer(one.client, CONFIG_MAP, measured=False)
+        informer: Informer[Unstructured] = Informer(one.client, CONFIG_MAP, measured=False)
         told: list[tuple[str, str]] = []
         informer.on_change(lambda old, new, initial: told.append((old.name if old else "", new.name if new else "")))
         running = asyncio.create_task(informer.run())
@@ -129,19 +129,19 @@ async def test_a_dropped_informer_asks_no_more() -> None:
 
 @virtual
 async def test_what_nobody_needs_is_taken_off_before_it_is_kept() -> None:
-    def slim(obj: dict[str, object]) -> dict[str, object]:
+    def slim(obj: Unstructured) -> Unstructured:
         obj.pop("data", None)
         return obj
 
     async with plane() as p:
         await p.have({**config_map("a"), "data": {"x": "y"}})
-        informer: Informer[object] = Informer(p.client, CONFIG_MAP, slim=slim)
+        informer: Informer[Unstructured] = Informer(p.client, CONFIG_MAP, slim=slim)
         running = asyncio.create_task(informer.run())
         await informer.synced.wait()
         changed = await p.client.patch(CONFIG_MAP, Key("default", "a"), MergePatch({"data": {"x": "z"}}))
         while informer.cache.revision < int(changed.resource_version):
             await informer.cache.news(revision=int(changed.resource_version))
-        assert [("data" in obj) for obj in informer.cache] == [False]  # type: ignore[operator]
+        assert [("data" in obj) for obj in informer.cache] == [False]
         running.cancel()
 
 

@@ -129,9 +129,9 @@ async def test_no_machine_is_made_while_the_control_plane_is_upgraded() -> None:
 
 @virtual
 async def test_preflight_checks_can_be_skipped() -> None:
-    parts = {"metadata": {"annotations": {SKIP: "ControlPlaneIsStable"}}}
+    metadata = {"annotations": {SKIP: "ControlPlaneIsStable"}}
     async with workers(
-        cluster(controlPlaneRef=ref(PLANE, "c1")), plane("v1.31.0", "v1.30.0"), machine_set(1, **parts)
+        cluster(controlPlaneRef=ref(PLANE, "c1")), plane("v1.31.0", "v1.30.0"), machine_set(1, metadata=metadata)
     ) as w:
         await running(w, 1)
 

@@ -113,7 +113,7 @@ async def test_a_new_part_reaches_its_aggregated_roles(client: LocalClient, rbac
     await ensure_policy(client)
     aggregator = Aggregator(rbac, client)
     await aggregator.settle()
-    part = {
+    part: dict[str, Any] = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": "widgets", "labels": {f"{GROUP}/aggregate-to-view": "true"}},

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from homeport.apiserver.auth.decision import Attributes, forbidden
@@ -123,8 +125,8 @@ async def test_masters_may_do_everything_and_health_is_for_all(rbac: Rbac) -> No
 
 
 async def test_aggregated_roles_follow_their_parts(store: Store, rbac: Rbac) -> None:
-    gather = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to-edit": "true"}}]}}
-    above = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to-admin": "true"}}]}}
+    gather: dict[str, Any] = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to-edit": "true"}}]}}
+    above: dict[str, Any] = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to-admin": "true"}}]}}
     await role(store, "edit", metadata={"labels": {"to-admin": "true"}}, **gather)
     await role(store, "admin", **above)
     await bind(store, "b", "ClusterRole/admin", "User/anna")
@@ -138,7 +140,7 @@ async def test_aggregated_roles_follow_their_parts(store: Store, rbac: Rbac) -> 
 
 
 async def test_roles_that_gather_each_other_come_to_an_end(store: Store, rbac: Rbac) -> None:
-    everything = {"aggregationRule": {"clusterRoleSelectors": [{}]}}
+    everything: dict[str, Any] = {"aggregationRule": {"clusterRoleSelectors": [{}]}}
     await role(store, "a", **everything)
     await role(store, "b", **everything)
     await role(store, "c", rule("get", "-", "pods"))

@@ -67,45 +67,51 @@ class Diary(Registry):
         finally:
             self._depth -= 1
 
-    async def get(self, served: ServedKind, at: Version, namespace: str, name: str, **options: Any) -> bytes:
+    async def get(self, served: ServedKind, version: Version, namespace: str, name: str, **options: Any) -> bytes:
         with self._noted("get", served, namespace, name, subresource=options.get("subresource", "")):
-            return await super().get(served, at, namespace, name, **options)
+            return await super().get(served, version, namespace, name, **options)
 
-    async def list(self, served: ServedKind, at: Version, namespace: str, options: ListOptions) -> Listing:
+    async def list(self, served: ServedKind, version: Version, namespace: str, options: ListOptions) -> Listing:
         with self._noted("list", served, namespace, *_selected(options.fields)):
-            return await super().list(served, at, namespace, options)
+            return await super().list(served, version, namespace, options)
 
-    def watch(self, served: ServedKind, at: Version, namespace: str, options: WatchOptions) -> WatchStream:
+    def watch(self, served: ServedKind, version: Version, namespace: str, options: WatchOptions) -> WatchStream:
         with self._noted("watch", served, namespace, *_selected(options.fields)):
-            return super().watch(served, at, namespace, options)
+            return super().watch(served, version, namespace, options)
 
-    async def create(self, ctx: Context, served: ServedKind, at: Version, namespace: str, body: Json) -> bytes:
+    async def create(self, ctx: Context, served: ServedKind, version: Version, namespace: str, body: Json) -> bytes:
         with self._noted("create", served, namespace, (body.get("metadata") or {}).get("name", "")):
-            return await super().create(ctx, served, at, namespace, body)
+            return await super().create(ctx, served, version, namespace, body)
 
     async def update(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, body: Json, **options: Any
+        self, ctx: Context, served: ServedKind, version: Version, namespace: str, name: str, body: Json, **options: Any
     ) -> tuple[bytes, bool]:
         with self._noted("update", served, namespace, name, subresource=options.get("subresource", "")):
-            return await super().update(ctx, served, at, namespace, name, body, **options)
+            return await super().update(ctx, served, version, namespace, name, body, **options)
 
     async def patch(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, *patch: Any, **options: Any
+        self, ctx: Context, served: ServedKind, version: Version, namespace: str, name: str, *patch: Any, **options: Any
     ) -> tuple[bytes, bool]:
         with self._noted("patch", served, namespace, name, subresource=options.get("subresource", "")):
-            return await super().patch(ctx, served, at, namespace, name, *patch, **options)
+            return await super().patch(ctx, served, version, namespace, name, *patch, **options)
 
     async def delete(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, name: str, options: DeleteOptions
+        self, ctx: Context, served: ServedKind, version: Version, namespace: str, name: str, options: DeleteOptions
     ) -> tuple[bytes, bool]:
         with self._noted("delete", served, namespace, name):
-            return await super().delete(ctx, served, at, namespace, name, options)
+            return await super().delete(ctx, served, version, namespace, name, options)
 
     async def delete_collection(
-        self, ctx: Context, served: ServedKind, at: Version, namespace: str, chosen: ListOptions, options: DeleteOptions
+        self,
+        ctx: Context,
+        served: ServedKind,
+        version: Version,
+        namespace: str,
+        chosen: ListOptions,
+        options: DeleteOptions,
     ) -> Listing:
         with self._noted("deletecollection", served, namespace):
-            return await super().delete_collection(ctx, served, at, namespace, chosen, options)
+            return await super().delete_collection(ctx, served, version, namespace, chosen, options)
 
     def connect(self, group: str, plural: str, subresource: str, answer: Answer, *methods: str) -> None:
         async def noted(call: Call) -> Any:

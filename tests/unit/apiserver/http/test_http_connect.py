@@ -183,7 +183,9 @@ async def test_a_client_that_does_not_read_its_list_is_cut_off(monkeypatch: pyte
             await api.post(CONFIG_MAPS, config_map(f"c{number}", text="x" * 900_000))
         idle = api.server.connections
         _, writer = await asyncio.open_connection("127.0.0.1", api.port, limit=1024)
-        writer.transport.pause_reading()
+        transport = writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
         writer.write(f"GET {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ADMIN}\r\n\r\n".encode())
         async with asyncio.timeout(20):
             await until(lambda: api.server.connections > idle)

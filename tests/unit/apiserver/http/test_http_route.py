@@ -36,7 +36,7 @@ from homeport.client.errors import BadRequest, NotAcceptable
     ],
 )
 def test_resource_paths(method: str, path: str, expected: tuple[str, ...]) -> None:
-    assert parse_request(method, path) == RequestInfo(path, *expected)
+    assert parse_request(method, path) == RequestInfo(path, *expected)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ async def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.Monkey
         writer.write(head.encode())
         async with asyncio.timeout(20):
             await until(lambda: len(api.server.watches) == 1)
-            writer.transport.pause_reading()
+            transport = writer.transport
+            assert isinstance(transport, asyncio.Transport)
+            transport.pause_reading()
             number = 0
             while len(api.server.watches):
                 number += 1

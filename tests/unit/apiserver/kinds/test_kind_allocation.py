@@ -62,7 +62,7 @@ async def test_both_protocols_of_a_port_share_a_node_port(server: Server) -> Non
 def test_a_small_network_is_used_up_to_its_last_address(network: str) -> None:
     allocator = Allocator(network)
     allocator.addresses.put("default/kubernetes", [allocator.first_address])
-    found = []
+    found: list[str] = []
     while len(found) < 300 and (address := allocator.free_address(f"ns/{len(found)}")) is not None:
         found.append(address)
     size = allocator.network.num_addresses

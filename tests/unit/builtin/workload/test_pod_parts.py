@@ -44,7 +44,7 @@ def test_pods_are_owned_by_what_made_them() -> None:
     ("value", "up", "share"),
     [("25%", True, 2), ("25%", False, 1), (3, True, 3), ("0%", True, 0), (None, False, 0), ("100%", False, 5)],
 )
-def test_shares_round_as_asked(value, up, share) -> None:
+def test_shares_round_as_asked(value: str | int | None, up: bool, share: int) -> None:
     assert share_of(value, 5, up=up) == share
 
 

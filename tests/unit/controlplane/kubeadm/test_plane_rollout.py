@@ -91,7 +91,7 @@ def test_the_first_machine_is_compared_by_what_it_was_made_from() -> None:
 
 
 def test_no_taints_are_not_the_usual_taints() -> None:
-    bare = {"joinConfiguration": {"nodeRegistration": {"taints": []}}}
+    bare: dict[str, Any] = {"joinConfiguration": {"nodeRegistration": {"taints": []}}}
     assert not same_config(make_kcp(kubeadmConfigSpec=bare), make_config(make_kcp(), join=True))
 
 

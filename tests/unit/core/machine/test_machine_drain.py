@@ -142,7 +142,7 @@ def test_rules_are_chosen_by_machine_and_cluster_and_sorted_by_name() -> None:
 
 
 def attachment(name: str, node: str = "n", *, attached: bool = True, volume: str = "pv") -> Unstructured:
-    source = {"persistentVolumeName": volume} if volume else {"inlineVolumeSpec": {}}
+    source: dict[str, Any] = {"persistentVolumeName": volume} if volume else {"inlineVolumeSpec": {}}
     return Unstructured(
         metadata={"name": name}, spec={"nodeName": node, "source": source}, status={"attached": attached}
     )

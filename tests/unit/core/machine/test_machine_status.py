@@ -35,6 +35,11 @@ def machine(**meta: Any) -> Machine:
     return made
 
 
+def _join(machine: Machine) -> None:
+    machine.status.node_ref = MachineNodeReference(name="n")
+    machine.status.initialization.infrastructure_provisioned = True
+
+
 def cluster(*, initialized: bool = True) -> Cluster:
     made = Cluster(metadata=ObjectMeta(name="c", namespace="ns"))
     made.status.initialization.infrastructure_provisioned = True
@@ -49,13 +54,7 @@ def cluster(*, initialized: bool = True) -> Cluster:
         (lambda m: setattr(m.status.initialization, "bootstrap_data_secret_created", True), "Provisioning"),
         (lambda m: setattr(m.spec, "provider_id", "x://1"), "Provisioned"),
         (lambda m: setattr(m.status, "node_ref", MachineNodeReference(name="n")), "Pending"),
-        (
-            lambda m: (
-                setattr(m.status, "node_ref", MachineNodeReference(name="n")),
-                setattr(m.status.initialization, "infrastructure_provisioned", True),
-            ),
-            "Running",
-        ),
+        (_join, "Running"),
         (lambda m: setattr(m.metadata, "deletion_timestamp", THEN), "Deleting"),
     ],
 )

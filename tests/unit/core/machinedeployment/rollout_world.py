@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from homeport.core.machinedeployment.plan import Create, Observed, Promote, Remove, Scale, SetView, Strategy, plan
 
@@ -169,11 +171,11 @@ class World:
 
     def some_turn(self) -> None:
         """Whoever's turn it is."""
-        turns = [self.deployment_turn]
-        turns += [lambda each=each: self.set_turn(each) for each in self.sets.values()]
+        turns: list[Callable[[], object]] = [self.deployment_turn]
+        turns += [partial(self.set_turn, each) for each in self.sets.values()]
         for each in self.sets.values():
             turns += [
-                lambda each=each, machine=machine: self.machine_turn(each, machine)
+                partial(self.machine_turn, each, machine)
                 for machine in each.machines.values()
                 if machine.deleting or not machine.available
             ]

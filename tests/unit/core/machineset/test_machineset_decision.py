@@ -33,9 +33,9 @@ def said(kind: str, status: str, reason: str = "R", message: str = "") -> dict[s
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": rfc3339(NOW)}
 
 
-GOING = {"deletionTimestamp": rfc3339(NOW), "finalizers": ["x"]}
-ASKED = {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}
-UPDATING = {"annotations": {"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}}
+GOING: dict[str, Any] = {"deletionTimestamp": rfc3339(NOW), "finalizers": ["x"]}
+ASKED: dict[str, Any] = {"annotations": {"cluster.x-k8s.io/delete-machine": ""}}
+UPDATING: dict[str, Any] = {"annotations": {"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_what_is_skipped_stands_on_the_set_or_on_the_config_template() -> None:
 
 SICK = [said("HealthCheckSucceeded", "False"), said("OwnerRemediated", "False", "WaitingForRemediation")]
 REPLACED = [said("HealthCheckSucceeded", "False"), said("OwnerRemediated", "False", "MachineDeleting")]
-REMEDIATE = {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}
+REMEDIATE: dict[str, Any] = {"annotations": {"cluster.x-k8s.io/remediate-machine": ""}}
 
 
 def names(actions: list[remediation.Action]) -> dict[str, str]:

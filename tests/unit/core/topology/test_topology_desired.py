@@ -149,7 +149,7 @@ def test_objects_come_from_patched_templates_with_their_owner_and_labels() -> No
         ("{{ if .builtin.controlPlane }}{{ .builtin.controlPlane.version }}{{ else }}w{{ end }}", "v1.30.0"),
     ],
 )
-def test_patches_know_what_they_are_for(text, value) -> None:
+def test_patches_know_what_they_are_for(text: str, value: str) -> None:
     by = blueprint(patches=[patch("MachineTemplate", "/spec/template/spec/size", text)])
     made = wanted(cluster(version="v1.31.0"), by)
     assert made.machines is not None
@@ -206,13 +206,13 @@ def test_zero_is_a_value_and_nothing_is_none() -> None:
         ({}, {"controlPlane": {"naming": {"template": "{{ .nobody }}"}}}, "a naming template"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(topology, given, text) -> None:
+def test_what_is_wrong_is_told_with_its_place(topology: Json, given: Json, text: str) -> None:
     with pytest.raises(Trouble, match=text):
         wanted(cluster(**topology), blueprint(**given))
 
 
 @pytest.mark.parametrize(("text", "number"), [("", 1), ("3", 3), ("0", 1), ("many", 1)])
-def test_concurrency_is_at_least_one(text, number) -> None:
+def test_concurrency_is_at_least_one(text: str, number: int) -> None:
     found = cluster()
     found.metadata.annotations = {"topology.cluster.x-k8s.io/upgrade-concurrency": text} if text else {}
     assert concurrency(found) == number
@@ -227,7 +227,7 @@ def test_concurrency_is_at_least_one(text, number) -> None:
         ({"a": "defer-upgrade", "c": "hold-upgrade-sequence"}, ["a", "c"]),
     ],
 )
-def test_holding_the_sequence_holds_all_that_come_later(marks, deferred) -> None:
+def test_holding_the_sequence_holds_all_that_come_later(marks: dict[str, str], deferred: list[str]) -> None:
     listed = [
         msgspec.convert(
             {"name": each, "class": "w", "metadata": {"annotations": {f"topology.cluster.x-k8s.io/{marks[each]}": ""}}}
@@ -255,7 +255,7 @@ CHECK: Json = {"checks": {"nodeStartupTimeoutSeconds": 60}}
         ({"enabled": True}, {}, None),
     ],
 )
-def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said, given, made) -> None:
+def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said: Json, given: Json, made: Json | None) -> None:
     found = msgspec.convert({"name": "a", "class": "w", "healthCheck": said}, MachineDeploymentTopology)
     classes = blueprint(worker_class={"healthCheck": given}).deployments["w"].given
     assert rules(found.health_check, classes.health_check) == made
@@ -271,7 +271,9 @@ def test_a_health_check_is_what_the_cluster_says_or_else_the_class(said, given, 
         ([("v1.31.0", "v1.30.0")], True),
     ],
 )
-def test_a_deployment_is_being_upgraded_while_a_machine_or_kubelet_has_another_version(versions, upgrading) -> None:
+def test_a_deployment_is_being_upgraded_while_a_machine_or_kubelet_has_another_version(
+    versions: list[tuple[str, str]], upgrading: bool
+) -> None:
     md = msgspec.convert({"spec": {"template": {"spec": {"version": "v1.31.0"}}}}, MachineDeployment)
     machines = [
         msgspec.convert({"spec": {"version": spec}, "status": {"nodeInfo": {"kubeletVersion": kubelet}}}, Machine)
@@ -335,7 +337,7 @@ LATE = Plan("v1.31.0", {"a": "v1.30.0", "b": "v1.30.0"}, worker_steps=["v1.31.0"
         ),
     ],
 )
-def test_what_is_waited_for_is_named(plan, reason, parts) -> None:
+def test_what_is_waited_for_is_named(plan: Plan, reason: str, parts: list[str]) -> None:
     wait = status.waiting(cluster(version="v1.32.0"), plan, "Plane p", {"a": "d-a", "b": "d-b"})
     assert wait is not None
     assert wait.reason == reason

@@ -74,7 +74,7 @@ def over(subject: Subject, *patches: Any) -> Any:
         (template("- {{ (index .keys 0).name }}\n"), ["a"]),
     ],
 )
-def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value, result) -> None:
+def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value: dict[str, Any], result: object) -> None:
     given = subject(**ENDPOINT, keys=[{"name": "a"}, {"name": "b"}], large=4000000, builtin={"cluster": {"name": "c1"}})
     assert over(given, patch(add("/spec/template/spec/x", **value))) == {"x": result}
 
@@ -91,8 +91,9 @@ def test_a_value_is_given_or_taken_from_a_variable_or_made_by_a_template(value, 
         ("yes it is", False),
     ],
 )
-def test_a_patch_is_used_when_its_condition_says_true(condition, on) -> None:
-    one = patch(add("/spec/template/spec/x", value=1), **({"enabledIf": condition} if condition else {}))
+def test_a_patch_is_used_when_its_condition_says_true(condition: str, on: bool) -> None:
+    enabled: dict[str, Any] = {"enabledIf": condition} if condition else {}
+    one = patch(add("/spec/template/spec/x", value=1), **enabled)
     assert over(subject(project="a"), one) == ({"x": 1} if on else {})
 
 
@@ -112,7 +113,9 @@ def test_a_patch_is_used_when_its_condition_says_true(condition, on) -> None:
         ({"machinePoolClass": {"names": ["w"]}}, "machinePool", "w", True),
     ],
 )
-def test_a_selector_means_the_templates_of_a_role_or_class(match, role, class_name, meant) -> None:
+def test_a_selector_means_the_templates_of_a_role_or_class(
+    match: dict[str, Any], role: str, class_name: str, meant: bool
+) -> None:
     given = subject(role=role, class_name=class_name)
     assert bool(over(given, patch(add("/spec/template/spec/x", value=1), match=match))) is meant
 
@@ -160,7 +163,7 @@ def test_patches_go_one_after_the_other_and_leave_the_input_alone() -> None:
         (add("/spec/template/spec/x"), "either value or valueFrom"),
     ],
 )
-def test_what_goes_wrong_names_patch_definition_operation_and_object(operation, message) -> None:
+def test_what_goes_wrong_names_patch_definition_operation_and_object(operation: dict[str, Any], message: str) -> None:
     with pytest.raises(PatchError) as caught:
         over(subject(e={}, l=[1]), patch(operation, name="mine"))
     assert message in str(caught.value)
@@ -223,7 +226,7 @@ def cluster_class(*patches: Any) -> ClusterClass:
         (add("/spec/a", **variable("builtin.cluster.nam")), ".valueFrom.variable", "not a builtin variable"),
     ],
 )
-def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, message) -> None:
+def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation: dict[str, Any], path: str, message: str) -> None:
     [(found, why)] = check_patches(cluster_class(patch(operation)))
     assert found == f"spec.patches[0].definitions[0].jsonPatches[0]{path}"
     assert message in why
@@ -258,7 +261,7 @@ def test_a_bad_operation_is_found_before_a_cluster_uses_it(operation, path, mess
         ({"match": {"machinePoolClass": {"names": ["w"]}}}, ".machinePoolClass.names[0]", "spec.workers.machinePools"),
     ],
 )
-def test_a_selector_that_matches_nothing_is_found(parts, path, message) -> None:
+def test_a_selector_that_matches_nothing_is_found(parts: dict[str, Any], path: str, message: str) -> None:
     [(found, why)] = check_patches(cluster_class(patch(add("/spec/a", value=1), **parts)))
     assert found == f"spec.patches[0].definitions[0].selector.matchResources{path}"
     assert message in why
@@ -309,7 +312,9 @@ sources = st.one_of(
         st.tuples(st.sampled_from(["add", "replace", "remove"]), st.lists(names, max_size=3), sources), max_size=3
     ),
 )
-def test_a_patch_is_laid_over_or_says_why_not(spec, known, steps) -> None:
+def test_a_patch_is_laid_over_or_says_why_not(
+    spec: Any, known: dict[str, Any], steps: list[tuple[str, list[str], dict[str, Any]]]
+) -> None:
     operations = [
         {"op": op, "path": "/spec/template/spec" + "".join(f"/{each}" for each in path), **made}
         for op, path, made in steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,12 +34,14 @@ ALL = [f"v1.{minor}.{patch}" for minor in range(28, 35) for patch in (0, 4)]
         ("v1.30.0", "v1.30.4", ALL, ["v1.30.4"]),
     ],
 )
-def test_a_control_plane_goes_through_the_newest_of_each_minor_version(current, goal, known, steps) -> None:
+def test_a_control_plane_goes_through_the_newest_of_each_minor_version(
+    current: str, goal: str, known: list[str], steps: list[str]
+) -> None:
     assert find_steps(current, goal, known) == steps
 
 
 @pytest.mark.parametrize("known", [[], ["v1.31.0"], ["v1.32.0"]])
-def test_there_is_no_way_that_skips_a_minor_version(known) -> None:
+def test_there_is_no_way_that_skips_a_minor_version(known: list[str]) -> None:
     with pytest.raises(NoUpgradePath, match="can't skip minor versions"):
         find_steps("v1.30.0", "v1.33.0", known)
 
@@ -55,7 +58,9 @@ def test_there_is_no_way_that_skips_a_minor_version(known) -> None:
         (["v1.28.0"], "v1.31.4", "v1.34.4", ["v1.31.4", "v1.34.4"]),
     ],
 )
-def test_workers_take_as_few_steps_as_the_skew_allows(workers, current, goal, steps) -> None:
+def test_workers_take_as_few_steps_as_the_skew_allows(
+    workers: list[str], current: str, goal: str, steps: list[str]
+) -> None:
     assert find_worker_steps(workers, current, goal, find_steps(current, goal, ALL)) == steps
 
 
@@ -64,8 +69,8 @@ def test_workers_that_were_left_too_far_behind_are_told() -> None:
         find_worker_steps(["v1.28.0"], "v1.33.0", "v1.34.4", ["v1.34.4"])
 
 
-def one(name: str, version: str = "v1.30.0", **more: bool) -> Group:
-    return Group(name, version, **more)
+def one(name: str, version: str = "v1.30.0", *, upgrading: bool = False, deferred: bool = False) -> Group:
+    return Group(name, version, upgrading=upgrading, deferred=deferred)
 
 
 HERE = Observed("v1.31.0", Plane("v1.30.0"), [one("a"), one("b"), one("c")])
@@ -84,11 +89,11 @@ def test_the_control_plane_goes_first_and_workers_wait() -> None:
     assert (made.waiting, made.moving, made.step) == (["a", "b", "c"], [], "v1.31.0")
 
 
-@pytest.mark.parametrize("state", ["provisioning", "upgrading"])
-def test_nobody_goes_while_the_control_plane_moves(state) -> None:
-    made = plan(replace(HERE, plane=Plane("v1.30.0", **{state: True})))
+@pytest.mark.parametrize("state", [{"provisioning": True}, {"upgrading": True}])
+def test_nobody_goes_while_the_control_plane_moves(state: dict[str, Any]) -> None:
+    made = plan(replace(HERE, plane=Plane("v1.30.0", **state)))
     assert (made.plane, made.plane_waits, made.moving) == ("v1.30.0", True, [])
-    made = plan(replace(THERE, plane=Plane("v1.31.0", **{state: True})))
+    made = plan(replace(THERE, plane=Plane("v1.31.0", **state)))
     assert (made.plane, made.plane_waits, made.waiting) == ("v1.31.0", False, ["a", "b", "c"])
 
 
@@ -105,7 +110,9 @@ def test_nobody_goes_while_the_control_plane_moves(state) -> None:
         ([one("a", "v1.31.0"), one("b", "v1.31.0")], 1, [], []),
     ],
 )
-def test_workers_go_in_order_and_not_too_many_at_a_time(groups, concurrency, moving, waiting) -> None:
+def test_workers_go_in_order_and_not_too_many_at_a_time(
+    groups: list[Group], concurrency: int, moving: list[str], waiting: list[str]
+) -> None:
     made = plan(replace(THERE, groups=groups, concurrency=concurrency))
     assert (made.moving, made.waiting) == (moving, waiting)
     assert all(made.groups[name] == "v1.31.0" for name in moving)
@@ -135,7 +142,7 @@ def test_an_annotation_keeps_an_upgrade_from_beginning_but_not_from_going_on() -
         (Plane("v1.30.0", provisioning=True), True),
     ],
 )
-def test_new_workers_are_made_when_the_control_plane_stands(plane, withheld) -> None:
+def test_new_workers_are_made_when_the_control_plane_stands(plane: Plane, withheld: bool) -> None:
     made = plan(Observed("v1.31.0", plane, new=["n"]))
     assert (list(made.withheld) == ["n"], made.groups) == (withheld, {"n": "v1.31.0"})
 
@@ -209,7 +216,9 @@ def test_workers_that_are_at_the_step_wait_for_the_control_plane() -> None:
         ("v1.31.0", ["v1.30.0", "v1.31.0"]),
     ],
 )
-def test_a_group_with_another_version_than_the_topology_gave_it_gets_that_one_back(strayed, machines) -> None:
+def test_a_group_with_another_version_than_the_topology_gave_it_gets_that_one_back(
+    strayed: str, machines: list[str]
+) -> None:
     group = Group("a", strayed, upgrading=bool(machines), machines=machines)
     made = plan(Observed("v1.30.0", Plane("v1.30.0"), [group]))
     assert made.groups == {"a": "v1.30.0"}

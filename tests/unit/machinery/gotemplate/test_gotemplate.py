@@ -24,7 +24,7 @@ def test_every_template_of_the_corpus_has_an_answer_of_go() -> None:
 
 
 @pytest.mark.parametrize("number", range(0, len(GOLDEN), 20))
-def test_templates_give_what_go_gives(number) -> None:
+def test_templates_give_what_go_gives(number: int) -> None:
     for case, answer in list(zip(cases(), GOLDEN, strict=True))[number : number + 20]:
         assert rendered(case) == expected(answer), case["template"]
 
@@ -77,7 +77,7 @@ def expected(answer: dict[str, str]) -> dict[str, str]:
         ('{{ genCA "a" 1 }}', "makes secrets"),
     ],
 )
-def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source, message) -> None:
+def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source: str, message: str) -> None:
     with pytest.raises(TemplateError, match=message):
         compiled(source).render(VALUES)
 
@@ -114,7 +114,7 @@ def test_what_go_refuses_is_refused_with_the_line_and_the_reason(source, message
         '{{ regexMatch "(a{1000}){1000}" .big }}{{ regexFind "(((a{30}){30}){30})" "x" }}',
     ],
 )
-def test_no_template_takes_long_or_much(source) -> None:
+def test_no_template_takes_long_or_much(source: str) -> None:
     data = {"big": "a" * 1_000_000, "many": ["b" * 100] * 10_000}
     with pytest.raises(TemplateError):
         compiled(source).render(data)

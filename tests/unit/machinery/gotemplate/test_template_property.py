@@ -37,13 +37,13 @@ def outcome(text: str, data: Any) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(sorted(_ALL)), texts), max_size=25))
-def test_no_text_makes_the_reader_fail(pieces) -> None:
+def test_no_text_makes_the_reader_fail(pieces: list[str]) -> None:
     outcome("{{ " + "".join(pieces), {"a": {"b": 1}})
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(CORPUS), st.integers(0, 200), st.integers(0, 3), st.sampled_from(PIECES))
-def test_no_slip_of_the_pen_makes_the_reader_fail(text, position, cut, piece) -> None:
+def test_no_slip_of_the_pen_makes_the_reader_fail(text: str, position: int, cut: int, piece: str) -> None:
     position = min(position, len(text))
     outcome(text[:position] + piece + text[position + cut :], DATA)
 
@@ -68,7 +68,7 @@ def calls(draw: st.DrawFn) -> tuple[str, list[Any]]:
 
 @settings(max_examples=500, deadline=None)
 @given(calls(), st.booleans())
-def test_no_arguments_make_a_function_fail_otherwise(call, piped) -> None:
+def test_no_arguments_make_a_function_fail_otherwise(call: tuple[str, list[Any]], piped: bool) -> None:
     name, arguments = call
     listed = [f"(index . {i})" for i in range(len(arguments))]
     if piped and listed:
@@ -79,6 +79,6 @@ def test_no_arguments_make_a_function_fail_otherwise(call, piped) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(CORPUS), values)
-def test_no_data_makes_the_templates_of_the_corpus_fail(text, data) -> None:
+def test_no_data_makes_the_templates_of_the_corpus_fail(text: str, data: Any) -> None:
     outcome(text, data)
     outcome(text, dict.fromkeys(DATA, data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def make(*ids: str) -> tuple[Watch, Vendor, list[str]]:
 async def found(watch: Watch, woken: list[str], *ids: str) -> list[Vm | None]:
     return list(
         await asyncio.gather(
-            *(watch.find(f"of-{each}", each, f"name-{each}", lambda each=each: woken.append(each)) for each in ids)
+            *(watch.find(f"of-{each}", each, f"name-{each}", partial(woken.append, each)) for each in ids)
         )
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from homeport.sim.engine.fault import parse_faults
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.world import parse_world
@@ -46,7 +48,8 @@ async def test_memory_of_hosts_runs_out_at_power_on_and_comes_back() -> None:
 
 async def test_a_machine_larger_than_any_host_is_never_placed() -> None:
     call = caller()
-    for more in ({"memorySizeBytes": 11 * 1024**3}, {"numSockets": 9}):
+    sizes: tuple[dict[str, Any], ...] = ({"memorySizeBytes": 11 * 1024**3}, {"numSockets": 9})
+    for more in sizes:
         ext_id = await call.make("big", nics=[], **more)
         assert (await call.power(ext_id, "power-on"))["status"] == "FAILED"
 

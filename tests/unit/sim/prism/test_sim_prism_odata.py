@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from homeport.sim.prism.fiql import FiqlError, FiqlFilter
@@ -81,7 +83,7 @@ def test_a_filter_knows_its_fields_and_plain_equalities() -> None:
 
 
 def test_order_is_by_several_fields_in_either_direction() -> None:
-    items = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "z"}, {"b": "w"}]
+    items: list[dict[str, Any]] = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "z"}, {"b": "w"}]
     result = ordered(items, parse_order("a desc, b"))
     assert [item["b"] for item in result] == ["y", "x", "z", "w"]
     with pytest.raises(ODataError):
