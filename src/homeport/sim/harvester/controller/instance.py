@@ -159,12 +159,12 @@ class Instances:
             text = "cannot migrate VMI: PVC is not shared, live migration requires that all PVCs must be shared"
             draft.condition("LiveMigratable", "False", reason="DisksNotLiveMigratable", message=text)
         draft.status["migrationMethod"] = "BlockMigration" if not migratable else "LiveMigration"
-        draft.status["interfaces"] = self._interfaces(vmi, boot, reported=False)
         draft.status["guestOSInfo"] = {}
         draft.status["volumeStatus"] = [
             {"name": each["name"], "target": f"vd{chr(ord('a') + number)}"}
             for number, each in enumerate(vmi["spec"].get("volumes") or ())
         ]
+        self._report(vmi, boot, draft)
         if boot.booted:
             core.guests.powered_on(boot.machine)
         core.tell(vmi, VMI, "Started", "VirtualMachineInstance started.")
@@ -211,16 +211,21 @@ class Instances:
             return None
         self._readdress(boot, now)
         draft = Draft(vmi, core.stamp)
-        if boot.reports_at is not None and now >= boot.reports_at and boot.agent:
-            draft.condition("AgentConnected", "True")
-            draft.status["guestOSInfo"] = _os_info(boot)
-            draft.status["interfaces"] = self._interfaces(vmi, boot, reported=True)
-            await draft.write(core)
+        self._report(vmi, boot, draft)
+        await draft.write(core)
         coming = [boot.crash_at, *(when for when, _ in boot.readdress)]
         if boot.agent and not is_true(vmi, "AgentConnected"):
             coming.append(boot.reports_at)
         due = min((each for each in coming if each is not None and each > now), default=None)
         return None if due is None else due - now
+
+    def _report(self, vmi: Json, boot: Boot, draft: Draft) -> None:
+        """What is known of the guest: little, until its agent speaks."""
+        speaks = boot.agent and boot.reports_at is not None and self._core.clock.now() >= boot.reports_at
+        if speaks:
+            draft.condition("AgentConnected", "True")
+            draft.status["guestOSInfo"] = _os_info(boot)
+        draft.status["interfaces"] = self._interfaces(vmi, boot, reported=speaks)
 
     def _readdress(self, boot: Boot, now: float) -> None:
         while boot.readdress and boot.readdress[0][0] <= now:

@@ -9,7 +9,7 @@ from homeport.sim.harvester.controller.run import plan_run, run_strategy
 from homeport.sim.harvester.controller.template import claim_templates
 from homeport.sim.harvester.controller.vmstatus import Volumes, render_status
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import CLAIM, DATA_VOLUME, IMAGE, VM, VMI, Json
+from homeport.sim.harvester.kind import CLAIM, DATA_VOLUME, IMAGE, STORAGE_CLASS, VM, VMI, Json
 from homeport.sim.harvester.object import (
     controlled_by,
     finalizers,
@@ -44,6 +44,8 @@ class Machines:
         else:
             await self._hold_metadata(vm)
             await self._hold_claims(vm)
+            if vmi is None and self._binds_at_once(vm):
+                return None  # the claim brings it back
             after = await self._run(vm, vmi)
         await self._report(key)
         return after
@@ -71,6 +73,13 @@ class Machines:
             return
         for template in claim_templates(vm):
             await self._hold_claim(vm, template)
+
+    def _binds_at_once(self, vm: Json) -> bool:
+        """Whether a claim is about to be bound: where that takes no time, nobody sees a VM wait for it."""
+        if self._core.pace.bind:
+            return False
+        waiting = [each for each in self._volumes(vm).claims if status_of(each).get("phase") != "Bound"]
+        return any(self._core.mirror.get(STORAGE_CLASS, each["spec"].get("storageClassName") or "") for each in waiting)
 
     async def _hold_claim(self, vm: Json, template: Json) -> None:
         core, namespace = self._core, vm["metadata"]["namespace"]
