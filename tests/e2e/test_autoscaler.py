@@ -60,7 +60,7 @@ def _homeport(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def plane(autoscaler: Path, tmp_path: Path, kubectl: str) -> Iterator[Cluster]:
     data = tmp_path / "data"
-    listen = ("--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0")
+    listen = ("--listen", "127.0.0.1:0", "--sim-listen", "prism=127.0.0.1:0")
     done = _homeport("up", *listen, "--detach", "--sim", "--data", str(data))
     assert done.returncode == 0, done.stdout + done.stderr
     yield Cluster("ours", kubectl, data / "kubeconfig", tmp_path)

@@ -90,5 +90,5 @@ def test_a_port_in_use_is_named_with_the_cure(tmp_path: Path) -> None:
         taken.listen()
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         refused(homeport("sim", "prism", "--listen", where, "--data", str(tmp_path / "a")), "in use", "--listen")
-        up = homeport(*UP, "--sim", "--sim-listen", where, "--data", str(tmp_path / "b"))
+        up = homeport(*UP, "--sim=prism", "--sim-listen", where, "--data", str(tmp_path / "b"))
         refused(up, f"--sim-listen {where}", "in use", "choose another address")

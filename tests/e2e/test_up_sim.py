@@ -166,17 +166,17 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
     world, faults = tmp_path / "world.yaml", tmp_path / "faults.yaml"
     world.write_text("clusters: [{name: mine}]\nusers: [{name: me, passwords: [secret]}]\n")
     faults.write_text("faults: [{match: {method: POST}, effect: {kind: status, status: 503}}]\n")
-    arguments = ("--sim-world", str(world), "--sim-faults", str(faults), "--speed", "x10")
+    arguments = ("--sim-world", f"prism={world}", "--sim-faults", f"prism={faults}", "--speed", "x10")
     assert "(user me, password secret)" in await asyncio.to_thread(plane.up, *arguments)
     plane.homeport("down")
     await asyncio.to_thread(plane.up, *arguments)  # the same file: it goes on
     plane.homeport("down")
     world.write_text("clusters: [{name: other}]\nusers: [{name: me, passwords: [secret]}]\n")
-    refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--sim", "--sim-world", str(world))
+    refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--sim", "--sim-world", f"prism={world}")
     assert refused.returncode == 1
     assert "was created with a different --sim-world" in refused.stderr
     assert "--sim-reset" in refused.stderr
-    await asyncio.to_thread(plane.up, "--sim-world", str(world), "--sim-reset")
+    await asyncio.to_thread(plane.up, "--sim-world", f"prism={world}", "--sim-reset")
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,12 @@ async def test_a_world_and_faults_of_ones_own(plane: Plane, tmp_path: Path) -> N
         (["--sim=foo"], "unknown simulator 'foo': expected all, or some of prism"),
         (["--sim=prism,"], "unknown simulator '': expected all, or some of prism"),
         (["--sim", "--speed", "soon"], "--speed: 'soon' is not a valid speed"),
-        (["--sim", "--sim-world", "bad.yaml"], "--sim-world: {folder}/bad.yaml:1: clusters: expected `array`"),
-        (["--sim", "--sim-world", "empty.yaml"], "--sim-world: the world has no user with a password"),
-        (["--sim", "--sim-faults", "bad.yaml"], "--sim-faults: {folder}/bad.yaml:1: clusters: "),
-        (["--sim", "--sim-faults", "no.yaml"], "--sim-faults: {folder}/no.yaml: can't be read"),
-        (["--sim", "--sim-listen", "127.0.0.1:x"], "--sim-listen '127.0.0.1:x': the port must be a number"),
+        (["--sim=prism", "--sim-world", "bad.yaml"], "--sim-world: {folder}/bad.yaml:1: clusters: expected `array`"),
+        (["--sim=prism", "--sim-world", "empty.yaml"], "--sim-world: the world has no user with a password"),
+        (["--sim=harvester", "--sim-faults", "bad.yaml"], "--sim-faults: {folder}/bad.yaml:1: clusters: "),
+        (["--sim", "--sim-faults", "prism=no.yaml"], "--sim-faults: {folder}/no.yaml: can't be read"),
+        (["--sim", "--sim-world", "w.yaml"], "several simulators run: expected prism=w.yaml or harvester=w.yaml"),
+        (["--sim", "--sim-listen", "prism=127.0.0.1:x"], "--sim-listen '127.0.0.1:x': the port must be a number"),
         (["--speed", "real"], "--speed requires --sim"),
         (["--sim-reset"], "--sim-reset requires --sim"),
         (["--kubeconfig", "k", "--sim"], "--sim applies to the embedded API server only"),
@@ -209,7 +210,7 @@ def test_bad_input_is_refused_and_the_option_named(arguments: list[str], told: s
 async def test_a_taken_port_is_told_with_the_option_or_given_way_to(plane: Plane) -> None:
     taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     port = taken.sockets[0].getsockname()[1]
-    arguments = ("up", "--listen", "127.0.0.1:0", "--sim", "--sim-listen", f"127.0.0.1:{port}")
+    arguments = ("up", "--listen", "127.0.0.1:0", "--sim=prism", "--sim-listen", f"127.0.0.1:{port}")
     refused = await asyncio.to_thread(plane.homeport, *arguments)
     assert f"--sim-listen 127.0.0.1:{port}: " in refused.stderr
     taken.close()

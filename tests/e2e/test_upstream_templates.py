@@ -88,8 +88,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Sit
     home = tmp_path_factory.mktemp("templates")
     world, data = home / "world.yaml", home / "data"
     world.write_text(template.world())
-    listen = ("--listen", "127.0.0.1:0", "--sim-listen", "127.0.0.1:0")
-    done = _homeport("up", *listen, "--detach", "--sim", "--sim-world", str(world), "--data", str(data))
+    listen = ("--listen", "127.0.0.1:0", "--sim-listen", "prism=127.0.0.1:0")
+    done = _homeport("up", *listen, "--detach", "--sim", "--sim-world", f"prism={world}", "--data", str(data))
     assert done.returncode == 0, done.stdout + done.stderr
     try:
         plane = Cluster("ours", kubectl, data / "kubeconfig", home)

@@ -74,7 +74,15 @@ class Simulation:
     def _around(self, folder: Path, simulator: Simulator) -> Surroundings:
         push = self._streams.source(simulator.log).push
         return Surroundings(
-            folder / simulator.name, self.network, self.fleet, self._clock, push, self._credential, self.save
+            folder / simulator.name,
+            self.network,
+            self.fleet,
+            self._clock,
+            push,
+            self._credential,
+            self.save,
+            folder.parent,
+            self._proxy.url,
         )
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -88,6 +96,7 @@ class Simulation:
                 await simulator.start()
         except SimulatorError as error:
             raise SimulationError(str(error)) from error
+        self._drop_lost()
         self._started = True
         await self.save()
 
@@ -96,7 +105,10 @@ class Simulation:
             await self._machines.load(self.fleet)
         except (SnapshotError, StoreError) as error:
             raise SimulationError(f"{error}; --sim-reset discards the saved state") from error
-        # Machines of simulators that don't run this time stay off, and are kept for when they do.
+
+    def _drop_lost(self) -> None:
+        """Machines that their simulator does not know. Those of simulators that don't run this time stay off, and are
+        kept for when they do."""
         for machine in list(self.fleet.machines.values()):
             owner = self.running.get(machine.simulator)
             if owner is not None and not owner.owns(machine.id):
@@ -138,7 +150,9 @@ class Simulation:
         """The whole site as it is now, in a new private folder."""
         async with self._saving:
             await self._save()
-            await asyncio.to_thread(self._folder.copy, target)
+            await asyncio.to_thread(self._folder.copy, target, tuple(self.running))
+            for name, simulator in self.running.items():
+                await simulator.copy(target / name)
 
     async def save(self) -> None:
         async with self._saving:
@@ -184,7 +198,10 @@ class Simulation:
     def told(self) -> tuple[str, ...]:
         """What to print at the start."""
         lines = [simulator.announce() for simulator in self.running.values()]
-        ports = ", ".join(str(state.port) for state in self.describe())
+        found = [state for state in self.describe() if state.port]
+        if not found:
+            return tuple(lines)
+        ports = ", ".join(str(state.port) for state in found)
         return (*lines, f"Through the proxy {self._proxy.url()}, any host on port {ports} reaches the simulator")
 
     def _say(self, machine: str, line: str) -> None:

@@ -9,6 +9,7 @@ DIR/sim/NAME/          what the simulator NAME keeps
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from homeport.apiserver.auth.file import make_private_dir, write_private
@@ -22,9 +23,11 @@ class SimulatorFolder:
         self._port = folder / "proxy.port"
         make_private_dir(folder)
 
-    def copy(self, target: Path) -> None:
+    def copy(self, target: Path, without: Collection[str]) -> None:
+        """All of it but the folders of simulators, which copy them themselves."""
         make_private_dir(target)
-        shutil.copytree(self.folder, target, dirs_exist_ok=True)
+        top = str(self.folder)
+        shutil.copytree(self.folder, target, ignore=lambda at, names: without if at == top else (), dirs_exist_ok=True)
 
     def forget(self) -> None:
         """Discards the machines. Certificates and the proxy's port stay, because clients know them."""

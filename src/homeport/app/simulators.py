@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from homeport.sim.simulator import Simulator
 
-NAMES = ("prism",)
+NAMES = ("prism", "harvester")
 
 
 def load(names: Iterable[str]) -> tuple[Simulator, ...]:
     """Imports them only now: planes that simulate nothing don't load simulators."""
-    from homeport.sim.prism.simulator import SIMULATOR as PRISM
+    found = []
+    for name in names:
+        if name == "prism":
+            from homeport.sim.prism.simulator import SIMULATOR as PRISM
 
-    known = {each.name: each for each in (PRISM,)}
-    return tuple(known[name] for name in names)
+            found.append(PRISM)
+        elif name == "harvester":
+            from homeport.sim.harvester.simulator import SIMULATOR as HARVESTER
+
+            found.append(HARVESTER)
+    return tuple(found)

@@ -12,6 +12,7 @@ from homeport.cli.option import data as data_option
 from homeport.cli.simulation import SPEEDS
 
 if TYPE_CHECKING:
+    from homeport.sim.harvester.serve import Running as HarvesterRunning
     from homeport.sim.prism.serve import Running
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -103,11 +104,7 @@ def prism(
         host, port = parse_listen(listen if ":" in listen else f"{listen}:9440")
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
-    if host not in _LOOPBACK:
-        click.echo(
-            f"warning: {host} is not a loopback address: others can reach this simulator, and its passwords are public",
-            err=True,
-        )
+    _warn(host, "its passwords are public")
     options = Options(
         data=data.expanduser().absolute(),
         host=host,
@@ -125,6 +122,106 @@ def prism(
         asyncio.run(run(options, _ready))
     except StartError as error:
         raise click.ClickException(str(error)) from error
+
+
+@command.command()
+@data_option
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:16443",
+    show_default=True,
+    help="Serve the Kubernetes API at this address.",
+)
+@click.option(
+    "--admin-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Serve the admin endpoint on this port (default: a free port).",
+)
+@click.option(
+    "--world",
+    metavar="FILE",
+    type=_FILE,
+    help="Load the initial state from this YAML file (default: the built-in world).",
+)
+@click.option("--faults", metavar="FILE", type=_FILE, help="Inject the faults in this YAML file.")
+@click.option(
+    "--state", metavar="FILE", type=_FILE, help="Keep the state in FILE, and continue with it (default: in memory)."
+)
+@click.option(
+    "--speed",
+    default="instant",
+    show_default=True,
+    help="Set how fast images and machines are ready: instant, real, x10 (ten times faster than real).",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed random numbers: the same seed gives the same names and faults.",
+)
+@click.option("--print-world", is_flag=True, help="Print the built-in world as a starting point for --world.")
+@click.option(
+    "--print-rke2",
+    is_flag=True,
+    help="Print the kubeconfig that a node has in /etc/rancher/rke2/rke2.yaml: its server is 127.0.0.1:6443.",
+)
+def harvester(
+    data: Path,
+    listen: str,
+    admin_port: int,
+    world: Path | None,
+    faults: Path | None,
+    state: Path | None,
+    speed: str,
+    seed: int,
+    print_world: bool,
+    print_rke2: bool,
+) -> None:
+    """Simulate Harvester (Kubernetes with KubeVirt) with the networks, images and keys of the guides."""
+    from homeport.app.settings import SettingsError, parse_listen
+    from homeport.client.quick import import_aiohttp
+
+    import_aiohttp()
+    from homeport.app import log
+    from homeport.sim.harvester.serve import PORT, Options, StartError, rke2, run
+
+    log.configure(level="warning")
+    folder = data.expanduser().absolute()
+    try:
+        if print_world:
+            from homeport.sim.harvester.world import default_text
+
+            click.echo(default_text(), nl=False)
+            return
+        if print_rke2:
+            click.echo(rke2(folder), nl=False)
+            return
+        host, port = parse_listen(listen if ":" in listen else f"{listen}:{PORT}")
+        _warn(host, "it answers whoever has its kubeconfig")
+        kept = state.expanduser().absolute() if state is not None else None
+        options = Options(folder, host, port, admin_port, world, faults, kept, speed, seed)
+        asyncio.run(run(options, _harvester_ready))
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
+    except StartError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _harvester_ready(running: HarvesterRunning) -> None:
+    click.echo(f"Simulated Harvester is ready at {running.url}")
+    click.echo(f"kubeconfig: {running.kubeconfig}")
+    click.echo(f"kubeconfig of a node, with 127.0.0.1 as its server: {running.rke2}")
+    click.echo(f"admin (faults, journal): curl -H @{running.admin_header} {running.admin_url}")
+    click.echo(f"next: kubectl --kubeconfig {running.kubeconfig} get nodes")
+
+
+def _warn(host: str, why: str) -> None:
+    if host not in _LOOPBACK:
+        click.echo(f"warning: {host} is not a loopback address: others can reach this simulator, and {why}", err=True)
 
 
 def _ready(running: Running) -> None:

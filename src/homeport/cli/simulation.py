@@ -75,7 +75,7 @@ def read_simulation(
         speed,
         _files("--sim-world", sim_world, names),
         _files("--sim-faults", sim_faults, names),
-        {name: _address(text) for name, text in parse_by_name("--sim-listen", sim_listen, names).items()},
+        {name: _address(name, text) for name, text in parse_by_name("--sim-listen", sim_listen, names).items()},
         sim_reset,
     )
 
@@ -88,8 +88,9 @@ def _files(option: str, values: Sequence[str], names: Sequence[str]) -> dict[str
     return found
 
 
-def _address(text: str) -> tuple[str, int]:
-    return parse_listen(text if ":" in text else f"{text}:9440", option="--sim-listen")
+def _address(name: str, text: str) -> tuple[str, int]:
+    port = 9440 if name == "prism" else 6443
+    return parse_listen(text if ":" in text else f"{text}:{port}", option="--sim-listen")
 
 
 def write_simulation(simulators: Simulators | None) -> list[str]:

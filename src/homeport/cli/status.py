@@ -101,7 +101,10 @@ def _head(settings: Settings, instance: Instance, found: Description) -> Iterato
     yield f"data        {settings.data}"
     for each in found.simulators:
         yield f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running"
-        yield f"  login     user {each.user}, password {each.password}"
+        if each.kubeconfig:
+            yield f"  kubeconfig {each.kubeconfig}"
+        else:
+            yield f"  login     user {each.user}, password {each.password}"
         yield f"  proxy     {each.proxy}"
         yield f"  authority {each.authority}"
         yield f"  admin     {each.admin} (curl -H @{each.admin_header})"

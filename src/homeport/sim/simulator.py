@@ -31,6 +31,8 @@ class Surroundings:
     log: Callable[[float, str], None]  # (time, line)
     credential: AdminCredential  # for admin endpoints
     save: Callable[[], Awaitable[None]]  # writes everything that has changed, machines and clusters included
+    data: Path  # of the plane: what its user gets to see
+    proxy: Callable[[], str]  # URL by which programs outside reach the network; known when simulators start
 
 
 class Running(Protocol):
@@ -42,6 +44,9 @@ class Running(Protocol):
 
     async def save(self) -> None:
         """Writes what has changed since the last call to its folder."""
+
+    async def copy(self, target: Path) -> None:
+        """Copies what it has saved to a new folder, consistently, while it runs."""
 
     async def close(self) -> None: ...
 

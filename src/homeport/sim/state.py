@@ -13,12 +13,13 @@ class SimulatorState(msgspec.Struct, frozen=True, rename="camel"):
 
     name: str
     url: str
-    port: int  # through the proxy, any host on this port reaches it
+    port: int  # through the proxy, any host on this port reaches it; 0: only its own addresses do
     authority: str  # file with the CA certificate that clients have to trust
     user: str
     password: str
     admin: str
     admin_header: str  # file with the header that requests to `admin` need
+    kubeconfig: str = ""  # in place of a user and a password
     proxy: str = ""
     requests: int = 0
     machines: int = 0

@@ -52,13 +52,13 @@ def test_a_world_that_can_not_be_read_names_the_option(tmp_path: Path) -> None:
 
 async def test_machines_of_a_simulator_that_does_not_run_are_kept(tmp_path: Path) -> None:
     """Their simulator knows of them; one that runs and does not know its machine has lost it."""
-    first = Simulation(tmp_path, Simulators(), LogStreams())
+    first = Simulation(tmp_path / "sim", Simulators(), LogStreams())
     await first.start()
     for name, owner in (("lost", "prism"), ("elsewhere", "other")):
         machine = first.fleet.rebuild(name, name, Image("rocky"), owner, "nutanix")
         machine.provisioned = True
     await first.close()
-    second = Simulation(tmp_path, Simulators(), LogStreams())
+    second = Simulation(tmp_path / "sim", Simulators(), LogStreams())
     await second.start()
     try:
         assert list(second.fleet.machines) == ["elsewhere"]
@@ -69,7 +69,7 @@ async def test_machines_of_a_simulator_that_does_not_run_are_kept(tmp_path: Path
 
 async def test_a_console_line_goes_to_the_simulator_that_owns_the_machine(tmp_path: Path) -> None:
     streams = LogStreams()
-    simulation = Simulation(tmp_path, Simulators(), streams)
+    simulation = Simulation(tmp_path / "sim", Simulators(), streams)
     await simulation.start()
     try:
         simulation.fleet.powered_on(Machine(ext_id="1", name="vm", cluster="c"))

@@ -23,6 +23,14 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
     request_id: str = ""
     faults: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """One line of a log."""
+        query = f"?{self.query}" if self.query else ""
+        struck = f" faults: {', '.join(self.faults)}" if self.faults else ""
+        status = self.status or "dropped"
+        return f"{self.method} {self.path}{query} {status} {self.seconds * 1000:.1f} ms {self.user or '-'}{struck}"
+
 
 class Journal:
     """`told` gets every entry as it is made."""

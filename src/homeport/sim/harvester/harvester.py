@@ -30,7 +30,8 @@ from homeport.runtime.manager import Manager
 from homeport.sim.engine.fault import Fault
 from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector
-from homeport.sim.harvester import admission
+from homeport.sim.engine.journal import Journal
+from homeport.sim.harvester import access, admission
 from homeport.sim.harvester.admission.rule import BY_MAC, macs
 from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
 from homeport.sim.harvester.balancer.balancing import Balancing
@@ -44,6 +45,7 @@ from homeport.sim.harvester.controller.template import claim_names
 from homeport.sim.harvester.controller.volume import DataVolumes
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.definition import definitions
+from homeport.sim.harvester.gate import KubernetesGate, Past
 from homeport.sim.harvester.guest import Guestroom, machine_id
 from homeport.sim.harvester.kind import (
     CLAIM,
@@ -82,11 +84,13 @@ class Harvester:
     """Made by `open`."""
 
     def __init__(
-        self, server: EmbeddedServer, world: WorldFile, core: Core, manager: Manager, network: Network
+        self, server: EmbeddedServer, world: WorldFile, core: Core, manager: Manager, network: Network, journal: Journal
     ) -> None:
         self.server = server
         self.world = world
         self.core = core
+        self.journal = journal
+        self._past = Past(server.store, core.clock)
         self.log = LogBuffer(clock=core.clock.now)
         self._manager = manager
         self._running: asyncio.Task[None] | None = None
@@ -116,7 +120,8 @@ class Harvester:
         world: WorldFile | None = None,
         clock: Clock | None = None,
         pace: Pace = INSTANT,
-        faults: Iterable[Fault] = (),
+        faults: Iterable[Fault] | Injector = (),
+        journal: Journal | None = None,
         guests: Guests | None = None,
         seed: int = 0,
         database: Path | None = None,
@@ -136,12 +141,12 @@ class Harvester:
             clock,
             pace,
             guests or NoGuests(),
-            Injector(clock, faults, seed=seed),
+            faults if isinstance(faults, Injector) else Injector(clock, faults, seed=seed),
             manager.recorder,
             Leases(world.vlans, world.pod_network),
             random.Random(seed),  # noqa: S311  (names and pauses, not secrets)
         )
-        made = cls(server, world, core, manager, network or Network())
+        made = cls(server, world, core, manager, network or Network(), journal or Journal())
         await made._start()
         return made
 
@@ -195,6 +200,8 @@ class Harvester:
         for name in DEPLOYMENTS if self.world.harvester else ():
             await self._put({**deployment_pod(name, self.world), "status": _pod_status(rfc3339(now))}, POD)
         self._register_logs()
+        for obj, kind in access.objects():
+            await self._put(obj, kind)
         for obj in self.world.objects:
             await self._put(obj, self._resource(obj))
 
@@ -307,9 +314,17 @@ class Harvester:
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:
         """Listens over TLS; gives the URL."""
         url = await self.server.serve(host, port)
-        assert self.server.http is not None
-        self.server.http.root.version = lambda: f"{self.world.kubernetes}+rke2r1"
+        http, core = self.server.http, self.core
+        assert http is not None
+        http.root.version = lambda: f"{self.world.kubernetes}+rke2r1"
+        http.gate = KubernetesGate(core.faults, self.journal, self._past, core.clock)
         return url
+
+    def meet_faults(self) -> None:
+        """Faults have changed: machines and images look whether one meets them."""
+        for name, kind in (("image", IMAGE), ("instance", VMI)):
+            for obj in self.core.mirror.all(kind):
+                self.loops[name].add(str(key_of(obj)))
 
     @property
     def faults(self) -> Injector:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
@@ -14,10 +16,10 @@ from homeport.sim.engine.tls import Authority
 from homeport.sim.network import Loopback
 from homeport.sim.prism.pace import parse_speed
 from homeport.sim.prism.prism import Prism
-from homeport.sim.prism.saved import SavedWorld, WorldStore
 from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
 from homeport.sim.prism.wire import Wire
-from homeport.sim.prism.world import default_world, load_world
+from homeport.sim.prism.world import WorldFile, default_world, load_world
+from homeport.sim.saved import SavedWorld, WorldStore
 from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
 
 NAME = "prism"
@@ -37,7 +39,7 @@ class PrismSimulator:
             credentials(Prism(world))
         self._options = options
         self._around = around
-        self._store = WorldStore(around.folder)
+        self._store = WorldStore(around.folder, WorldFile)
         if options.reset:
             self._store.discard()
         self._saved_world = self._store.read(options.world, world)
@@ -95,6 +97,9 @@ class PrismSimulator:
         past = self.prism.world.past
         return past, past.total
 
+    async def copy(self, target: Path) -> None:
+        await asyncio.to_thread(shutil.copytree, self._around.folder, target, dirs_exist_ok=True)
+
     async def close(self) -> None:
         await self._wire.close()
 
@@ -129,11 +134,7 @@ class PrismSimulator:
         return self._authority.path.read_bytes()
 
     def _note(self, entry: Entry) -> None:
-        query = f"?{entry.query}" if entry.query else ""
-        struck = f" faults: {', '.join(entry.faults)}" if entry.faults else ""
-        status = entry.status or "dropped"
-        text = f"{entry.method} {entry.path}{query} {status} {entry.seconds * 1000:.1f} ms {entry.user or '-'}{struck}"
-        self._around.log(entry.time, text)
+        self._around.log(entry.time, entry.text)
 
 
 @contextlib.contextmanager
