@@ -201,7 +201,7 @@ def harvester(
             click.echo(rke2(folder), nl=False)
             return
         host, port = parse_listen(listen if ":" in listen else f"{listen}:{PORT}")
-        _warn(host, "it answers whoever has its kubeconfig")
+        _warn(host, "its kubeconfig gives full access")
         kept = state.expanduser().absolute() if state is not None else None
         options = Options(folder, host, port, admin_port, world, faults, kept, speed, seed)
         asyncio.run(run(options, _harvester_ready))
