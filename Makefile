@@ -48,7 +48,7 @@ campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late cache
 		tests/scenario/topology/test_still.py tests/scenario/topology/test_upgrade.py \
 		tests/scenario/ipam tests/scenario/nutanix/test_address.py tests/e2e/test_ipam_on_cluster.py
 
-check: $(DEV) ## ruff, mypy --strict, import-linter
+check: $(DEV) ## ruff, mypy --strict of the package, tests and tools, import-linter
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy

@@ -32,7 +32,7 @@ class Greeting(Object):
     status: GreetingStatus = msgspec.field(default_factory=GreetingStatus)
 
 
-class GreetingReconciler(Reporting):
+class GreetingReconciler(Reporting[Scope[Greeting]]):
     def __init__(self, manager: Manager) -> None:
         super().__init__(manager.client, manager.recorder, manager="greeting", clock=manager.clock)
         self._greetings = manager.informers.get(Greeting).cache

@@ -178,7 +178,7 @@ async def test_a_plane_that_is_killed_while_a_cluster_scales_loses_no_machine(pl
     plane = planes("data")
     await plane.up()
     async with plane.user() as user:
-        await user.create(manifest.whole(NAME, 1, 1))
+        await user.create(manifest.cluster_objects(NAME, 1, 1))
         await user.available(1, 1, manifest.VERSION)
         await user.patch(MachineDeployment, f"{NAME}-md-0", {"replicas": 3})
         await user.until(MachineDeployment, f"{NAME}-md-0", lambda m: m.status.replicas == 3)

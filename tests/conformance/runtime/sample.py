@@ -44,7 +44,7 @@ def right_size(obj: Widget) -> bool:
     return bool(obj.status.size == obj.spec.size)
 
 
-class Sizes(Reporting):
+class Sizes(Reporting[Scope[Widget]]):
     """Brings status.size to spec.size."""
 
     def __init__(self, manager: Manager, namespace: str) -> None:

@@ -48,7 +48,7 @@ def widget(name: str, namespace: str = "default", **spec: Any) -> dict[str, Any]
     }
 
 
-class Sizes(Reporting):
+class Sizes(Reporting[Scope[Widget]]):
     """Brings status.size to spec.size; holds while spec.hold."""
 
     def __init__(self, p: Plane) -> None:

@@ -112,7 +112,7 @@ async def test_a_vm_waits_for_the_image_of_its_claim() -> None:
 async def test_a_vm_waits_for_its_volume_and_for_its_secret() -> None:
     async with harvester(pace=Pace(bind=30.0)) as made:
         client = made.client()
-        source = {"cloudInitNoCloud": {"secretRef": {"name": "node-0-cloud-init"}}}
+        source: dict[str, Any] = {"cloudInitNoCloud": {"secretRef": {"name": "node-0-cloud-init"}}}
         await client.create(vm_manifest("node-0", await class_of(made), **source), kind=VM)
         await made.settled()
         vm = await client.get(VM, NODE_0)
