@@ -21,7 +21,7 @@ RESERVED = "ipam.homeport.dev/reserved"
 
 
 class Reservation(NamedTuple):
-    at: int  # when it was chosen, in seconds since 1970
+    chosen_at: int  # when it was chosen, in seconds since 1970
     uid: str  # of the claim
     key: Key
 
@@ -84,9 +84,9 @@ def _reservations(text: str) -> Mapping[Address, Reservation]:
     found: dict[Address, Reservation] = {}
     try:
         for address, owner in json.loads(text).items():
-            at, uid, key = str(owner).split(" ")
+            chosen_at, uid, key = str(owner).split(" ")
             namespace, _, name = key.partition("/")
-            found[ip_address(address)] = Reservation(int(at), uid, Key(namespace, name))
+            found[ip_address(address)] = Reservation(int(chosen_at), uid, Key(namespace, name))
     except (ValueError, AttributeError):
         return {}
     return found
@@ -96,7 +96,9 @@ def render_reservations(entries: Mapping[Address, Reservation]) -> str | None:
     """None: there are none, and no annotation."""
     if not entries:
         return None
-    return json.dumps({str(each): f"{at} {uid} {key}" for each, (at, uid, key) in entries.items()}, sort_keys=True)
+    return json.dumps(
+        {str(each): f"{chosen_at} {uid} {key}" for each, (chosen_at, uid, key) in entries.items()}, sort_keys=True
+    )
 
 
 def parsed(texts: Iterable[str]) -> set[Address]:

@@ -77,7 +77,7 @@ class _Cloud:
 @dataclass(frozen=True, slots=True)
 class _Applied:
     digest: str
-    at: float  # by the clock that never jumps
+    sent_at: float  # by the clock that never jumps
 
 
 class DeployReconciler:
@@ -183,7 +183,7 @@ class DeployReconciler:
         # Nothing of a Secret is kept here but that it has changed.
         digest = hashlib.sha256(json.dumps([each for each, _ in objects], sort_keys=True).encode()).hexdigest()
         known, now = self._applied.get(key), self._clock.monotonic()
-        if there and known is not None and known.digest == digest and now - known.at < 0.9 * _AGAIN_SECONDS:
+        if there and known is not None and known.digest == digest and now - known.sent_at < 0.9 * _AGAIN_SECONDS:
             return
         for body, kind in objects:
             await remote.client.apply(body, _WRITE, kind=kind, force=True)

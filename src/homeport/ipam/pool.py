@@ -127,7 +127,7 @@ class PoolReconciler(ObjectReconciler[Pool, Scope[Pool]]):
         return {
             address: chosen
             for address, chosen in entries.items()
-            if now - chosen.at < _REST_SECONDS or (address not in made and await self._exists(chosen))
+            if now - chosen.chosen_at < _REST_SECONDS or (address not in made and await self._exists(chosen))
         }
 
     async def _exists(self, chosen: Reservation) -> bool:
@@ -209,7 +209,9 @@ def cluster_of(claim: IPAddressClaim, clusters: Any) -> Cluster | None:
 
 def _rest(entries: Iterable[Reservation], now: int) -> Wait | None:
     """No event tells when an address may be given again that was chosen for a claim which is gone by now."""
-    due = min((each.at + _REST_SECONDS for each in entries if now - each.at < _REST_SECONDS), default=None)
+    due = min(
+        (each.chosen_at + _REST_SECONDS for each in entries if now - each.chosen_at < _REST_SECONDS), default=None
+    )
     if due is None:
         return None
     return Wait("AddressRests", "an address was released a moment ago", after=due - now + 1.0, quiet=True)

@@ -75,32 +75,32 @@ class Decoder:
 
     def decode(self, block: bytes) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
-        at = 0
-        while at < len(block):
-            first = block[at]
+        position = 0
+        while position < len(block):
+            first = block[position]
             if first & 0x80:
-                index, at = _integer(block, at, 7)
+                index, position = _integer(block, position, 7)
                 found.append(self._at(index))
             elif first & 0x40:
-                pair, at = self._literal(block, at, 6)
+                pair, position = self._literal(block, position, 6)
                 self._remember(pair)
                 found.append(pair)
             elif first & 0x20:
-                self._limit, at = _integer(block, at, 5)
+                self._limit, position = _integer(block, position, 5)
                 self._evict()
             else:
-                pair, at = self._literal(block, at, 4)
+                pair, position = self._literal(block, position, 4)
                 found.append(pair)
         return found
 
-    def _literal(self, block: bytes, at: int, bits: int) -> tuple[tuple[str, str], int]:
-        index, at = _integer(block, at, bits)
+    def _literal(self, block: bytes, position: int, bits: int) -> tuple[tuple[str, str], int]:
+        index, position = _integer(block, position, bits)
         if index:
             name = self._at(index)[0]
         else:
-            name, at = _text(block, at)
-        value, at = _text(block, at)
-        return (name, value), at
+            name, position = _text(block, position)
+        value, position = _text(block, position)
+        return (name, value), position
 
     def _at(self, index: int) -> tuple[str, str]:
         if 1 <= index <= len(_STATIC_TABLE):
@@ -139,31 +139,31 @@ def _encoded(text: str) -> bytes:
     return bytes(head) + raw
 
 
-def _integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
+def _integer(block: bytes, position: int, bits: int) -> tuple[int, int]:
     most = (1 << bits) - 1
     try:
-        value = block[at] & most
-        at += 1
+        value = block[position] & most
+        position += 1
         if value < most:
-            return value, at
+            return value, position
         shift = 0
         while True:
-            byte = block[at]
-            at += 1
+            byte = block[position]
+            position += 1
             value += (byte & 127) << shift
             shift += 7
             if not byte & 128:
-                return value, at
+                return value, position
             if shift > 28:
                 raise HpackError("a number is too large")
     except IndexError as cut:
         raise HpackError("the block is cut short") from cut
 
 
-def _text(block: bytes, at: int) -> tuple[str, int]:
-    packed = at < len(block) and bool(block[at] & 0x80)
-    size, at = _integer(block, at, 7)
-    raw = block[at : at + size]
+def _text(block: bytes, position: int) -> tuple[str, int]:
+    packed = position < len(block) and bool(block[position] & 0x80)
+    size, position = _integer(block, position, 7)
+    raw = block[position : position + size]
     if len(raw) != size:
         raise HpackError("the block is cut short")
-    return (decode_huffman(raw) if packed else raw).decode("latin-1"), at + size
+    return (decode_huffman(raw) if packed else raw).decode("latin-1"), position + size

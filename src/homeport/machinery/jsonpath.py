@@ -188,14 +188,14 @@ class _Parser:
                     return index
         raise self._error("unterminated array")
 
-    def _part(self, part: str, at: int) -> _Step:
+    def _part(self, part: str, position: int) -> _Step:
         if part == "*":
             return _wildcard
         if len(part) > 1 and part[0] in "\"'" and part[-1] == part[0]:
             return _field(_ESCAPED.sub(r"\1", part[1:-1]))  # printer columns escape the dots of labels
         found = _SLICE.fullmatch(part)
         if not part or found is None:
-            self._at = at
+            self._at = position
             raise self._error(f"invalid array index {part}")
         if ":" not in part:
             return _index(int(found[1]))

@@ -113,16 +113,16 @@ class _Run:
             return None, ""
         if change:
             self.root = self._mine(self.root)
-        at = self.root
+        node = self.root
         for part in split[1:-1]:
-            key: Any = _position(at, _decode(part))
-            below = None if key is None else at.get(key) if isinstance(at, dict) else at[key]
+            key: Any = _position(node, _decode(part))
+            below = None if key is None else node.get(key) if isinstance(node, dict) else node[key]
             if not isinstance(below, dict | list):
                 return None, ""
             if change:
-                at[key] = below = self._mine(below)
-            at = below
-        return at, _decode(split[-1])
+                node[key] = below = self._mine(below)
+            node = below
+        return node, _decode(split[-1])
 
     def _read(self, path: str, verb: str) -> Any:
         container, key = self._parent(path, change=False)

@@ -31,24 +31,24 @@ def nested(number: int, message: bytes) -> bytes:
 def parse(raw: bytes) -> dict[int, list[Value]]:
     """Fields by number. Raises ValueError."""
     found: dict[int, list[Value]] = {}
-    at = 0
-    while at < len(raw):
-        key, at = _varint(raw, at)
+    position = 0
+    while position < len(raw):
+        key, position = _varint(raw, position)
         kind = key & 7
         value: Value
         if kind == 0:
-            value, at = _varint(raw, at)
+            value, position = _varint(raw, position)
         elif kind == 2:
-            size, at = _varint(raw, at)
-            value = raw[at : at + size]
-            at += size
+            size, position = _varint(raw, position)
+            value = raw[position : position + size]
+            position += size
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
-            value = raw[at : at + size]
-            at += size
+            value = raw[position : position + size]
+            position += size
         else:
             raise ValueError(f"wire type {kind}")
-        if at > len(raw):
+        if position > len(raw):
             raise ValueError("the message is cut short")
         found.setdefault(key >> 3, []).append(value)
     return found
@@ -59,14 +59,14 @@ def number_of(fields: dict[int, list[Value]], number: int) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
+def _varint(raw: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(raw) or shift > 63:
+        if position >= len(raw) or shift > 63:
             raise ValueError("the message is cut short")
-        byte = raw[at]
-        at += 1
+        byte = raw[position]
+        position += 1
         value |= (byte & 127) << shift
         shift += 7
         if not byte & 128:
-            return value, at
+            return value, position

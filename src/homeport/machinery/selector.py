@@ -165,22 +165,27 @@ _Token = tuple[str, str]  # (kind, text); kind is "id", "end", "error" or the op
 
 def _tokens(text: str) -> list[_Token]:
     found: list[_Token] = []
-    at, end = 0, len(text)
-    while at < end:
-        char = text[at]
+    position, end = 0, len(text)
+    while position < end:
+        char = text[position]
         if char in _SPACE:
-            at += 1
+            position += 1
             continue
         if char == "\0":
             break
-        start = at
+        start = position
         if char in _SYMBOLS:
-            at = start + (2 if text[start : start + 2] in _OPERATORS else 1)
-            found.append((text[start:at], text[start:at]))
+            position = start + (2 if text[start : start + 2] in _OPERATORS else 1)
+            found.append((text[start:position], text[start:position]))
             continue
-        while at < end and text[at] not in _SYMBOLS and text[at] not in _SPACE and text[at] != "\0":
-            at += 1
-        word = text[start:at]
+        while (
+            position < end
+            and text[position] not in _SYMBOLS
+            and text[position] not in _SPACE
+            and text[position] != "\0"
+        ):
+            position += 1
+        word = text[start:position]
         found.append((word if word in _WORDS else "id", word))
     found.append(_END)
     return found
@@ -318,15 +323,15 @@ def parse_fields(text: str) -> FieldSelector:
 
 
 def _split_terms(text: str) -> list[str]:
-    parts, start, at = [], 0, 0
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
+    parts, start, position = [], 0, 0
+    while position < len(text):
+        if text[position] == "\\":
+            position += 2
             continue
-        if text[at] == ",":
-            parts.append(text[start:at])
-            start = at + 1
-        at += 1
+        if text[position] == ",":
+            parts.append(text[start:position])
+            start = position + 1
+        position += 1
     parts.append(text[start:])
     return parts
 
@@ -334,20 +339,20 @@ def _split_terms(text: str) -> list[str]:
 def _unescape(value: str) -> str:
     if not any(char in value for char in "\\,="):
         return value
-    out, at = [], 0
-    while at < len(value):
-        char = value[at]
+    out, position = [], 0
+    while position < len(value):
+        char = value[position]
         if char == "\\":
-            escaped = value[at + 1 : at + 2]
+            escaped = value[position + 1 : position + 2]
             if not escaped or escaped not in "\\,=":
                 raise SelectorError(f"invalid field selector: invalid escape sequence: \\{escaped}")
             out.append(escaped)
-            at += 2
+            position += 2
             continue
         if char in ",=":
             raise SelectorError(f"invalid field selector: unescaped character in value: {ord(char)}")
         out.append(char)
-        at += 1
+        position += 1
     return "".join(out)
 
 

@@ -143,11 +143,11 @@ def _merge_list(original: list[Any], patch: list[Any], schema: Schema | None) ->
     merged = list(kept)
     for item in rest:
         value = _merge_value(item, key)
-        at = next((i for i, found in enumerate(merged) if _has(found, key, value)), None)
-        if at is None:
+        index = next((i for i, found in enumerate(merged) if _has(found, key, value)), None)
+        if index is None:
             merged.append(item)
         else:
-            merged[at] = _merge_map(dict(merged[at]), item, schema.items if schema else None)
+            merged[index] = _merge_map(dict(merged[index]), item, schema.items if schema else None)
     return _arrange(merged, rest, kept, _reader(key))
 
 
@@ -248,11 +248,11 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
         return
     read = _reader(key)
     wanted = [read(item) for item in patch if not (isinstance(item, dict) and _DIRECTIVE in item)]
-    at = 0
+    index = 0
     for item in order:
-        if at < len(wanted) and same(wanted[at], read(item)):
-            at += 1
-    if at < len(wanted):
+        if index < len(wanted) and same(wanted[index], read(item)):
+            index += 1
+    if index < len(wanted):
         raise PatchError(f"The order in patch list:\n{patch}\n doesn't match {_ORDER} list:\n{order}\n")
 
 

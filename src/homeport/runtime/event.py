@@ -21,7 +21,7 @@ from homeport.runtime.cache import key_of, uid_of
 from homeport.runtime.clock import Clock, SystemClock, rfc3339, rfc3339_micro
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.metric import EventMetrics
-from homeport.runtime.occurrence import MESSAGE_LIMIT, Correlator, Limits, Occurrence, Subject, Told
+from homeport.runtime.occurrence import MESSAGE_LIMIT, Correlator, EventContent, Limits, Occurrence, Subject
 from homeport.runtime.queue import Backoff
 
 log = structlog.get_logger(__name__)
@@ -70,8 +70,8 @@ class Recorder:
         self, obj: Object | Unstructured, reason: str, message: str, *, warning: bool = False, action: str = "Reconcile"
     ) -> None:
         kind = "Warning" if warning else "Normal"
-        told = Told(_subject(obj), kind, reason[:128], message[:MESSAGE_LIMIT], action)
-        occurrence = self._correlator.note(told)
+        event = EventContent(_subject(obj), kind, reason[:128], message[:MESSAGE_LIMIT], action)
+        occurrence = self._correlator.note(event)
         if occurrence is None or (occurrence not in self._unwritten and len(self._unwritten) >= self._limits.unwritten):
             self._metrics.drop()
             return
@@ -112,7 +112,7 @@ class Recorder:
         return max(0.0, min(each.due for each in self._unwritten) - self._clock.monotonic())
 
     async def _attempt(self, occurrence: Occurrence) -> None:
-        count, message = occurrence.count, occurrence.told.message
+        count, message = occurrence.count, occurrence.event.message
         try:
             await self._put(occurrence)
         except _PASSING as busy:
@@ -124,7 +124,7 @@ class Recorder:
             occurrence.written_count, occurrence.written_message = count, message
             occurrence.failures = 0
             occurrence.due = self._clock.monotonic() + _REPEAT_SECONDS
-            if (occurrence.count, occurrence.told.message) == (count, message):
+            if (occurrence.count, occurrence.event.message) == (count, message):
                 self._unwritten.pop(occurrence, None)
             self._metrics.write()
 
@@ -140,7 +140,7 @@ class Recorder:
         self._unwritten.pop(occurrence, None)
         occurrence.failures = 0
         self._metrics.drop()
-        log.info("event not recorded", reason=occurrence.told.reason, error=str(error))
+        log.info("event not recorded", reason=occurrence.event.reason, error=str(error))
 
     # -- the two groups ----------------------------------------------------------------------------------------
 
@@ -174,13 +174,13 @@ class Recorder:
         else:
             change = {"series": _series(occurrence)}
         kind = NEW if self._new else CORE
-        if occurrence.told.message != occurrence.written_message and occurrence.written_message:
-            change["message"] = occurrence.told.message
+        if occurrence.event.message != occurrence.written_message and occurrence.written_message:
+            change["message"] = occurrence.event.message
             kind = CORE  # events.k8s.io does not let anybody change what was said
         await self._client.patch(kind, key, MergePatch(change), self._write)
 
     def _new_form(self, occurrence: Occurrence) -> dict[str, Any]:
-        told = occurrence.told
+        event = occurrence.event
         body = {
             "apiVersion": NEW.api_version,
             "kind": "Event",
@@ -188,26 +188,26 @@ class Recorder:
             "eventTime": rfc3339_micro(occurrence.first),
             "reportingController": self._component,
             "reportingInstance": self._instance,
-            "action": told.action,
-            "reason": told.reason,
-            "regarding": _reference(told.subject),
-            "note": told.message,
-            "type": told.type,
+            "action": event.action,
+            "reason": event.reason,
+            "regarding": _reference(event.subject),
+            "note": event.message,
+            "type": event.type,
         }
         if occurrence.count > 1:
             body["series"] = _series(occurrence)
         return body
 
     def _core_form(self, occurrence: Occurrence) -> dict[str, Any]:
-        told = occurrence.told
+        event = occurrence.event
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": occurrence.name, "namespace": occurrence.namespace},
-            "involvedObject": _reference(told.subject),
-            "reason": told.reason,
-            "message": told.message,
-            "type": told.type,
+            "involvedObject": _reference(event.subject),
+            "reason": event.reason,
+            "message": event.message,
+            "type": event.type,
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._instance,

@@ -30,8 +30,8 @@ class Subject(NamedTuple):
     uid: str
 
 
-class Told(NamedTuple):
-    """One thing that happened."""
+class EventContent(NamedTuple):
+    """What one event says. Two events with equal content are counted as one."""
 
     subject: Subject
     type: str
@@ -63,7 +63,7 @@ class Limits:
 class Occurrence:
     """One event to be: how often it happened, and how much of that the API server knows."""
 
-    told: Told
+    event: EventContent
     name: str
     first: float
     last: float
@@ -76,7 +76,7 @@ class Occurrence:
     @property
     def namespace(self) -> str:
         """Events about cluster-wide objects are kept in `default`."""
-        return self.told.subject.namespace or "default"
+        return self.event.subject.namespace or "default"
 
 
 @dataclass(slots=True)
@@ -97,42 +97,42 @@ class Correlator:
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
         self._limits = limits
-        self._known: OrderedDict[Told | Similar, Occurrence] = OrderedDict()
+        self._known: OrderedDict[EventContent | Similar, Occurrence] = OrderedDict()
         self._messages: OrderedDict[Similar, _Messages] = OrderedDict()
         self._buckets: OrderedDict[Subject, _Bucket] = OrderedDict()
 
-    def note(self, told: Told) -> Occurrence | None:
+    def note(self, event: EventContent) -> Occurrence | None:
         """The occurrence that it counts on; None when the object has said too much already."""
         now = self._clock.now()
         self._forget(now)
-        key = self._key(told, now)
+        key = self._key(event, now)
         if isinstance(key, Similar):
-            told = told._replace(message=(COMBINED + told.message)[:MESSAGE_LIMIT])
+            event = event._replace(message=(COMBINED + event.message)[:MESSAGE_LIMIT])
         known = self._known.get(key)
         if known is not None and now - known.last < self._limits.window_seconds:
             known.count += 1
             known.last = now
-            known.told = told
+            known.event = event
             self._known.move_to_end(key)
             return known
-        if not self._allowed(told.subject):
+        if not self._allowed(event.subject):
             return None
-        made = self._known[key] = Occurrence(told, _name(told, now), now, now)
+        made = self._known[key] = Occurrence(event, _name(event, now), now, now)
         self._known.move_to_end(key)
         _trim(self._known, self._limits.remembered)
         return made
 
-    def _key(self, told: Told, now: float) -> Told | Similar:
-        similar = Similar(told.subject, told.type, told.reason, told.action)
+    def _key(self, event: EventContent, now: float) -> EventContent | Similar:
+        similar = Similar(event.subject, event.type, event.reason, event.action)
         seen = self._messages.get(similar)
         if seen is None or now - seen.since > self._limits.window_seconds:
             seen = self._messages[similar] = _Messages(now)
             _trim(self._messages, self._limits.remembered)
-        if told.message in seen.texts:
-            return told
+        if event.message in seen.texts:
+            return event
         if len(seen.texts) < self._limits.similar:
-            seen.texts.add(told.message)
-            return told
+            seen.texts.add(event.message)
+            return event
         return similar
 
     def _allowed(self, subject: Subject) -> bool:
@@ -169,7 +169,7 @@ def _trim(table: OrderedDict[Any, Any], size: int) -> None:
         table.popitem(last=False)
 
 
-def _name(told: Told, now: float) -> str:
+def _name(event: EventContent, now: float) -> str:
     """The same however often the event has to be sent; another when it happens anew after the window."""
-    text = "\0".join((told.subject.uid, told.type, told.reason, told.action, told.message, repr(now)))
-    return f"{told.subject.name[:236]}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    text = "\0".join((event.subject.uid, event.type, event.reason, event.action, event.message, repr(now)))
+    return f"{event.subject.name[:236]}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -36,9 +36,9 @@ class LogStream:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def push(self, at: float, text: str, key: str = "") -> None:
+    def push(self, time: float, text: str, key: str = "") -> None:
         """From any thread."""
-        self._entries.append(_Entry(key, LogLine(at, text)))
+        self._entries.append(_Entry(key, LogLine(time, text)))
         self._bytes += len(text)
         while len(self._entries) > self._max_lines or (self._bytes > self._max_bytes and len(self._entries) > 1):
             self._bytes -= len(self._entries.popleft().line.text)
@@ -64,8 +64,8 @@ class LogStream:
                 event.clear()
                 if place < self._first:
                     lost, place = self._first - place, self._first
-                    at = self._entries[0].line.at
-                    yield LogLine(at, f"... {lost} lines were lost: reading is slower than logging")
+                    time = self._entries[0].line.time
+                    yield LogLine(time, f"... {lost} lines were lost: reading is slower than logging")
                     continue
                 for entry in list(islice(self._entries, place - self._first, None)):
                     place += 1

@@ -51,7 +51,7 @@ _SWITCH_SECONDS = 0.0001
 class _Batch:
     epoch: int
     changes: list[Change]
-    at: float
+    committed_at: float
 
 
 @dataclass(slots=True)
@@ -104,14 +104,14 @@ class Committer:
         self._thread.start()
         return opened
 
-    def submit(self, epoch: int, changes: list[Change], at: float) -> None:
-        if self._write_here(epoch, changes, at):
+    def submit(self, epoch: int, changes: list[Change], committed_at: float) -> None:
+        if self._write_here(epoch, changes, committed_at):
             return
         self._undecided += 1
         self._since_inline += 1
-        self._queue.put(_Batch(epoch, changes, at))
+        self._queue.put(_Batch(epoch, changes, committed_at))
 
-    def _write_here(self, epoch: int, changes: list[Change], at: float) -> bool:
+    def _write_here(self, epoch: int, changes: list[Change], committed_at: float) -> bool:
         """On the event loop. Nothing may be at the thread: transactions are written in order."""
         database = self._database
         quick = self._average < _QUICK_SECONDS or self._since_inline >= _PROBE_EVERY
@@ -120,7 +120,7 @@ class Committer:
         self._since_inline = 0
         begun = time.perf_counter()
         try:
-            database.write(changes, at)
+            database.write(changes, committed_at)
         except Exception as error:  # whatever it is, the writers must hear of it
             self._failed_epoch = epoch
             self._failed(_as_unavailable(error))
@@ -221,7 +221,7 @@ class Committer:
         begun = time.perf_counter()
         try:
             with self._lock:
-                database.write(changes, batches[-1].at)
+                database.write(changes, batches[-1].committed_at)
         except Exception as error:  # whatever it is, the writers must hear of it
             self._failed_epoch = batches[-1].epoch
             self._call_in_loop(self._lost, len(batches), _as_unavailable(error))

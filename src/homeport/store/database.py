@@ -115,17 +115,17 @@ class Database:
         newest = changes[-1][0].revision if changes else 0
         return Loaded(objects, changes, compacted, max(compacted, newest))
 
-    def write(self, changes: list[Change], at: float) -> None:
+    def write(self, changes: list[Change], committed_at: float) -> None:
         """One durable transaction, or none of it. On a full disk what only deletes may use the reserve."""
         try:
-            self._write(changes, at)
+            self._write(changes, committed_at)
         except StoreFull:
             if not wins_space(changes) or not self._reserve.take():
                 raise
-            self._write(changes, at)
+            self._write(changes, committed_at)
 
-    def _write(self, changes: list[Change], at: float) -> None:
-        codec, connection, seconds = self._codec, self._connection, int(at)
+    def _write(self, changes: list[Change], committed_at: float) -> None:
+        codec, connection, seconds = self._codec, self._connection, int(committed_at)
         with layout.failures(self.path):
             # Encoded before the transaction begins: a failing cipher leaves nothing to roll back.
             objects = object_rows(codec, changes)

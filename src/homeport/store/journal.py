@@ -40,10 +40,10 @@ class Journal:
     def __len__(self) -> int:
         return len(self._changes)
 
-    def append(self, change: Change, at: float) -> None:
+    def append(self, change: Change, committed_at: float) -> None:
         changes = self._changes
         changes.append(change)
-        self._times.append(at)
+        self._times.append(committed_at)
         self.bytes += cost(change)
         of_bucket = self._buckets.get(change.bucket)
         if of_bucket is None:

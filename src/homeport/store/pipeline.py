@@ -20,10 +20,10 @@ from homeport.store.stats import BATCH_BOUNDS, SECONDS_BOUNDS, Histogram
 class _Batch:
     """Changes accepted in one turn of the event loop, and who waits for each."""
 
-    __slots__ = ("at", "changes", "futures")
+    __slots__ = ("changes", "committed_at", "futures")
 
     def __init__(self) -> None:
-        self.at = 0.0
+        self.committed_at = 0.0
         self.changes: list[Change] = []
         self.futures: list[asyncio.Future[None]] = []
 
@@ -74,12 +74,12 @@ class Pipeline:
         if batch is None:
             return
         self._queued = None
-        batch.at = self._clock()
+        batch.committed_at = self._clock()
         self._submitted.append(batch)
         if self.committer is None:
             self.committed(1, 0.0)
         else:
-            self.committer.submit(self._epoch, batch.changes, batch.at)
+            self.committer.submit(self._epoch, batch.changes, batch.committed_at)
 
     def committed(self, batches: int, seconds: float) -> None:
         """The oldest submitted batches are durable."""
@@ -92,7 +92,7 @@ class Pipeline:
                 del heads[key]
         self.batch_sizes.observe(len(changes))
         self.commit_seconds.observe(seconds)
-        self._publish(changes, done[-1].at)
+        self._publish(changes, done[-1].committed_at)
         for batch in done:
             for future in batch.futures:
                 if not future.done():

@@ -49,7 +49,7 @@ class Codec:
         checksum = object_checksum(revision, bucket, name, value)
         return (record.created, revision, bucket, name, int(sealed), checksum, value)
 
-    def log_row(self, change: Change, at: int) -> LogRow:
+    def log_row(self, change: Change, committed_at: int) -> LogRow:
         bucket, name, previous, final = change.bucket, change.name, change.previous, change.value
         value = None if previous is None else previous.value
         sealed = bucket in self._sealed
@@ -58,7 +58,7 @@ class Codec:
             final = None if final is None else self._seal(final, bucket, name)
         before, created = (0, 0) if previous is None else (previous.revision, previous.created)
         checksum = log_checksum(change.revision, bucket, name, value, final)
-        return (change.revision, bucket, name, created, before, at, int(sealed), checksum, value, final)
+        return (change.revision, bucket, name, created, before, committed_at, int(sealed), checksum, value, final)
 
     def record(self, row: ObjectRow) -> Record:
         created, revision, bucket, name, sealed, checksum, value = row

@@ -57,8 +57,8 @@ class Store:
         self._cipher, self._sealed = cipher, sealed
         self._tables = {bucket: Table(records) for bucket, records in loaded.objects.items()}
         self._journal = Journal(history, loaded.compacted)
-        for change, at in loaded.changes:
-            self._journal.append(change, at)
+        for change, committed_at in loaded.changes:
+            self._journal.append(change, committed_at)
         self._hub = Hub(loaded.revision, lag_limit)
         self._pipeline = Pipeline(loaded.revision, clock, self._published)
         self._committer: Committer | None = None
@@ -297,14 +297,14 @@ class Store:
             name.encode()  # refused here alone, for the transaction would fail for all in it
         return head
 
-    def _published(self, changes: list[Change], at: float) -> None:
+    def _published(self, changes: list[Change], committed_at: float) -> None:
         for change in changes:
-            self._apply(change, at)
+            self._apply(change, committed_at)
         for error in self._hub.publish(changes):
             self._loop.call_exception_handler({"message": "a store subscriber failed", "exception": error})
         self._trim()
 
-    def _apply(self, change: Change, at: float) -> None:
+    def _apply(self, change: Change, committed_at: float) -> None:
         table = self._tables.get(change.bucket)
         if table is None:
             table = self._tables[change.bucket] = Table()
@@ -312,7 +312,7 @@ class Store:
             table.remove(change.name)
         else:
             table.put(change.record)
-        self._journal.append(change, at)
+        self._journal.append(change, committed_at)
 
     # Compaction in the background.
 

@@ -15,9 +15,9 @@ class EtcdMembers:
     def __init__(self) -> None:
         self._seen: dict[Key, tuple[float, frozenset[str]]] = {}
 
-    def note(self, cluster: Key, at: float, known_as: Iterable[str]) -> None:
-        """`known_as`: names and addresses of all members; `at`: when etcd was asked, by the wall clock."""
-        self._seen[cluster] = (at, frozenset(known_as))
+    def note(self, cluster: Key, asked_at: float, known_as: Iterable[str]) -> None:
+        """`known_as`: names and addresses of all members; `asked_at`: when etcd was asked, by the wall clock."""
+        self._seen[cluster] = (asked_at, frozenset(known_as))
 
     def forget(self, cluster: Key) -> None:
         self._seen.pop(cluster, None)

@@ -51,11 +51,11 @@ def item_element(shape: Shape, item: Any) -> str:
 def index_items(shape: Shape, items: list[Any]) -> dict[str, list[Any]]:
     """Items by the step that names them; more than one where the list holds duplicates."""
     found: dict[str, list[Any]] = {}
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         try:
             step = item_element(shape, item)
         except ShapeError as error:
-            raise ShapeError(f"element {at}: {error}") from None
+            raise ShapeError(f"element {index}: {error}") from None
         if step in found:
             found[step].append(item)
         else:

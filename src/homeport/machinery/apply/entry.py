@@ -81,10 +81,10 @@ def read(given: Any) -> list[Json] | None:
 def problems(given: Any, path: str = "metadata.managedFields") -> list[Problem]:
     """What validation refuses with 422."""
     found: list[Problem] = []
-    for at, entry in enumerate(given if isinstance(given, list) else ()):
+    for index, entry in enumerate(given if isinstance(given, list) else ()):
         if not isinstance(entry, dict):
             continue
-        here = f"{path}[{at}]"
+        here = f"{path}[{index}]"
         operation = entry.get("operation", "")
         if not operation:
             found.append(Problem("FieldValueRequired", "Required value: must not be empty", f"{here}.operation"))
@@ -106,9 +106,9 @@ def manager_problems(manager: str, path: str = "fieldManager") -> list[Problem]:
     found = []
     if len(manager.encode()) > 128:
         found.append(Problem("FieldValueTooLong", "Too long: may not be more than 128 bytes", path))
-    for at, char in enumerate(manager if not manager.isprintable() else ""):
+    for index, char in enumerate(manager if not manager.isprintable() else ""):
         if not char.isprintable():
-            why = f"invalid character U+{ord(char):04X} (at position {len(manager[:at].encode())})"
+            why = f"invalid character U+{ord(char):04X} (at position {len(manager[:index].encode())})"
             found.append(Problem("FieldValueInvalid", f"Invalid value: {canonical(manager)}: {why}", path))
     return found
 

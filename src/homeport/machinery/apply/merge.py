@@ -53,23 +53,23 @@ def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]
         # Duplicates in the live list are replaced, not merged with.
         result.append(merge(shape.item, found[0], value) if found and len(found) == 1 else value)
 
-    at, to, wanted = 0, 0, 0
-    while at < len(left) or to < len(right):
-        if at < len(left) and to < len(right):
-            if left[at] == right[to]:
+    index, to, wanted = 0, 0, 0
+    while index < len(left) or to < len(right):
+        if index < len(left) and to < len(right):
+            if left[index] == right[to]:
                 take(right[to])
-                at, to, wanted = at + 1, to + 1, wanted + 1
+                index, to, wanted = index + 1, to + 1, wanted + 1
                 continue
-            if left[at] in new and wanted < len(shared) and shared[wanted] != left[at]:
-                at += 1  # shared, but its turn in the applied order is another
+            if left[index] in new and wanted < len(shared) and shared[wanted] != left[index]:
+                index += 1  # shared, but its turn in the applied order is another
                 continue
-        if at < len(left):
-            if left[at] not in new:
-                result.append(live[at])
-                at += 1
+        if index < len(left):
+            if left[index] not in new:
+                result.append(live[index])
+                index += 1
                 continue
-            if left[at] in merged:
-                at += 1
+            if left[index] in merged:
+                index += 1
         if to < len(right):
             step = right[to]
             take(step)
@@ -126,13 +126,13 @@ def check(shape: Shape | None, value: Any, path: str = "") -> list[str]:
 def _check_list(shape: Shape, value: list[Any], path: str) -> list[str]:
     errors: list[str] = []
     seen: set[str] = set()
-    for at, item in enumerate(value):
-        step = f"[{at}]"
+    for index, item in enumerate(value):
+        step = f"[{index}]"
         if not shape.list_atomic:
             try:
                 written = item_element(shape, item)
             except ShapeError as error:
-                return [*errors, f"{path}: element {at}: {error}"]
+                return [*errors, f"{path}: element {index}: {error}"]
             step = show(written)
             if written in seen:
                 errors.append(f"{path}: duplicate entries for key {step}")

@@ -35,11 +35,11 @@ class CallCost(NamedTuple):
 Estimate = Callable[[Call, Sizes], CallCost]
 
 
-def _walk(factor: float, at: int = 0, *, sized: bool = False) -> Estimate:
+def _walk(factor: float, index: int = 0, *, sized: bool = False) -> Estimate:
     """One pass over an argument, whose size the result may have as well."""
 
     def cost(call: Call, sizes: Sizes) -> CallCost:
-        size = sizes.size(call.operands[at])
+        size = sizes.size(call.operands[index])
         return CallCost(size.scaled(factor), size if sized else None)
 
     return cost
@@ -157,9 +157,9 @@ def _flatten(call: Call, sizes: Sizes) -> CallCost:
     return _allocate(depth, sizes.size(call.operands[0]))
 
 
-def _pairwise(at: int, *, ordered: bool) -> Estimate:
+def _pairwise(index: int, *, ordered: bool) -> Estimate:
     def cost(call: Call, sizes: Sizes) -> CallCost:
-        items = call.operands[at]
+        items = call.operands[index]
         size = sizes.size(items)
         element = items.type.params[0].kind if items.type.params else "dyn"
         text = ordered and element in ("string", "bytes", "dyn")

@@ -197,8 +197,8 @@ class _Checker:
 
     def _list(self, node: ListNode) -> None:
         element: CelType | None = None
-        for at, item in enumerate(node.items):
-            element = self._join(item, element, self._entry(item, optional=at in node.optional))
+        for index, item in enumerate(node.items):
+            element = self._join(item, element, self._entry(item, optional=index in node.optional))
         node.type = t.list_of(element or self._bindings.fresh())
 
     def _map(self, node: MapNode) -> None:

@@ -194,8 +194,8 @@ class EmitterCore:
             self.cost += LIST_BASE
         depth = max((item.depth for item in items), default=0) + 1
         written = ", ".join(
-            f"*{self.bind(runtime.spread)}({item.source})" if at in node.optional else item.source
-            for at, item in enumerate(items)
+            f"*{self.bind(runtime.spread)}({item.source})" if index in node.optional else item.source
+            for index, item in enumerate(items)
         )
         return Code(f"[{written}]", None, depth)
 

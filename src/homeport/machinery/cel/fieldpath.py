@@ -38,10 +38,10 @@ class Path:
 
     def __str__(self) -> str:
         steps: list[str] = []
-        at: Path | None = self
-        while at is not None:
-            steps.append(at._step)
-            at = at._parent
+        path: Path | None = self
+        while path is not None:
+            steps.append(path._step)
+            path = path._parent
         return "".join(reversed(steps)).removeprefix(".")
 
 
@@ -55,14 +55,14 @@ def resolve(field_path: str, schema: Mapping[str, Any]) -> str:
     if "".join(tokens) != field_path:
         raise BadPath(f"invalid path {field_path}")
     path = Path()
-    at = 0
-    while at < len(tokens):
-        if tokens[at] == "." and at + 1 < len(tokens):
-            name, at = tokens[at + 1], at + 2
-        elif tokens[at] == "[" and at + 2 < len(tokens) and tokens[at + 2] == "]":
-            name, at = _unquote(tokens[at + 1]), at + 3
+    position = 0
+    while position < len(tokens):
+        if tokens[position] == "." and position + 1 < len(tokens):
+            name, position = tokens[position + 1], position + 2
+        elif tokens[position] == "[" and position + 2 < len(tokens) and tokens[position + 2] == "]":
+            name, position = _unquote(tokens[position + 1]), position + 3
         else:
-            raise BadPath(f"expected [ or . but got: {tokens[at]}")
+            raise BadPath(f"expected [ or . but got: {tokens[position]}")
         path, schema = _step(path, schema, name)
     return str(path)
 

@@ -78,22 +78,22 @@ def tokenize(text: str) -> list[Token]:
     if len(text) > MAX_LENGTH:
         raise CelError(f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_LENGTH}")
     tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise error_at(text, at, f"syntax error: token recognition error at: {text[at]!r}")
+            raise error_at(text, position, f"syntax error: token recognition error at: {text[position]!r}")
         kind, raw = str(match.lastgroup), match.group()
         if kind == "op":
-            tokens.append(Token(raw, raw, at))
+            tokens.append(Token(raw, raw, position))
         elif kind != "space":
-            tokens.append(Token(kind, _value(text, at, kind, raw), at))
-        at = match.end()
-    tokens.append(Token("end", None, at))
+            tokens.append(Token(kind, _value(text, position, kind, raw), position))
+        position = match.end()
+    tokens.append(Token("end", None, position))
     return tokens
 
 
-def _value(text: str, at: int, kind: str, raw: str) -> Any:
+def _value(text: str, position: int, kind: str, raw: str) -> Any:
     if kind == "ident":
         return raw
     if kind == "escaped":
@@ -103,13 +103,13 @@ def _value(text: str, at: int, kind: str, raw: str) -> Any:
     if kind == "uint":
         value = _integer(raw[:-1])
         if value > UINT_MAX:
-            raise error_at(text, at, "invalid uint literal")
+            raise error_at(text, position, "invalid uint literal")
         return value
     if kind == "double":
         return float(raw)
     if kind == "string":
-        return "".join(_unescape(text, at, raw, as_bytes=False))
-    return b"".join(_byte_parts(_unescape(text, at, raw[1:], as_bytes=True)))
+        return "".join(_unescape(text, position, raw, as_bytes=False))
+    return b"".join(_byte_parts(_unescape(text, position, raw[1:], as_bytes=True)))
 
 
 def _integer(raw: str) -> int:
@@ -130,7 +130,7 @@ def _byte_parts(parts: list[str]) -> list[bytes]:
 _BYTE_MARK: Final = 0x10F000
 
 
-def _unescape(text: str, at: int, raw: str, *, as_bytes: bool) -> list[str]:
+def _unescape(text: str, position: int, raw: str, *, as_bytes: bool) -> list[str]:
     is_raw = raw[0] in "rR"
     body = raw[1:] if is_raw else raw
     width = 3 if body.startswith(('"""', "'''")) else 1
@@ -141,20 +141,20 @@ def _unescape(text: str, at: int, raw: str, *, as_bytes: bool) -> list[str]:
     last = 0
     for match in _ESCAPED.finditer(body):
         parts.append(body[last : match.start()])
-        parts.append(_escape(text, at, match.group()[1:], as_bytes=as_bytes))
+        parts.append(_escape(text, position, match.group()[1:], as_bytes=as_bytes))
         last = match.end()
     parts.append(body[last:])
     return parts
 
 
-def _escape(text: str, at: int, code: str, *, as_bytes: bool) -> str:
+def _escape(text: str, position: int, code: str, *, as_bytes: bool) -> str:
     if code in _SIMPLE:
         return _SIMPLE[code]
     if as_bytes and code[0] in "uU":
-        raise error_at(text, at, "unable to unescape string")
+        raise error_at(text, position, "unable to unescape string")
     value = int(code, 8) if code[0] in "0123" else int(code[1:], 16)
     if as_bytes:
         return chr(_BYTE_MARK + value)
     if value > 0x10FFFF or 0xD800 <= value <= 0xDFFF:
-        raise error_at(text, at, "invalid unicode code point")
+        raise error_at(text, position, "invalid unicode code point")
     return chr(value)

@@ -32,7 +32,7 @@ def check_literals(text: str, root: Node) -> None:
                 _check_format(text, node)
                 exempt = True
         elif isinstance(node, ListNode) and not exempt:
-            _check_same(text, [(item, at in node.optional) for at, item in enumerate(node.items)])
+            _check_same(text, [(item, index in node.optional) for index, item in enumerate(node.items)])
         elif isinstance(node, MapNode) and not exempt:
             _check_same(text, [(key, False) for key, _, _ in node.entries])
             _check_same(text, [(value, optional) for _, value, optional in node.entries])
@@ -45,12 +45,12 @@ def _check_argument(text: str, node: Call) -> None:
         return
     if node.function not in _READ:
         return
-    at, read = _READ[node.function]
+    index, read = _READ[node.function]
     if node.function == "matches" and node.target is None:
-        at = 1
-    if len(node.args) <= at:
+        index = 1
+    if len(node.args) <= index:
         return
-    arg = node.args[at]
+    arg = node.args[index]
     if not isinstance(arg, Literal) or not isinstance(arg.value, str):
         return
     try:

@@ -80,7 +80,7 @@ class Program:
 
     def _build(self, *, exact: bool) -> Run:
         emitter = Emitter(exact=exact)
-        params = [f"p{at}" for at in range(len(self.names))]
+        params = [f"p{index}" for index in range(len(self.names))]
         for param, name in zip(params, self.names, strict=True):
             emitter.declare(name, _variable(emitter, param, self._raw.get(name)))
         body = emitter.value(self.root).source

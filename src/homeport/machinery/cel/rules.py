@@ -122,11 +122,11 @@ class _Run:
         self, node: Node, keys: tuple[str, ...], value: list[Any], old: Any, path: Path, pair: _Pair | None
     ) -> None:
         previous = OldItems(keys, old)
-        for at, item in enumerate(value):
+        for index, item in enumerate(value):
             if item is not None:
                 was = previous.get(item)
                 inner = pair if was is None else _Pair(node.schema, item, was)
-                self.visit(node, item, was, path.key(at), inner, pair)
+                self.visit(node, item, was, path.key(index), inner, pair)
 
     def _check(self, node: Node, value: Any, old: Any, path: Path, pair: _Pair | None) -> None:
         if self._budget <= 0:

@@ -57,10 +57,10 @@ def entry(raw: dict[str, Any], name: Any) -> Any:
     return raw[name]
 
 
-def list_item(items: list[Any], at: int) -> Any:
-    if not 0 <= at < len(items):
-        raise EvaluationError(f"index out of bounds: {at}")
-    return items[at]
+def list_item(items: list[Any], index: int) -> Any:
+    if not 0 <= index < len(items):
+        raise EvaluationError(f"index out of bounds: {index}")
+    return items[index]
 
 
 def convert_pairs(pairs: Iterable[tuple[Any, Any]], convert: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:

@@ -82,10 +82,10 @@ class _Builder:
             )
             return ()
         made: list[Rule] = []
-        for at, entry in enumerate(validation[_RULES]):
+        for index, entry in enumerate(validation[_RULES]):
             rule = Rule(entry, declared, schema)
             made.append(rule)
-            at_path = f"{where}[{at}]"
+            at_path = f"{where}[{index}]"
             self._problems += [RuleProblem(f"{at_path}.{part}", text) for part, text in rule.problems]
             self._charge(rule, declared, place, at_path)
             if rule.uses_old and place.uncorrelatable:
@@ -139,8 +139,8 @@ class _Builder:
             path = f"{place.path}.additionalProperties"
             made.values = self.node(values, own_values, _below(place, own_values, path, cardinality, element))
         nested = [
-            self.node(each, schema, place._replace(path=f"{place.path}.allOf[{at}]", inherited=declared))
-            for at, each in enumerate(validation.get("allOf") or ())
+            self.node(each, schema, place._replace(path=f"{place.path}.allOf[{index}]", inherited=declared))
+            for index, each in enumerate(validation.get("allOf") or ())
         ]
         made.all_of = tuple(each for each in nested if each is not None)
 

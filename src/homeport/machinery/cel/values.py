@@ -228,10 +228,10 @@ def index(container: Any, key: Any) -> Any:
     if isinstance(container, Optional):
         return optional_index(container, key)
     if isinstance(container, list):
-        at = list_position(key)
-        if not 0 <= at < len(container):
-            raise EvaluationError(f"index out of bounds: {at}")
-        return container[at]
+        index = list_position(key)
+        if not 0 <= index < len(container):
+            raise EvaluationError(f"index out of bounds: {index}")
+        return container[index]
     value = find(container, key)
     if value is NOT_FOUND:
         raise no_such_key(key)
@@ -245,8 +245,8 @@ def optional_index(container: Any, key: Any) -> Optional:
             return NONE
         container = container.value
     if isinstance(container, list):
-        at = list_position(key)
-        return Optional(container[at]) if 0 <= at < len(container) else NONE
+        index = list_position(key)
+        return Optional(container[index]) if 0 <= index < len(container) else NONE
     value = find(container, key)
     return NONE if value is NOT_FOUND else Optional(value)
 

@@ -34,64 +34,64 @@ def openapi_violations(schema: Raw, path: str) -> list[Violation]:
     return list(_walk(schema, Place(path, root=True)))
 
 
-def _walk(s: Raw, at: Place) -> Iterator[Violation]:
-    yield from _keywords(s, at)
-    yield from _children(s, at)
+def _walk(s: Raw, place: Place) -> Iterator[Violation]:
+    yield from _keywords(s, place)
+    yield from _children(s, place)
     if s.get("x-kubernetes-preserve-unknown-fields") is False:
-        yield v.invalid(f"{at.path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
-    yield from _map_type(s, at.path)
-    yield from _list_type(s, at.path)
-    yield from _keyed_list(s, at.path)
-    yield from _rules(s, at.path)
+        yield v.invalid(f"{place.path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
+    yield from _map_type(s, place.path)
+    yield from _list_type(s, place.path)
+    yield from _keyed_list(s, place.path)
+    yield from _rules(s, place.path)
 
 
-def _keywords(s: Raw, at: Place) -> Iterator[Violation]:
+def _keywords(s: Raw, place: Place) -> Iterator[Violation]:
     type_ = s.get("type")
     if type_ and type_ not in _TYPES:
-        yield v.not_supported(f"{at.path}.type", type_, _TYPES)
-    if s.get("default") is not None and at.no_default is not None:
-        yield v.forbidden(f"{at.path}.default", f"must not be set {at.no_default}".rstrip())
+        yield v.not_supported(f"{place.path}.type", type_, _TYPES)
+    if s.get("default") is not None and place.no_default is not None:
+        yield v.forbidden(f"{place.path}.default", f"must not be set {place.no_default}".rstrip())
     for key in _UNSUPPORTED:
         if s.get(key) not in (None, "", {}):
-            yield v.forbidden(f"{at.path}.{key}", f"{key} is not supported")
+            yield v.forbidden(f"{place.path}.{key}", f"{key} is not supported")
     if type_ == "null":
-        yield v.forbidden(f"{at.path}.type", "type cannot be set to null, use nullable as an alternative")
+        yield v.forbidden(f"{place.path}.type", "type cannot be set to null, use nullable as an alternative")
     if isinstance(s.get("items"), list):
-        yield v.forbidden(f"{at.path}.items", "items must be a schema object and not an array")
-    if at.inside_meta and s.get("x-kubernetes-embedded-resource"):
-        yield v.forbidden(f"{at.path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
+        yield v.forbidden(f"{place.path}.items", "items must be a schema object and not an array")
+    if place.inside_meta and s.get("x-kubernetes-embedded-resource"):
+        yield v.forbidden(f"{place.path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
     if s.get("uniqueItems"):
         yield v.forbidden(
-            f"{at.path}.uniqueItems",
+            f"{place.path}.uniqueItems",
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
         )
 
 
-def _children(s: Raw, at: Place) -> Iterator[Violation]:
+def _children(s: Raw, place: Place) -> Iterator[Violation]:
     rest, properties = s.get("additionalProperties"), s.get("properties") or {}
     if rest is not None:
         if properties and rest is not True:
             yield v.forbidden(
-                f"{at.path}.additionalProperties", "additionalProperties and properties are mutual exclusive"
+                f"{place.path}.additionalProperties", "additionalProperties and properties are mutual exclusive"
             )
         if isinstance(rest, Mapping):
-            below = at.below("additionalProperties")
-            if at.inside_meta:
+            below = place.below("additionalProperties")
+            if place.inside_meta:
                 below = replace(below, no_default="inside additionalProperties applying to object metadata")
             yield from _walk(rest, below)
     for name, child in properties.items():
-        below = at.below(f"properties[{name}]")
-        if name in _META and (at.root or s.get("x-kubernetes-embedded-resource")):
+        below = place.below(f"properties[{name}]")
+        if name in _META and (place.root or s.get("x-kubernetes-embedded-resource")):
             below = replace(below, inside_meta=True)
-            if at.root:
+            if place.root:
                 below = replace(below, no_default=f"in top-level {name}")
         yield from _walk(child, below)
     for junctor in ("allOf", "oneOf", "anyOf"):
         for index, each in enumerate(s.get(junctor) or ()):
-            yield from _walk(each, at.below(f"{junctor}[{index}]"))
+            yield from _walk(each, place.below(f"{junctor}[{index}]"))
     for single in ("not", "items"):
         if isinstance(s.get(single), Mapping):
-            yield from _walk(s[single], at.below(single))
+            yield from _walk(s[single], place.below(single))
 
 
 def _needs_type(s: Raw, path: str, keyword: str, wanted: str) -> Iterator[Violation]:

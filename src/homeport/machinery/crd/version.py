@@ -105,15 +105,15 @@ def _selectable(text: str, schema: Raw, place: str) -> Iterator[Violation]:
     if "[" in text:
         yield v.invalid(place, text, "is an invalid path: array notation is not allowed")
         return
-    at: Any = schema
+    node: Any = schema
     for name in text[1:].split("."):
-        at = (at.get("properties") or {}).get(name) if isinstance(at, Mapping) else None
-        if at is None:
+        node = (node.get("properties") or {}).get(name) if isinstance(node, Mapping) else None
+        if node is None:
             yield v.invalid(place, text, "is an invalid path: does not refer to a valid field")
             return
     if text == ".metadata" or text.startswith(".metadata."):
         yield v.invalid(place, text, "must not point to fields in metadata")
-    if at.get("type") not in ("string", "boolean", "integer"):
+    if node.get("type") not in ("string", "boolean", "integer"):
         detail = (
             "must point to a field of type string, boolean or integer. "
             "Enum string fields and strings with formats are allowed."

@@ -40,14 +40,14 @@ class _TimedCache(Generic[T]):
 
     clock: Clock
     value: T | None = None
-    at: float = float("-inf")
+    read_at: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def get(self, read: Callable[[], Awaitable[T]]) -> T:
         async with self.lock:
             now = self.clock.monotonic()
-            if self.value is None or now - self.at >= _PLACE_SECONDS:
-                self.value, self.at = await read(), now
+            if self.value is None or now - self.read_at >= _PLACE_SECONDS:
+                self.value, self.read_at = await read(), now
             return self.value
 
 

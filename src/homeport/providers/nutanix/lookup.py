@@ -40,11 +40,11 @@ class _Listing(Generic[T]):
     read: Callable[[], Awaitable[list[T]]]
     clock: Clock
     items: Sequence[T] = ()
-    at: float = float("-inf")
+    read_at: float = float("-inf")
     reading: asyncio.Task[Sequence[T]] | None = None
 
     async def get(self, *, younger_than: float = _FRESH_SECONDS) -> Sequence[T]:
-        if self.clock.monotonic() - self.at < younger_than:
+        if self.clock.monotonic() - self.read_at < younger_than:
             return self.items
         if self.reading is None or self.reading.done():
             self.reading = asyncio.get_running_loop().create_task(self._refresh())
@@ -53,7 +53,7 @@ class _Listing(Generic[T]):
 
     async def _refresh(self) -> Sequence[T]:
         self.items = await self.read()
-        self.at = self.clock.monotonic()
+        self.read_at = self.clock.monotonic()
         return self.items
 
 
@@ -119,8 +119,8 @@ class Lookup:
         return found
 
     async def find_category(self, key: str, value: str) -> Category | None:
-        at, held = self._categories.get((key, value), (float("-inf"), None))
-        if held is not None and self._clock.monotonic() - at < _CATEGORY_SECONDS:
+        read_at, held = self._categories.get((key, value), (float("-inf"), None))
+        if held is not None and self._clock.monotonic() - read_at < _CATEGORY_SECONDS:
             return held
         found = await self._prism.find_category(key, value)
         if found is None:
@@ -139,7 +139,7 @@ class Lookup:
         """Something that was looked up is not as it was: everything is read anew."""
         self._categories.clear()
         for listing in (self._elements, self._subnets, self._images, self._projects, self._containers):
-            listing.at = float("-inf")
+            listing.read_at = float("-inf")
 
     # -- machines by name ---------------------------------------------------------------------------------------
 

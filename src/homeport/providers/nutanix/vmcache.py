@@ -15,7 +15,7 @@ _FORGET_SECONDS = 1800.0  # nobody asked for it any more: its Node is gone
 @dataclass(frozen=True, slots=True)
 class _Seen:
     vm: Vm | None
-    at: float
+    read_at: float
 
 
 class VmCache:
@@ -42,7 +42,7 @@ class VmCache:
     def _fresh(self, ids: Sequence[str], since: float) -> bool:
         for each in ids:
             seen = self._seen.get(each)
-            if seen is None or seen.at < since:
+            if seen is None or seen.read_at < since:
                 return False
             if seen.vm is not None:
                 return True
@@ -50,7 +50,7 @@ class VmCache:
 
     async def _read(self, ids: Sequence[str]) -> None:
         now = self._clock.monotonic()
-        self._asked = {each: at for each, at in self._asked.items() if now - at < _FORGET_SECONDS}
+        self._asked = {each: asked_at for each, asked_at in self._asked.items() if now - asked_at < _FORGET_SECONDS}
         prism = await self._prism()
         self._names = {each: self._names.get(each, "") for each in self._asked}
         found = {vm.id.lower(): vm for vm in await prism.vms(self._names)}

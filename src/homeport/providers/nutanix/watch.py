@@ -29,7 +29,7 @@ _FORGET_SECONDS = 900.0  # nobody asked for it any more: its object is gone
 @dataclass(slots=True)
 class _Watched:
     vm: Vm  # as it was seen last
-    at: float
+    read_at: float
     wake: Callable[[], None]
     asked: float
     due: float
@@ -70,7 +70,7 @@ class Watch:
     async def find(self, who: str, vm_id: str, name: str, wake: Callable[[], None]) -> Vm | None:
         """As it is, or was at the last look for all. None is said after Prism Central was asked for this very one."""
         now, held = self._clock.monotonic(), self._watched.get(who)
-        if held is not None and held.vm.id == vm_id and now - held.at < _FRESH_SECONDS:
+        if held is not None and held.vm.id == vm_id and now - held.read_at < _FRESH_SECONDS:
             held.asked, held.wake = now, wake
             return held.vm
         vm = await self._ask(vm_id, name)
@@ -101,7 +101,7 @@ class Watch:
     def settle(self, who: str) -> None:
         held = self._watched.get(who)
         if held is not None and not held.steady:
-            held.delay, held.due = STEADY_SECONDS, held.at + STEADY_SECONDS
+            held.delay, held.due = STEADY_SECONDS, held.read_at + STEADY_SECONDS
             self._reschedule()
 
     def forget(self, who: str) -> None:
@@ -193,7 +193,7 @@ class Watch:
 
     def _take(self, held: _Watched, vm: Vm, now: float) -> None:
         changed = _read_of(vm) != _read_of(held.vm)
-        held.vm, held.at = _kept(vm), now
+        held.vm, held.read_at = _kept(vm), now
         held.delay = held.delay if held.steady else min(held.delay * _FACTOR, _SLOWEST_SECONDS)
         held.due = now + held.delay
         if changed:

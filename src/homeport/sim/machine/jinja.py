@@ -71,11 +71,11 @@ class _Blocks:
         elif not piece.startswith("{{"):
             self._pieces[i + 1] = self._pieces[i + 1].removeprefix("\n")
 
-    def run(self, at: int, names: dict[str, Any], out: list[str] | None, stop: tuple[str, ...]) -> int:
+    def run(self, position: int, names: dict[str, Any], out: list[str] | None, stop: tuple[str, ...]) -> int:
         """Renders until a block whose word is in `stop`; gives its index. `out` None: only looks for the end."""
-        while at < len(self._pieces):
-            piece = self._pieces[at]
-            if at % 2 == 0:
+        while position < len(self._pieces):
+            piece = self._pieces[position]
+            if position % 2 == 0:
                 if out is not None:
                     out.append(piece)
             elif piece.startswith("{{"):
@@ -85,46 +85,46 @@ class _Blocks:
             elif piece.startswith("{%"):
                 word, _, rest = _inside(piece).partition(" ")
                 if word in stop:
-                    return at
-                at = self._block(word, rest.strip(), at, names, out)
-            at += 1
+                    return position
+                position = self._block(word, rest.strip(), position, names, out)
+            position += 1
         if stop:
             raise TemplateError(f"{stop[-1]} is missing")
-        return at
+        return position
 
-    def _block(self, word: str, rest: str, at: int, names: dict[str, Any], out: list[str] | None) -> int:
+    def _block(self, word: str, rest: str, position: int, names: dict[str, Any], out: list[str] | None) -> int:
         if word == "if":
-            return self._if(rest, at, names, out)
+            return self._if(rest, position, names, out)
         if word == "for":
-            return self._for(rest, at, names, out)
+            return self._for(rest, position, names, out)
         if word == "set":
             name, sep, value = rest.partition("=")
             if not sep:
                 raise TemplateError(f"set {rest}: only `set NAME = VALUE` is known")
             if out is not None:
                 names[name.strip()] = evaluate(value.strip(), names)
-            return at
+            return position
         raise TemplateError(f"unknown block {word!r}")
 
-    def _if(self, test: str, at: int, names: dict[str, Any], out: list[str] | None) -> int:
+    def _if(self, test: str, position: int, names: dict[str, Any], out: list[str] | None) -> int:
         done = out is None
         while True:
             chosen = not done and bool(evaluate(test, names))
-            at = self.run(at + 1, names, out if chosen else None, ("elif", "else", "endif"))
+            position = self.run(position + 1, names, out if chosen else None, ("elif", "else", "endif"))
             done = done or chosen
-            word, _, test = _inside(self._pieces[at]).partition(" ")
+            word, _, test = _inside(self._pieces[position]).partition(" ")
             if word == "endif":
-                return at
+                return position
             test = test if word == "elif" else "true"
 
-    def _for(self, rest: str, at: int, names: dict[str, Any], out: list[str] | None) -> int:
+    def _for(self, rest: str, position: int, names: dict[str, Any], out: list[str] | None) -> int:
         name, sep, expression = rest.partition(" in ")
         if not sep:
             raise TemplateError(f"for {rest}: only `for NAME in VALUES` is known")
         values = evaluate(expression, names) if out is not None else ()
-        end = self.run(at + 1, dict(names), None, ("endfor",))
+        end = self.run(position + 1, dict(names), None, ("endfor",))
         for value in values or ():
-            self.run(at + 1, {**names, name.strip(): value}, out, ("endfor",))
+            self.run(position + 1, {**names, name.strip(): value}, out, ("endfor",))
         return end
 
 
@@ -137,17 +137,17 @@ def _inside(piece: str) -> str:
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     tokens: list[str] = []
-    at = 0
+    position = 0
     text = text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
             raise TemplateError(f"can't read {text!r}")
         tokens.append(match.group(match.lastindex or 0))
-        at = match.end()
+        position = match.end()
     parser = _Expression(tokens, names)
     value = parser.either()
-    if parser.at != len(tokens):
+    if parser.position != len(tokens):
         raise TemplateError(f"can't read {text!r}")
     return value
 
@@ -156,15 +156,15 @@ class _Expression:
     def __init__(self, tokens: list[str], names: Mapping[str, Any]) -> None:
         self._tokens = tokens
         self._names = names
-        self.at = 0
+        self.position = 0
 
     def _peek(self) -> str:
-        return self._tokens[self.at] if self.at < len(self._tokens) else ""
+        return self._tokens[self.position] if self.position < len(self._tokens) else ""
 
     def _accept(self, *wanted: str) -> str:
         found = self._peek()
         if found and found in wanted:
-            self.at += 1
+            self.position += 1
             return found
         return ""
 
@@ -212,7 +212,7 @@ class _Expression:
             "none": value is None,
         }
         word = self._peek()
-        self.at += 1
+        self.position += 1
         if word not in known:
             raise TemplateError(f"unknown test {word!r}")
         return known[word] != negative
@@ -231,7 +231,7 @@ class _Expression:
         value = self._postfixed()
         while self._accept("|"):
             name = self._peek()
-            self.at += 1
+            self.position += 1
             arguments = self._arguments() if self._accept("(") else []
             if name not in _FILTERS:
                 raise TemplateError(f"no filter named {name!r}")
@@ -255,7 +255,7 @@ class _Expression:
         while True:
             if self._accept("."):
                 value = _member(value, self._peek())
-                self.at += 1
+                self.position += 1
             elif self._accept("["):
                 value = _member(value, self.either())
                 self._expect("]")
@@ -264,7 +264,7 @@ class _Expression:
 
     def _primary(self) -> Any:
         word = self._peek()
-        self.at += 1
+        self.position += 1
         if word == "(":
             value = self.either()
             self._expect(")")

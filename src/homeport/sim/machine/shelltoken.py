@@ -25,117 +25,117 @@ class Token:
 def tokens(text: str) -> list[Token]:
     found: list[Token] = []
     documents: list[Token] = []
-    at = 0
-    while at < len(text):
-        char = text[at]
+    position = 0
+    while position < len(text):
+        char = text[position]
         if char in " \t\r":
-            at += 1
-        elif text.startswith("\\\n", at):
-            at += 2
-        elif char == "#" and (at == 0 or text[at - 1] in " \t\n;"):
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-        elif redirect := _REDIRECT.match(text, at):
+            position += 1
+        elif text.startswith("\\\n", position):
+            position += 2
+        elif char == "#" and (position == 0 or text[position - 1] in " \t\n;"):
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else end
+        elif redirect := _REDIRECT.match(text, position):
             token = Token("redirect", redirect.group(2), redirect.group(1))
             found.append(token)
-            at = redirect.end()
+            position = redirect.end()
             if token.text.startswith("<<"):
                 documents.append(token)
-        elif operator := _OPERATOR.match(text, at):
+        elif operator := _OPERATOR.match(text, position):
             found.append(Token("op", operator.group()))
-            at = operator.end()
+            position = operator.end()
             if operator.group() == "\n":
-                at = _documents(text, at, documents, found)
+                position = _documents(text, position, documents, found)
         else:
-            end = _word_end(text, at)
-            found.append(Token("word", text[at:end], quoted=text[at] in "'\""))
-            at = end
+            end = _word_end(text, position)
+            found.append(Token("word", text[position:end], quoted=text[position] in "'\""))
+            position = end
     if documents:
         raise SyntaxProblem("Syntax error: a here-document has no end")
     return [*found, Token("end", "end of file")]
 
 
-def _documents(text: str, at: int, waiting: list[Token], found: list[Token]) -> int:
+def _documents(text: str, position: int, waiting: list[Token], found: list[Token]) -> int:
     """Here-documents begin on the line after the command that asks for them."""
     for token in waiting:
         word = found[next(i for i, each in enumerate(found) if each is token) + 1]
         mark = word.text.strip("'\"").replace("\\", "")
         lines: list[str] = []
         while True:
-            if at >= len(text):
+            if position >= len(text):
                 raise SyntaxProblem(f"Syntax error: here-document without {mark}")
-            end = text.find("\n", at)
+            end = text.find("\n", position)
             end = len(text) if end < 0 else end
-            line = text[at:end].lstrip("\t") if token.text == "<<-" else text[at:end]
-            at = end + 1
+            line = text[position:end].lstrip("\t") if token.text == "<<-" else text[position:end]
+            position = end + 1
             if line == mark:
                 break
             lines.append(line + "\n")
         token.document = "".join(lines)
         token.quoted = word.text[:1] in "'\"\\"
     waiting.clear()
-    return at
+    return position
 
 
-def _word_end(text: str, at: int) -> int:
-    while at < len(text):
-        char = text[at]
+def _word_end(text: str, position: int) -> int:
+    while position < len(text):
+        char = text[position]
         if char in " \t\r\n;|&()<>":
-            return at
+            return position
         if char == "\\":
-            at += 2
+            position += 2
         elif char == "'":
-            at = _closing(text, at, "'") + 1
+            position = _closing(text, position, "'") + 1
         elif char == '"':
-            at = _double_end(text, at) + 1
-        elif text.startswith("$(", at):
-            at = parenthesis_end(text, at + 2) + 1
+            position = _double_end(text, position) + 1
+        elif text.startswith("$(", position):
+            position = parenthesis_end(text, position + 2) + 1
         elif char == "`":
-            at = _closing(text, at, "`") + 1
-        elif text.startswith("${", at):
-            at = _closing(text, at + 1, "}") + 1
+            position = _closing(text, position, "`") + 1
+        elif text.startswith("${", position):
+            position = _closing(text, position + 1, "}") + 1
         else:
-            at += 1
-    return min(at, len(text))
+            position += 1
+    return min(position, len(text))
 
 
-def _closing(text: str, at: int, mark: str) -> int:
-    end = text.find(mark, at + 1)
+def _closing(text: str, position: int, mark: str) -> int:
+    end = text.find(mark, position + 1)
     if end < 0:
         raise SyntaxProblem("Syntax error: Unterminated quoted string")
     return end
 
 
-def _double_end(text: str, at: int) -> int:
-    at += 1
-    while at < len(text) and text[at] != '"':
-        if text[at] == "\\":
-            at += 2
-        elif text.startswith("$(", at):
-            at = parenthesis_end(text, at + 2) + 1
+def _double_end(text: str, position: int) -> int:
+    position += 1
+    while position < len(text) and text[position] != '"':
+        if text[position] == "\\":
+            position += 2
+        elif text.startswith("$(", position):
+            position = parenthesis_end(text, position + 2) + 1
         else:
-            at += 1
-    if at >= len(text):
+            position += 1
+    if position >= len(text):
         raise SyntaxProblem("Syntax error: Unterminated quoted string")
-    return at
+    return position
 
 
-def parenthesis_end(text: str, at: int) -> int:
+def parenthesis_end(text: str, position: int) -> int:
     """Where the parenthesis closes that was opened before `at`."""
     depth = 1
-    while at < len(text):
-        char = text[at]
+    while position < len(text):
+        char = text[position]
         if char == "\\":
-            at += 1
+            position += 1
         elif char == "'":
-            at = _closing(text, at, "'")
+            position = _closing(text, position, "'")
         elif char == '"':
-            at = _double_end(text, at)
+            position = _double_end(text, position)
         elif char == "(":
             depth += 1
         elif char == ")":
             depth -= 1
             if not depth:
-                return at
-        at += 1
+                return position
+        position += 1
     raise SyntaxProblem("Syntax error: a parenthesis is not closed")

@@ -62,60 +62,64 @@ class Expander:
     async def _pieces(self, word: str) -> list[tuple[str, bool]]:
         """(text, may be split)."""
         found: list[tuple[str, bool]] = []
-        at = 0
-        while at < len(word):
-            char = word[at]
+        position = 0
+        while position < len(word):
+            char = word[position]
             if char == "'":
-                end = word.index("'", at + 1)
-                found.append((word[at + 1 : end], False))
-                at = end + 1
+                end = word.index("'", position + 1)
+                found.append((word[position + 1 : end], False))
+                position = end + 1
             elif char == '"':
-                end = _double_end(word, at)
+                end = _double_end(word, position)
                 found.append(("", False))
-                found += [(text, False) for text, _ in await self._double(word[at + 1 : end])]
-                at = end + 1
+                found += [(text, False) for text, _ in await self._double(word[position + 1 : end])]
+                position = end + 1
             elif char == "\\":
-                if word[at + 1 : at + 2] != "\n":
-                    found.append((word[at + 1 : at + 2], False))
-                at += 2
+                if word[position + 1 : position + 2] != "\n":
+                    found.append((word[position + 1 : position + 2], False))
+                position += 2
             elif char in "$`":
-                text, at, known = await self._variable(word, at)
+                text, position, known = await self._variable(word, position)
                 found.append((text, known))
             else:
                 found.append((char, False))
-                at += 1
+                position += 1
         return found
 
     async def _double(self, text: str) -> list[tuple[str, bool]]:
         found: list[tuple[str, bool]] = []
-        at = 0
-        while at < len(text):
-            char = text[at]
-            if char == "\\" and text[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n"):
-                found.append(("" if text[at + 1] == "\n" else text[at + 1], False))
-                at += 2
+        position = 0
+        while position < len(text):
+            char = text[position]
+            if char == "\\" and text[position + 1 : position + 2] in ("$", "`", '"', "\\", "\n"):
+                found.append(("" if text[position + 1] == "\n" else text[position + 1], False))
+                position += 2
             elif char in "$`":
-                value, at, _ = await self._variable(text, at)
+                value, position, _ = await self._variable(text, position)
                 found.append((value, False))
             else:
                 found.append((char, False))
-                at += 1
+                position += 1
         return found
 
-    async def _variable(self, text: str, at: int) -> tuple[str, int, bool]:
+    async def _variable(self, text: str, position: int) -> tuple[str, int, bool]:
         """The value of what begins at `at`, where the text goes on, and whether it was anything to expand."""
-        if text[at] == "`":
-            end = text.find("`", at + 1)
-            return (await self._capture(text[at + 1 : end]), end + 1, True) if end > 0 else ("`", at + 1, False)
-        if text.startswith("$(", at):
-            end = parenthesis_end(text, at + 2)
-            return await self._capture(text[at + 2 : end]), end + 1, True
-        if text.startswith("${", at) and "}" in text[at:]:
-            end = text.index("}", at)
-            return await self._braced(text[at + 2 : end]), end + 1, True
-        found = _NAME.match(text, at + 1)
+        if text[position] == "`":
+            end = text.find("`", position + 1)
+            return (
+                (await self._capture(text[position + 1 : end]), end + 1, True)
+                if end > 0
+                else ("`", position + 1, False)
+            )
+        if text.startswith("$(", position):
+            end = parenthesis_end(text, position + 2)
+            return await self._capture(text[position + 2 : end]), end + 1, True
+        if text.startswith("${", position) and "}" in text[position:]:
+            end = text.index("}", position)
+            return await self._braced(text[position + 2 : end]), end + 1, True
+        found = _NAME.match(text, position + 1)
         if found is None:
-            return "$", at + 1, False
+            return "$", position + 1, False
         return self._env.get(found.group(), ""), found.end(), True
 
     async def _braced(self, inside: str) -> str:
@@ -132,13 +136,13 @@ class Expander:
         return value or ""
 
 
-def _double_end(word: str, at: int) -> int:
-    at += 1
-    while word[at] != '"':
-        if word[at] == "\\":
-            at += 2
-        elif word.startswith("$(", at):
-            at = parenthesis_end(word, at + 2) + 1
+def _double_end(word: str, position: int) -> int:
+    position += 1
+    while word[position] != '"':
+        if word[position] == "\\":
+            position += 2
+        elif word.startswith("$(", position):
+            position = parenthesis_end(word, position + 2) + 1
         else:
-            at += 1
-    return at
+            position += 1
+    return position

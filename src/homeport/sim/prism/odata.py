@@ -68,7 +68,7 @@ class Filter:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
-        self._at = 0
+        self._position = 0
         self._variables: list[str] = []
         self._depth = 0
         self.fields: set[str] = set()
@@ -78,21 +78,21 @@ class _Parser:
 
     def parse(self) -> Test:
         test = self._or()
-        if self._at < len(self._tokens):
-            raise ODataError(f"unexpected {self._tokens[self._at][1]!r}")
+        if self._position < len(self._tokens):
+            raise ODataError(f"unexpected {self._tokens[self._position][1]!r}")
         return test
 
     def _peek(self) -> tuple[str, str]:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ("end", "")
+        return self._tokens[self._position] if self._position < len(self._tokens) else ("end", "")
 
     def _next(self) -> tuple[str, str]:
         token = self._peek()
-        self._at += 1
+        self._position += 1
         return token
 
     def _take(self, word: str) -> bool:
         if self._peek() in (("word", word), ("mark", word)):
-            self._at += 1
+            self._position += 1
             return True
         return False
 
@@ -175,11 +175,11 @@ class _Parser:
             raise ODataError(f"{quantifier} needs a variable, such as any(a:a/extId eq '...')")
         self._expect(":")
         self._variables.append(variable)
-        start = self._at
+        start = self._position
         test = self._inside(self._or)
         self._variables.pop()
         if quantifier == "any" and not self._depth:
-            self._note(path, variable, self._tokens[start : self._at])
+            self._note(path, variable, self._tokens[start : self._position])
         self._expect(")")
         combine = any if quantifier == "any" else all
         return lambda scope: combine(test({**scope, variable: item}) for item in items(scope) or ())

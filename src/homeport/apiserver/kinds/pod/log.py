@@ -29,7 +29,7 @@ _PULLING = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying
 
 
 class LogLine(NamedTuple):
-    at: float  # seconds since the epoch
+    time: float  # seconds since the epoch
     text: str  # without the newline
 
 
@@ -223,7 +223,7 @@ async def _read(source: LogSource, options: LogOptions) -> AsyncIterator[bytes]:
     lines = list(source.lines())
     live = source.follow() if options.follow else None
     if options.since is not None:
-        lines = [line for line in lines if line.at >= options.since]
+        lines = [line for line in lines if line.time >= options.since]
     if options.tail is not None:
         lines = lines[-options.tail :] if options.tail else []
     left = options.limit_bytes
@@ -244,5 +244,5 @@ async def _read(source: LogSource, options: LogOptions) -> AsyncIterator[bytes]:
 def _encode(line: LogLine, options: LogOptions) -> bytes:
     if not options.timestamps:
         return f"{line.text}\n".encode()
-    moment = datetime.fromtimestamp(line.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    moment = datetime.fromtimestamp(line.time, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
     return f"{moment}000Z {line.text}\n".encode()

@@ -56,15 +56,15 @@ def parse_duration(text: str) -> Duration:
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":
         return Duration(0)
-    total, at = 0, 0
-    while match := _PART.match(body, at):
+    total, position = 0, 0
+    while match := _PART.match(body, position):
         whole, _, fraction = match.group(1).partition(".")
         unit = _UNITS[match.group(2)]
         total += int(whole or "0") * unit
         if fraction:
             total += int(fraction[:18]) * unit // 10 ** len(fraction[:18])
-        at = match.end()
-    if not body or at != len(body):
+        position = match.end()
+    if not body or position != len(body):
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'")
     return duration(-total if text.startswith("-") else total)
 

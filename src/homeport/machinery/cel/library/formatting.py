@@ -52,38 +52,38 @@ class Clause:
 
 def clauses(pattern: str) -> Iterator[Clause]:
     """Takes a format string apart."""
-    at = 0
-    while at < len(pattern):
-        mark = pattern.find("%", at)
+    position = 0
+    while position < len(pattern):
+        mark = pattern.find("%", position)
         if mark < 0:
-            yield Clause(pattern[at:])
+            yield Clause(pattern[position:])
             return
-        if mark > at:
-            yield Clause(pattern[at:mark])
+        if mark > position:
+            yield Clause(pattern[position:mark])
         if pattern.startswith("%%", mark):
             yield Clause("%")
-            at = mark + 2
+            position = mark + 2
             continue
-        precision, at = _precision(pattern, mark + 1)
-        verb = pattern[at : at + 1]
+        precision, position = _precision(pattern, mark + 1)
+        verb = pattern[position : position + 1]
         if not verb:
             raise EvaluationError("unexpected end of string")
         if verb.lower() not in CLAUSES or (verb.isupper() and verb != "X"):
             raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
         yield Clause("", verb, precision)
-        at += 1
+        position += 1
 
 
-def _precision(pattern: str, at: int) -> tuple[int | None, int]:
-    if not pattern.startswith(".", at):
-        return None, at
-    start = at = at + 1
-    while at < len(pattern) and pattern[at] in "0123456789":
-        at += 1
-    digits = pattern[start:at]
+def _precision(pattern: str, position: int) -> tuple[int | None, int]:
+    if not pattern.startswith(".", position):
+        return None, position
+    start = position = position + 1
+    while position < len(pattern) and pattern[position] in "0123456789":
+        position += 1
+    digits = pattern[start:position]
     if not digits or len(digits) > 4 or int(digits) > MAX_PRECISION:
         raise EvaluationError("could not parse formatting clause: error while parsing precision")
-    return int(digits), at
+    return int(digits), position
 
 
 def format_string(pattern: str, args: list[Any]) -> str:

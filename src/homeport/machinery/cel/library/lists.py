@@ -61,11 +61,11 @@ def largest(items: list[Any]) -> Any:
 
 
 def index_of(items: list[Any], wanted: Any) -> int:
-    return next((at for at, item in enumerate(items) if equals(item, wanted)), -1)
+    return next((index for index, item in enumerate(items) if equals(item, wanted)), -1)
 
 
 def last_index_of(items: list[Any], wanted: Any) -> int:
-    return next((at for at in range(len(items) - 1, -1, -1) if equals(items[at], wanted)), -1)
+    return next((index for index in range(len(items) - 1, -1, -1) if equals(items[index], wanted)), -1)
 
 
 def includes(target: Any, wanted: Any) -> bool:
@@ -107,8 +107,8 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
         raise EvaluationError("list elements must be comparable")
     if any(type_of_value(key) != first for key in keys):
         raise EvaluationError("list elements must have the same type")
-    order = sorted(range(len(items)), key=lambda at: _by_order(keys[at]))
-    return [items[at] for at in order]
+    order = sorted(range(len(items)), key=lambda index: _by_order(keys[index]))
+    return [items[index] for index in order]
 
 
 def sort(items: list[Any]) -> list[Any]:

@@ -31,14 +31,14 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-def _range_error(at: int) -> EvaluationError:
-    return EvaluationError(f"index out of range: {at}")
+def _range_error(index: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {index}")
 
 
-def char_at(text: str, at: int) -> str:
-    if not 0 <= at <= len(text):
-        raise _range_error(at)
-    return text[at : at + 1]
+def char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _range_error(index)
+    return text[index : index + 1]
 
 
 def index_of(text: str, part: str, offset: int = 0) -> int:

@@ -97,8 +97,8 @@ def parse(text: str) -> Url:
 
 
 def _host(text: str, authority: str) -> str:
-    user, at, host = authority.rpartition("@")
-    if at and (not _USERINFO.match(user) or _BAD_ESCAPE.search(user)):
+    user, position, host = authority.rpartition("@")
+    if position and (not _USERINFO.match(user) or _BAD_ESCAPE.search(user)):
         raise _invalid(text, "net/url: invalid userinfo")
     if host.startswith("["):
         end = host.rfind("]")

@@ -39,16 +39,16 @@ def dig(*values: Any) -> Any:
     """The value at the end of a way of keys, or the last but one of the arguments if it ends before."""
     if len(values) < 3:
         raise CallError("expected keys, a default and a map")
-    *keys, fallback, at = values
+    *keys, fallback, found = values
     for key in keys:
         if not isinstance(key, str):
             raise CallError(f"keys are strings, not {type_of(key)}")
-        if not isinstance(at, dict) or isinstance(at, StringMap):
-            raise CallError(f"the path ends before {key!r}: expected a map, found {type_of(at)}")
-        if key not in at:
+        if not isinstance(found, dict) or isinstance(found, StringMap):
+            raise CallError(f"the path ends before {key!r}: expected a map, found {type_of(found)}")
+        if key not in found:
             return fallback
-        at = at[key]
-    return at
+        found = found[key]
+    return found
 
 
 def merge(target: Json, *sources: Json) -> Json:

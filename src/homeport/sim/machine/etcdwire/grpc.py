@@ -122,8 +122,8 @@ class GrpcConnection:
             return
         self._send(http2.HEADERS, http2.END_HEADERS, stream, encode(opening))
         framed = struct.pack(">BI", 0, len(reply)) + reply
-        for at in range(0, len(framed), http2.FRAME_BYTES):
-            self._send(http2.DATA, 0, stream, framed[at : at + http2.FRAME_BYTES])
+        for position in range(0, len(framed), http2.FRAME_BYTES):
+            self._send(http2.DATA, 0, stream, framed[position : position + http2.FRAME_BYTES])
         self._send(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, stream, encode([("grpc-status", "0")]))
 
     def _send(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
