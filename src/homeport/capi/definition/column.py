@@ -26,6 +26,47 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 PAUSED = _condition("Paused", "Paused", wide=True)
 CLUSTER = Column("Cluster", ".spec.clusterName")
 CLUSTER_LABEL = Column("Cluster", r".metadata.labels['cluster\.x-k8s\.io/cluster-name']")
+PHASE = Column("Phase", ".status.phase")
+AVAILABLE = _condition("Available", "Available")
+VERSION = Column("Version", ".spec.version")
+TEMPLATE_VERSION = Column("Version", ".spec.template.spec.version")
+TOPOLOGY_VERSION = Column("Version", ".spec.topology.version")
+OWNING_CLASS = Column("ClusterClass", '.metadata.ownerReferences[?(@.kind=="ClusterClass")].name')
+POOL = (Column("Pool Name", ".spec.poolRef.name"), Column("Pool Kind", ".spec.poolRef.kind"), AGE)
+ADDRESS = (Column("Address", ".spec.address"), *POOL)
+DRAIN_RULE = (Column("Behavior", ".spec.drain.behavior"), Column("Order", ".spec.drain.order"), AGE)
+
+
+def _count(name: str, path: str, *, wide: bool = False) -> Column:
+    return Column(name, path, "integer", wide)
+
+
+REPLICAS = (
+    _count("Desired", ".spec.replicas"),
+    _count("Current", ".status.replicas"),
+    _count("Ready", ".status.readyReplicas"),
+    _count("Available", ".status.availableReplicas"),
+    _count("Up-to-date", ".status.upToDateReplicas"),
+)
+WIDE_DESIRED = _count("Desired", ".spec.replicas", wide=True)
+OLD_REPLICAS = (
+    WIDE_DESIRED,
+    _count("Replicas", ".status.replicas"),
+    _count("Ready", ".status.readyReplicas"),
+    _count("Updated", ".status.updatedReplicas"),
+    _count("Unavailable", ".status.unavailableReplicas"),
+)
+
+
+def _cluster_replicas(prefix: str, path: str) -> tuple[Column, ...]:
+    return (
+        _count(f"{prefix} Desired", f"{path}.desiredReplicas"),
+        _count(f"{prefix} Current", f"{path}.replicas", wide=True),
+        _count(f"{prefix} Ready", f"{path}.readyReplicas", wide=True),
+        _count(f"{prefix} Available", f"{path}.availableReplicas"),
+        _count(f"{prefix} Up-to-date", f"{path}.upToDateReplicas"),
+    )
+
 
 # (kind, version) > columns
 COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
@@ -36,20 +77,10 @@ COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("Version", ".version"),
     ),
     ("ClusterResourceSetBinding", "v1beta1"): (AGE,),
-    ("ClusterResourceSetBinding", "v1beta2"): (
-        CLUSTER,
-        AGE,
-    ),
+    ("ClusterResourceSetBinding", "v1beta2"): (CLUSTER, AGE),
     ("ClusterResourceSet", "v1beta1"): (AGE,),
-    ("ClusterResourceSet", "v1beta2"): (
-        _condition("Applied", "ResourcesApplied"),
-        PAUSED,
-        AGE,
-    ),
-    ("KubeadmConfig", "v1beta1"): (
-        CLUSTER_LABEL,
-        AGE,
-    ),
+    ("ClusterResourceSet", "v1beta2"): (_condition("Applied", "ResourcesApplied"), PAUSED, AGE),
+    ("KubeadmConfig", "v1beta1"): (CLUSTER_LABEL, AGE),
     ("KubeadmConfig", "v1beta2"): (
         CLUSTER_LABEL,
         PAUSED,
@@ -58,115 +89,57 @@ COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
     ),
     ("KubeadmConfigTemplate", "v1beta1"): (AGE,),
     ("KubeadmConfigTemplate", "v1beta2"): (
-        Column("ClusterClass", '.metadata.ownerReferences[?(@.kind=="ClusterClass")].name'),
+        OWNING_CLASS,
         Column("Cluster", '.metadata.ownerReferences[?(@.kind=="Cluster")].name'),
         AGE,
     ),
     ("ClusterClass", "v1beta1"): (AGE,),
-    ("ClusterClass", "v1beta2"): (
-        PAUSED,
-        _condition("Variables Ready", "VariablesReady"),
-        AGE,
-    ),
-    ("Cluster", "v1beta1"): (
-        Column("ClusterClass", ".spec.topology.class"),
-        Column("Phase", ".status.phase"),
-        AGE,
-        Column("Version", ".spec.topology.version"),
-    ),
+    ("ClusterClass", "v1beta2"): (PAUSED, _condition("Variables Ready", "VariablesReady"), AGE),
+    ("Cluster", "v1beta1"): (Column("ClusterClass", ".spec.topology.class"), PHASE, AGE, TOPOLOGY_VERSION),
     ("Cluster", "v1beta2"): (
         Column("ClusterClass", ".spec.topology.classRef.name"),
-        _condition("Available", "Available"),
-        Column("CP Desired", ".status.controlPlane.desiredReplicas", "integer"),
-        Column("CP Current", ".status.controlPlane.replicas", "integer", wide=True),
-        Column("CP Ready", ".status.controlPlane.readyReplicas", "integer", wide=True),
-        Column("CP Available", ".status.controlPlane.availableReplicas", "integer"),
-        Column("CP Up-to-date", ".status.controlPlane.upToDateReplicas", "integer"),
-        Column("W Desired", ".status.workers.desiredReplicas", "integer"),
-        Column("W Current", ".status.workers.replicas", "integer", wide=True),
-        Column("W Ready", ".status.workers.readyReplicas", "integer", wide=True),
-        Column("W Available", ".status.workers.availableReplicas", "integer"),
-        Column("W Up-to-date", ".status.workers.upToDateReplicas", "integer"),
+        AVAILABLE,
+        *_cluster_replicas("CP", ".status.controlPlane"),
+        *_cluster_replicas("W", ".status.workers"),
         PAUSED,
-        Column("Phase", ".status.phase"),
+        PHASE,
         AGE,
-        Column("Version", ".spec.topology.version"),
+        TOPOLOGY_VERSION,
     ),
-    ("MachineDeployment", "v1beta1"): (
-        CLUSTER,
-        Column("Desired", ".spec.replicas", "integer", wide=True),
-        Column("Replicas", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Updated", ".status.updatedReplicas", "integer"),
-        Column("Unavailable", ".status.unavailableReplicas", "integer"),
-        Column("Phase", ".status.phase"),
-        AGE,
-        Column("Version", ".spec.template.spec.version"),
-    ),
-    ("MachineDeployment", "v1beta2"): (
-        CLUSTER,
-        _condition("Available", "Available"),
-        Column("Desired", ".spec.replicas", "integer"),
-        Column("Current", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Available", ".status.availableReplicas", "integer"),
-        Column("Up-to-date", ".status.upToDateReplicas", "integer"),
-        PAUSED,
-        Column("Phase", ".status.phase"),
-        AGE,
-        Column("Version", ".spec.template.spec.version"),
-    ),
-    ("MachineDrainRule", "v1beta1"): (
-        Column("Behavior", ".spec.drain.behavior"),
-        Column("Order", ".spec.drain.order"),
-        AGE,
-    ),
-    ("MachineDrainRule", "v1beta2"): (
-        Column("Behavior", ".spec.drain.behavior"),
-        Column("Order", ".spec.drain.order"),
-        AGE,
-    ),
+    ("MachineDeployment", "v1beta1"): (CLUSTER, *OLD_REPLICAS, PHASE, AGE, TEMPLATE_VERSION),
+    ("MachineDeployment", "v1beta2"): (CLUSTER, AVAILABLE, *REPLICAS, PAUSED, PHASE, AGE, TEMPLATE_VERSION),
+    ("MachineDrainRule", "v1beta1"): DRAIN_RULE,
+    ("MachineDrainRule", "v1beta2"): DRAIN_RULE,
     ("MachineHealthCheck", "v1beta1"): (
         CLUSTER,
-        Column("ExpectedMachines", ".status.expectedMachines", "integer"),
+        _count("ExpectedMachines", ".status.expectedMachines"),
         Column("MaxUnhealthy", ".spec.maxUnhealthy"),
-        Column("CurrentHealthy", ".status.currentHealthy", "integer"),
+        _count("CurrentHealthy", ".status.currentHealthy"),
         AGE,
     ),
     ("MachineHealthCheck", "v1beta2"): (
         CLUSTER,
-        Column("Replicas", ".status.expectedMachines", "integer"),
-        Column("Healthy", ".status.currentHealthy", "integer"),
+        _count("Replicas", ".status.expectedMachines"),
+        _count("Healthy", ".status.currentHealthy"),
         PAUSED,
         AGE,
     ),
     ("MachinePool", "v1beta1"): (
         CLUSTER,
-        Column("Desired", ".spec.replicas", "integer", wide=True),
+        WIDE_DESIRED,
         Column("Replicas", ".status.replicas"),
-        Column("Phase", ".status.phase"),
+        PHASE,
         AGE,
-        Column("Version", ".spec.template.spec.version"),
+        TEMPLATE_VERSION,
     ),
-    ("MachinePool", "v1beta2"): (
-        CLUSTER,
-        Column("Desired", ".spec.replicas", "integer"),
-        Column("Current", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Available", ".status.availableReplicas", "integer"),
-        Column("Up-to-date", ".status.upToDateReplicas", "integer"),
-        PAUSED,
-        Column("Phase", ".status.phase"),
-        AGE,
-        Column("Version", ".spec.template.spec.version"),
-    ),
+    ("MachinePool", "v1beta2"): (CLUSTER, *REPLICAS, PAUSED, PHASE, AGE, TEMPLATE_VERSION),
     ("Machine", "v1beta1"): (
         CLUSTER,
         Column("NodeName", ".status.nodeRef.name"),
         Column("ProviderID", ".spec.providerID"),
-        Column("Phase", ".status.phase"),
+        PHASE,
         AGE,
-        Column("Version", ".spec.version"),
+        VERSION,
     ),
     ("Machine", "v1beta2"): (
         CLUSTER,
@@ -174,103 +147,51 @@ COLUMNS: dict[tuple[str, str], tuple[Column, ...]] = {
         Column("Provider ID", ".spec.providerID", wide=True),
         Column("Failure domain", ".status.failureDomain"),
         _condition("Ready", "Ready"),
-        _condition("Available", "Available"),
+        AVAILABLE,
         _condition("Up-to-date", "UpToDate"),
         Column("Internal-IP", '.status.addresses[?(@.type=="InternalIP")].address', wide=True),
         Column("External-IP", '.status.addresses[?(@.type=="ExternalIP")].address', wide=True),
         Column("OS-Image", ".status.nodeInfo.osImage", wide=True),
         PAUSED,
-        Column("Phase", ".status.phase"),
+        PHASE,
         AGE,
-        Column("Version", ".spec.version"),
+        VERSION,
     ),
     ("MachineSet", "v1beta1"): (
         CLUSTER,
-        Column("Desired", ".spec.replicas", "integer", wide=True),
-        Column("Replicas", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Available", ".status.availableReplicas", "integer"),
+        WIDE_DESIRED,
+        _count("Replicas", ".status.replicas"),
+        _count("Ready", ".status.readyReplicas"),
+        _count("Available", ".status.availableReplicas"),
         AGE,
-        Column("Version", ".spec.template.spec.version"),
+        TEMPLATE_VERSION,
     ),
-    ("MachineSet", "v1beta2"): (
-        CLUSTER,
-        Column("Desired", ".spec.replicas", "integer"),
-        Column("Current", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Available", ".status.availableReplicas", "integer"),
-        Column("Up-to-date", ".status.upToDateReplicas", "integer"),
-        PAUSED,
-        AGE,
-        Column("Version", ".spec.template.spec.version"),
-    ),
+    ("MachineSet", "v1beta2"): (CLUSTER, *REPLICAS, PAUSED, AGE, TEMPLATE_VERSION),
     ("KubeadmControlPlane", "v1beta1"): (
         CLUSTER_LABEL,
         Column("Initialized", ".status.initialized", "boolean"),
         Column("API Server Available", ".status.ready", "boolean"),
-        Column("Desired", ".spec.replicas", "integer", wide=True),
-        Column("Replicas", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Updated", ".status.updatedReplicas", "integer"),
-        Column("Unavailable", ".status.unavailableReplicas", "integer"),
+        *OLD_REPLICAS,
         AGE,
-        Column("Version", ".spec.version"),
+        VERSION,
     ),
     ("KubeadmControlPlane", "v1beta2"): (
         CLUSTER_LABEL,
-        _condition("Available", "Available"),
-        Column("Desired", ".spec.replicas", "integer"),
-        Column("Current", ".status.replicas", "integer"),
-        Column("Ready", ".status.readyReplicas", "integer"),
-        Column("Available", ".status.availableReplicas", "integer"),
-        Column("Up-to-date", ".status.upToDateReplicas", "integer"),
+        AVAILABLE,
+        *REPLICAS,
         PAUSED,
         Column("Initialized", ".status.initialization.controlPlaneInitialized", "boolean"),
         AGE,
-        Column("Version", ".spec.version"),
+        VERSION,
     ),
     ("KubeadmControlPlaneTemplate", "v1beta1"): (AGE,),
-    ("KubeadmControlPlaneTemplate", "v1beta2"): (
-        Column("ClusterClass", '.metadata.ownerReferences[?(@.kind=="ClusterClass")].name'),
-        AGE,
-    ),
-    ("IPAddressClaim", "v1alpha1"): (
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
-    ("IPAddressClaim", "v1beta1"): (
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
-    ("IPAddressClaim", "v1beta2"): (
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
-    ("IPAddress", "v1alpha1"): (
-        Column("Address", ".spec.address"),
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
-    ("IPAddress", "v1beta1"): (
-        Column("Address", ".spec.address"),
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
-    ("IPAddress", "v1beta2"): (
-        Column("Address", ".spec.address"),
-        Column("Pool Name", ".spec.poolRef.name"),
-        Column("Pool Kind", ".spec.poolRef.kind"),
-        AGE,
-    ),
+    ("KubeadmControlPlaneTemplate", "v1beta2"): (OWNING_CLASS, AGE),
+    ("IPAddressClaim", "v1alpha1"): POOL,
+    ("IPAddressClaim", "v1beta1"): POOL,
+    ("IPAddressClaim", "v1beta2"): POOL,
+    ("IPAddress", "v1alpha1"): ADDRESS,
+    ("IPAddress", "v1beta1"): ADDRESS,
+    ("IPAddress", "v1beta2"): ADDRESS,
     ("ExtensionConfig", "v1alpha1"): (AGE,),
-    ("ExtensionConfig", "v1beta2"): (
-        PAUSED,
-        _condition("Discovered", "Discovered"),
-        AGE,
-    ),
+    ("ExtensionConfig", "v1beta2"): (PAUSED, _condition("Discovered", "Discovered"), AGE),
 }

@@ -11,7 +11,8 @@ from homeport.sim.prism.entity import Category
 from homeport.sim.prism.error import Refusal, conflict
 from homeport.sim.prism.rule import refuse_used
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import BASE, DEFAULT_LENGTH, VERSION, Json, reference
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, DEFAULT_LENGTH, VERSION, Json
 
 
 def add_routes(routes: Routes) -> None:
@@ -140,6 +141,6 @@ def query(site: Site, call: Call) -> Answer:
             if category is not None:
                 held.setdefault(category.key, set()).add(category.value)
         if all(held.get(key, set()) & set(values) for key, values in params.items()):
-            found.append(reference("vm", vm.ext_id, vm.name))
+            found.append(envelope.reference("vm", vm.ext_id, vm.name))
     results = [{"kind": "vm", "total_entity_count": len(found), "kind_reference_list": found}] if found else []
     return Answer(200, {"api_version": VERSION, "metadata": {"kind": "category"}, "results": results})

@@ -6,16 +6,8 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import MIB, Cluster, Entity, Host
 from homeport.sim.prism.error import missing
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    Json,
-    categories,
-    entity_view,
-    listed,
-    metadata,
-    named,
-    reference,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, Json
 
 
 def add_routes(routes: Routes) -> None:
@@ -55,12 +47,14 @@ def cluster_view(site: Site, cluster: Cluster) -> Json:
         "state": "COMPLETE",
         "resources": {**resources, "nodes": {"hypervisor_server_list": nodes} if nodes else {}},
     }
-    meta = metadata(site, "cluster", cluster, **categories(site, cluster.categories))
-    return entity_view(meta, {"name": cluster.name, "resources": {"network": network}}, status)
+    meta = envelope.metadata(site, "cluster", cluster, **envelope.categories(site, cluster.categories))
+    return envelope.entity_view(meta, {"name": cluster.name, "resources": {"network": network}}, status)
 
 
 def list_clusters(site: Site, call: Call) -> Answer:
-    return listed(call, "cluster", tuple(site.world.clusters), lambda each: cluster_view(site, each), named)
+    return envelope.listed(
+        call, "cluster", tuple(site.world.clusters), lambda each: cluster_view(site, each), envelope.named
+    )
 
 
 def get_cluster(site: Site, call: Call) -> Answer:
@@ -115,13 +109,13 @@ def host_view(site: Site, entity: _HostEntity) -> Json:
         "name": host.name,
         "state": "COMPLETE",
         "resources": resources,
-        "cluster_reference": reference("cluster", cluster.ext_id),
+        "cluster_reference": envelope.reference("cluster", cluster.ext_id),
     }
-    return entity_view(metadata(site, "host", entity), {"name": host.name, "resources": {}}, status)
+    return envelope.entity_view(envelope.metadata(site, "host", entity), {"name": host.name, "resources": {}}, status)
 
 
 def list_hosts(site: Site, call: Call) -> Answer:
-    return listed(call, "host", _hosts(site), lambda each: host_view(site, each), named)
+    return envelope.listed(call, "host", _hosts(site), lambda each: host_view(site, each), envelope.named)
 
 
 def get_host(site: Site, call: Call) -> Answer:

@@ -12,20 +12,8 @@ from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import GIB, Image
 from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    Json,
-    categories,
-    check_version,
-    deleting,
-    entity_view,
-    listed,
-    metadata,
-    named,
-    pending,
-    reference,
-    spec_of,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, Json
 
 
 def add_routes(routes: Routes) -> None:
@@ -52,17 +40,19 @@ def image_view(site: Site, image: Image) -> Json:
         "resources": {
             **resources,
             "size_bytes": image.size_bytes,
-            "current_cluster_reference_list": [reference("cluster", each) for each in placed],
+            "current_cluster_reference_list": [envelope.reference("cluster", each) for each in placed],
         },
     }
-    return entity_view(metadata(site, "image", image, **categories(site, image.categories)), spec, status)
+    return envelope.entity_view(
+        envelope.metadata(site, "image", image, **envelope.categories(site, image.categories)), spec, status
+    )
 
 
 def list_images(site: Site, call: Call) -> Answer:
     def values(image: Image) -> Json:
-        return {**named(image), "image_type": image.type}
+        return {**envelope.named(image), "image_type": image.type}
 
-    return listed(call, "image", tuple(site.world.images), lambda each: image_view(site, each), values)
+    return envelope.listed(call, "image", tuple(site.world.images), lambda each: image_view(site, each), values)
 
 
 def get_image(site: Site, call: Call) -> Answer:
@@ -81,23 +71,23 @@ def _read_image(before: Image, spec: Body, resources: Body) -> Image:
 
 
 def create_image(site: Site, call: Call) -> Answer:
-    spec, _, resources = spec_of(call)
+    spec, _, resources = envelope.spec_of(call)
     image = _read_image(Image(ext_id=site.core.new_id(), name="", size_bytes=10 * GIB), spec, resources)
     image = replace(image, os=guess_os(image.name))
     task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
-    return pending("image", image.ext_id, 0, spec.value, task.ext_id)
+    return envelope.pending("image", image.ext_id, 0, spec.value, task.ext_id)
 
 
 def update_image(site: Site, call: Call) -> Answer:
     before = site.find(site.world.images, call.params["uuid"])
-    spec, meta, resources = spec_of(call)
-    check_version(before.version - 1, meta)
+    spec, meta, resources = envelope.spec_of(call)
+    envelope.check_version(before.version - 1, meta)
     image = _read_image(before, spec, resources)
     check_image(site, image)
     task = site.start("kImageUpdate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
-    return pending("image", image.ext_id, before.version - 1, spec.value, task.ext_id)
+    return envelope.pending("image", image.ext_id, before.version - 1, spec.value, task.ext_id)
 
 
 def delete_image(site: Site, call: Call) -> Answer:
     image = site.find(site.world.images, call.params["uuid"])
-    return deleting(site.start("kImageDelete", "image-drop", {"image": image.ext_id}, image, call.user).ext_id)
+    return envelope.deleting(site.start("kImageDelete", "image-drop", {"image": image.ext_id}, image, call.user).ext_id)

@@ -6,15 +6,8 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import Project, User
 from homeport.sim.prism.error import missing
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    Json,
-    entity_view,
-    listed,
-    metadata,
-    named,
-    reference,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, Json
 
 
 def add_routes(routes: Routes) -> None:
@@ -43,8 +36,8 @@ def project_view(site: Site, project: Project) -> Json:
         ]
     }
     resources: Json = {
-        "subnet_reference_list": [reference("subnet", each) for each in project.subnets],
-        "cluster_reference_list": [reference("cluster", each) for each in project.clusters],
+        "subnet_reference_list": [envelope.reference("subnet", each) for each in project.subnets],
+        "cluster_reference_list": [envelope.reference("cluster", each) for each in project.clusters],
         "user_reference_list": [],
         "external_user_group_reference_list": [],
     }
@@ -56,11 +49,13 @@ def project_view(site: Site, project: Project) -> Json:
         "state": "COMPLETE",
         "resources": {**resources, "is_default": project.default, "resource_domain": used},
     }
-    return entity_view({**metadata(site, "project", project), "name": project.name}, spec, status)
+    return envelope.entity_view({**envelope.metadata(site, "project", project), "name": project.name}, spec, status)
 
 
 def list_projects(site: Site, call: Call) -> Answer:
-    return listed(call, "project", tuple(site.world.projects), lambda each: project_view(site, each), named)
+    return envelope.listed(
+        call, "project", tuple(site.world.projects), lambda each: project_view(site, each), envelope.named
+    )
 
 
 def get_project(site: Site, call: Call) -> Answer:
@@ -75,7 +70,7 @@ def user_view(site: Site, user: User) -> Json:
         "access_control_policy_reference_list": [],
     }
     status = {"name": user.name, "state": "COMPLETE", "resources": resources}
-    return entity_view(metadata(site, "user", user), {"resources": {}}, status)
+    return envelope.entity_view(envelope.metadata(site, "user", user), {"resources": {}}, status)
 
 
 def me(site: Site, call: Call) -> Answer:
@@ -86,4 +81,4 @@ def me(site: Site, call: Call) -> Answer:
 
 
 def list_users(site: Site, call: Call) -> Answer:
-    return listed(call, "user", tuple(site.world.users), lambda each: user_view(site, each), named)
+    return envelope.listed(call, "user", tuple(site.world.users), lambda each: user_view(site, each), envelope.named)

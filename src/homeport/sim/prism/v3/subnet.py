@@ -11,19 +11,8 @@ from homeport.sim.prism.entity import Subnet
 from homeport.sim.prism.error import invalid
 from homeport.sim.prism.rule import check_subnet
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    Json,
-    check_version,
-    deleting,
-    entity_view,
-    listed,
-    metadata,
-    named,
-    pending,
-    reference,
-    spec_of,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, Json
 
 
 def add_routes(routes: Routes) -> None:
@@ -54,11 +43,11 @@ def subnet_view(site: Site, subnet: Subnet) -> Json:
     spec: Json = {"name": subnet.name, "resources": resources}
     if subnet.clusters:
         cluster = site.world.clusters.get(subnet.clusters[0])
-        spec["cluster_reference"] = reference("cluster", subnet.clusters[0], cluster.name if cluster else "")
+        spec["cluster_reference"] = envelope.reference("cluster", subnet.clusters[0], cluster.name if cluster else "")
     if subnet.description:
         spec["description"] = subnet.description
     status = {**spec, "state": "COMPLETE", "resources": {**resources, "ip_usage_stats": stats}}
-    return entity_view(metadata(site, "subnet", subnet), spec, status)
+    return envelope.entity_view(envelope.metadata(site, "subnet", subnet), spec, status)
 
 
 def _ip_config(subnet: Subnet) -> Json:
@@ -77,9 +66,9 @@ def _ip_config(subnet: Subnet) -> Json:
 
 def list_subnets(site: Site, call: Call) -> Answer:
     def values(subnet: Subnet) -> Json:
-        return {**named(subnet), "vlan_id": subnet.vlan, "subnet_type": subnet.type}
+        return {**envelope.named(subnet), "vlan_id": subnet.vlan, "subnet_type": subnet.type}
 
-    return listed(call, "subnet", tuple(site.world.subnets), lambda each: subnet_view(site, each), values)
+    return envelope.listed(call, "subnet", tuple(site.world.subnets), lambda each: subnet_view(site, each), values)
 
 
 def get_subnet(site: Site, call: Call) -> Answer:
@@ -114,23 +103,25 @@ def _read_subnet(before: Subnet, spec: Body, resources: Body) -> Subnet:
 
 
 def create_subnet(site: Site, call: Call) -> Answer:
-    spec, _, resources = spec_of(call)
+    spec, _, resources = envelope.spec_of(call)
     subnet = _read_subnet(Subnet(ext_id=site.core.new_id(), name=""), spec, resources)
     check_subnet(site, subnet)
     task = site.start("kSubnetCreate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return pending("subnet", subnet.ext_id, 0, spec.value, task.ext_id)
+    return envelope.pending("subnet", subnet.ext_id, 0, spec.value, task.ext_id)
 
 
 def update_subnet(site: Site, call: Call) -> Answer:
     before = site.find(site.world.subnets, call.params["uuid"])
-    spec, meta, resources = spec_of(call)
-    check_version(before.version - 1, meta)
+    spec, meta, resources = envelope.spec_of(call)
+    envelope.check_version(before.version - 1, meta)
     subnet = _read_subnet(before, spec, resources)
     check_subnet(site, subnet)
     task = site.start("kSubnetUpdate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return pending("subnet", subnet.ext_id, before.version - 1, spec.value, task.ext_id)
+    return envelope.pending("subnet", subnet.ext_id, before.version - 1, spec.value, task.ext_id)
 
 
 def delete_subnet(site: Site, call: Call) -> Answer:
     subnet = site.find(site.world.subnets, call.params["uuid"])
-    return deleting(site.start("kSubnetDelete", "subnet-drop", {"subnet": subnet.ext_id}, subnet, call.user).ext_id)
+    return envelope.deleting(
+        site.start("kSubnetDelete", "subnet-drop", {"subnet": subnet.ext_id}, subnet, call.user).ext_id
+    )

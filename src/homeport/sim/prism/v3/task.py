@@ -11,13 +11,8 @@ from homeport.sim.prism.entity import Task
 from homeport.sim.prism.error import missing
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.task import bare_id
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    VERSION,
-    Json,
-    listed,
-    reference,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, VERSION, Json
 
 _TASK_STATUS: Final = {"CANCELED": "ABORTED"}
 
@@ -43,13 +38,13 @@ def task_view(site: Site, kept: Task) -> Json:
         "start_time_usecs": int(task.started * 1_000_000),
         "last_update_time": rfc3339(task.completed or task.updated),
         "logical_timestamp": task.version,
-        "entity_reference_list": [reference(each.kind, each.ext_id, each.name) for each in task.affected],
-        "subtask_reference_list": [reference("task", each) for each in task.children],
+        "entity_reference_list": [envelope.reference(each.kind, each.ext_id, each.name) for each in task.affected],
+        "subtask_reference_list": [envelope.reference("task", each) for each in task.children],
     }
     if task.cluster:
-        found["cluster_reference"] = reference("cluster", task.cluster)
+        found["cluster_reference"] = envelope.reference("cluster", task.cluster)
     if task.parent:
-        found["parent_task_reference"] = reference("task", task.parent)
+        found["parent_task_reference"] = envelope.reference("task", task.parent)
     if task.completed:
         found["completion_time"] = rfc3339(task.completed)
         found["completion_time_usecs"] = int(task.completed * 1_000_000)
@@ -77,7 +72,7 @@ def list_tasks(site: Site, call: Call) -> Answer:
         }
 
     newest = tuple(site.world.tasks)[::-1]
-    return listed(call, "task", newest, lambda each: task_view(site, each), values)
+    return envelope.listed(call, "task", newest, lambda each: task_view(site, each), values)
 
 
 def poll_tasks(site: Site, call: Call) -> Answer:

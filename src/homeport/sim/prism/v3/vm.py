@@ -12,19 +12,8 @@ from homeport.sim.prism.error import invalid, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.rule import customization_disk
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v3.envelope import (
-    BASE,
-    Json,
-    categories,
-    check_version,
-    deleting,
-    entity_view,
-    listed,
-    metadata,
-    pending,
-    reference,
-    spec_of,
-)
+from homeport.sim.prism.v3 import envelope
+from homeport.sim.prism.v3.envelope import BASE, Json
 
 _BUSES: Final = ("SCSI", "IDE", "PCI", "SATA", "SPAPR")
 _BOOTS: Final = ("LEGACY", "UEFI", "SECURE_BOOT")
@@ -46,10 +35,10 @@ def add_routes(routes: Routes) -> None:
 
 def vm_view(site: Site, vm: Vm) -> Json:
     project = site.world.projects.get(vm.project)
-    meta = metadata(site, "vm", vm, **categories(site, vm.categories))
+    meta = envelope.metadata(site, "vm", vm, **envelope.categories(site, vm.categories))
     meta["spec_version"] = vm.spec_version
     if project is not None:
-        meta["project_reference"] = reference("project", project.ext_id, project.name)
+        meta["project_reference"] = envelope.reference("project", project.ext_id, project.name)
     spec = {"name": vm.name, "resources": _resources(site, vm), "cluster_reference": _cluster(site, vm.cluster)}
     status = {
         "name": vm.name,
@@ -66,15 +55,15 @@ def vm_view(site: Site, vm: Vm) -> Json:
     }
     found = site.world.cluster_of_host(vm.host) if vm.host else None
     if found is not None:
-        status["resources"]["host_reference"] = reference("host", found[1].ext_id, found[1].name)  # type: ignore[index]
+        status["resources"]["host_reference"] = envelope.reference("host", found[1].ext_id, found[1].name)  # type: ignore[index]
     if vm.description:
         spec["description"] = status["description"] = vm.description
-    return entity_view(meta, spec, status)
+    return envelope.entity_view(meta, spec, status)
 
 
 def _cluster(site: Site, ext_id: str) -> Json:
     cluster = site.world.clusters.get(ext_id)
-    return reference("cluster", ext_id, cluster.name if cluster else "")
+    return envelope.reference("cluster", ext_id, cluster.name if cluster else "")
 
 
 def _resources(site: Site, vm: Vm) -> Json:
@@ -117,15 +106,15 @@ def _disk_view(site: Site, disk: Disk) -> Json:
         "disk_size_bytes": disk.size_bytes,
     }
     if disk.volume_group:
-        found["volume_group_reference"] = reference("volume_group", disk.volume_group)
+        found["volume_group_reference"] = envelope.reference("volume_group", disk.volume_group)
     if disk.image:
-        found["data_source_reference"] = reference("image", disk.image)
+        found["data_source_reference"] = envelope.reference("image", disk.image)
     if disk.container:
         container = site.world.containers.get(disk.container)
         name = container.name if container else ""
         found["storage_config"] = {
             "flash_mode": "ENABLED" if disk.flash else "DISABLED",
-            "storage_container_reference": reference("storage_container", disk.container, name),
+            "storage_container_reference": envelope.reference("storage_container", disk.container, name),
         }
     return found
 
@@ -143,7 +132,7 @@ def _nic_view(site: Site, nic: Nic) -> Json:
         "mac_address": nic.mac,
         "is_connected": nic.connected,
         "ip_endpoint_list": [{"type": kind, "ip": address} for address in addresses],
-        "subnet_reference": reference("subnet", nic.subnet, subnet.name if subnet else ""),
+        "subnet_reference": envelope.reference("subnet", nic.subnet, subnet.name if subnet else ""),
     }
 
 
@@ -289,7 +278,7 @@ def list_vms(site: Site, call: Call) -> Answer:
             "ip_addresses": [address for nic in vm.nics for address in (nic.address, *nic.learned) if address],
         }
 
-    return listed(call, "vm", tuple(site.world.vms), lambda vm: vm_view(site, vm), values)
+    return envelope.listed(call, "vm", tuple(site.world.vms), lambda vm: vm_view(site, vm), values)
 
 
 def get_vm(site: Site, call: Call) -> Answer:
@@ -297,7 +286,7 @@ def get_vm(site: Site, call: Call) -> Answer:
 
 
 def create_vm(site: Site, call: Call) -> Answer:
-    spec, meta, resources = spec_of(call)
+    spec, meta, resources = envelope.spec_of(call)
     ext_id = site.core.new_id()
     user = site.world.user(call.user)
     blank = Vm(
@@ -311,19 +300,19 @@ def create_vm(site: Site, call: Call) -> Answer:
     vm = read_vm(site, blank, spec, meta, resources)
     on = resources.text("power_state", "OFF", choices=("ON", "OFF")) == "ON"
     task = site.machines.create(vm, call.user, then_on=on)
-    return pending("vm", ext_id, 0, spec.value, task.ext_id)
+    return envelope.pending("vm", ext_id, 0, spec.value, task.ext_id)
 
 
 def update_vm(site: Site, call: Call) -> Answer:
     vm = site.find(site.world.vms, call.params["uuid"])
-    spec, meta, resources = spec_of(call)
-    check_version(vm.spec_version, meta)
+    spec, meta, resources = envelope.spec_of(call)
+    envelope.check_version(vm.spec_version, meta)
     after = read_vm(site, vm, spec, meta, resources)
     power: Any = resources.text("power_state", "", choices=("ON", "OFF", ""))
     task = site.machines.update(vm, after, call.user, power=power if power != vm.power else "")
-    return pending("vm", vm.ext_id, vm.spec_version, spec.value, task.ext_id)
+    return envelope.pending("vm", vm.ext_id, vm.spec_version, spec.value, task.ext_id)
 
 
 def delete_vm(site: Site, call: Call) -> Answer:
     vm = site.find(site.world.vms, call.params["uuid"])
-    return deleting(site.machines.delete(vm, call.user).ext_id)
+    return envelope.deleting(site.machines.delete(vm, call.user).ext_id)

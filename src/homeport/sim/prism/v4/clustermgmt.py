@@ -8,7 +8,8 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import Cluster, Container, GpuDevice, Host
 from homeport.sim.prism.error import missing
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import Dialect, Json, Listing, dialect_of, listed, names, single
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "clustermgmt.v4.config"
 BASE: Final = "/api/clustermgmt/{v}/config"
@@ -16,13 +17,13 @@ BASE: Final = "/api/clustermgmt/{v}/config"
 CLUSTERS: Final = Listing(
     f"{NS}.ListClustersApiResponse",
     f"{NS}.Cluster",
-    names(
+    envelope.names(
         """backupEligibilityScore categories clusterProfileExtId config containerName extId inefficientVmCount links
         name network nodes tenantId upgradeStatus vmCount"""
     ),
     projected=True,
 )
-_HOST_FIELDS: Final = names(
+_HOST_FIELDS: Final = envelope.names(
     """blockModel blockSerial bootTimeUsecs cluster controllerVm cpuCapacityHz cpuFrequencyHz cpuModel
     defaultVhdContainerUuid defaultVhdLocation defaultVmContainerUuid defaultVmLocation disk extId
     failoverClusterFqdn failoverClusterNodeStatus gpuDriverVersion gpuList hasCsr hostName hostType hypervisor ipmi
@@ -35,7 +36,7 @@ CLUSTER_HOSTS: Final = Listing(f"{NS}.ListHostsByClusterIdApiResponse", f"{NS}.H
 CONTAINERS: Final = Listing(
     f"{NS}.ListStorageContainersApiResponse",
     f"{NS}.StorageContainer",
-    names(
+    envelope.names(
         """affinityHostExtId cacheDeduplication clusterExtId clusterName compressionDelaySecs containerExtId
         erasureCode erasureCodeDelaySecs extId hasHigherEcFaultDomainPreference isCompressionEnabled isEncrypted
         isInlineEcEnabled isInternal isMarkedForRemoval isNfsWhitelistInherited isShared
@@ -48,12 +49,12 @@ CONTAINERS: Final = Listing(
 PHYSICAL_GPUS: Final = Listing(
     f"{NS}.ListPhysicalGpuProfilesApiResponse",
     f"{NS}.PhysicalGpuProfile",
-    names("physicalGpuConfig allocatedVmExtIds extId links tenantId"),
+    envelope.names("physicalGpuConfig allocatedVmExtIds extId links tenantId"),
 )
 VIRTUAL_GPUS: Final = Listing(
     f"{NS}.ListVirtualGpuProfilesApiResponse",
     f"{NS}.VirtualGpuProfile",
-    names("virtualGpuConfig allocatedVmExtIds extId links tenantId"),
+    envelope.names("virtualGpuConfig allocatedVmExtIds extId links tenantId"),
 )
 
 
@@ -124,14 +125,14 @@ def cluster_view(site: Site, d: Dialect, cluster: Cluster) -> Json:
 
 
 def list_clusters(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, CLUSTERS, tuple(site.world.clusters), lambda cluster: cluster_view(site, d, cluster))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, CLUSTERS, tuple(site.world.clusters), lambda cluster: cluster_view(site, d, cluster))
 
 
 def get_cluster(site: Site, call: Call) -> Answer:
     cluster = site.find(site.world.clusters, call.params["extId"])
-    view = cluster_view(site, dialect_of(call), cluster)
-    return single(call, f"{NS}.GetClusterApiResponse", view, version=cluster)
+    view = cluster_view(site, envelope.dialect_of(call), cluster)
+    return envelope.single(call, f"{NS}.GetClusterApiResponse", view, version=cluster)
 
 
 def host_view(site: Site, d: Dialect, cluster: Cluster, host: Host) -> Json:
@@ -172,23 +173,23 @@ def host_view(site: Site, d: Dialect, cluster: Cluster, host: Host) -> Json:
 
 
 def list_hosts(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     pairs = [(cluster, host) for cluster in site.world.clusters for host in cluster.hosts]
-    return listed(call, HOSTS, pairs, lambda pair: host_view(site, d, *pair))
+    return envelope.listed(call, HOSTS, pairs, lambda pair: host_view(site, d, *pair))
 
 
 def list_cluster_hosts(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     cluster = site.find(site.world.clusters, call.params["clusterExtId"])
-    return listed(call, CLUSTER_HOSTS, cluster.hosts, lambda host: host_view(site, d, cluster, host))
+    return envelope.listed(call, CLUSTER_HOSTS, cluster.hosts, lambda host: host_view(site, d, cluster, host))
 
 
 def get_host(site: Site, call: Call) -> Answer:
     cluster = site.find(site.world.clusters, call.params["clusterExtId"])
     for host in cluster.hosts:
         if host.ext_id == call.params["extId"]:
-            view = host_view(site, dialect_of(call), cluster, host)
-            return single(call, f"{NS}.GetHostApiResponse", view, version=cluster)
+            view = host_view(site, envelope.dialect_of(call), cluster, host)
+            return envelope.single(call, f"{NS}.GetHostApiResponse", view, version=cluster)
     raise missing("host", call.params["extId"])
 
 
@@ -217,14 +218,14 @@ def container_view(site: Site, d: Dialect, container: Container) -> Json:
 
 
 def list_containers(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, CONTAINERS, tuple(site.world.containers), lambda each: container_view(site, d, each))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, CONTAINERS, tuple(site.world.containers), lambda each: container_view(site, d, each))
 
 
 def get_container(site: Site, call: Call) -> Answer:
     container = site.find(site.world.containers, call.params["extId"])
-    view = container_view(site, dialect_of(call), container)
-    return single(call, f"{NS}.GetStorageContainerApiResponse", view, version=container)
+    view = container_view(site, envelope.dialect_of(call), container)
+    return envelope.single(call, f"{NS}.GetStorageContainerApiResponse", view, version=container)
 
 
 def gpu_profile_view(site: Site, d: Dialect, gpu: GpuDevice) -> Json:
@@ -252,10 +253,10 @@ def gpu_profile_view(site: Site, d: Dialect, gpu: GpuDevice) -> Json:
 
 
 def _gpus(site: Site, call: Call, listing: Listing, *, virtual: bool) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     cluster = site.find(site.world.clusters, call.params["clusterExtId"])
     devices = [gpu for gpu in site.world.gpus if gpu.cluster == cluster.ext_id and (gpu.mode == "VIRTUAL") == virtual]
-    return listed(call, listing, devices, lambda gpu: gpu_profile_view(site, d, gpu))
+    return envelope.listed(call, listing, devices, lambda gpu: gpu_profile_view(site, d, gpu))
 
 
 def list_physical_gpus(site: Site, call: Call) -> Answer:

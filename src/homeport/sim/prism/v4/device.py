@@ -13,7 +13,8 @@ from homeport.sim.prism.entity import Disk, Nic, Vm
 from homeport.sim.prism.error import missing, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import Dialect, Json, Listing, accepted, dialect_of, listed, names, single
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 from homeport.sim.prism.v4.vm_input import read_cdrom, read_disk, read_gpu, read_nic, with_backing
 from homeport.sim.prism.v4.vm_view import NS, cdrom_view, disk_view, gpu_view, nic_view
 from homeport.sim.prism.v4.vmm import VMS, matched_vm
@@ -49,7 +50,7 @@ DEVICES: Final = (
         "disks",
         "Disk",
         "Disks",
-        names("extId diskAddress backingInfo customAttributes links tenantId"),
+        envelope.names("extId diskAddress backingInfo customAttributes links tenantId"),
         lambda vm: tuple(disk for disk in vm.disks if not disk.cdrom),
         lambda site, d, disk: disk_view(d, disk),
         read_disk,
@@ -60,7 +61,7 @@ DEVICES: Final = (
         "cd-roms",
         "CdRom",
         "CdRoms",
-        names("extId diskAddress backingInfo isoType links tenantId"),
+        envelope.names("extId diskAddress backingInfo isoType links tenantId"),
         lambda vm: tuple(disk for disk in vm.disks if disk.cdrom),
         lambda site, d, disk: cdrom_view(d, disk),
         read_cdrom,
@@ -70,7 +71,7 @@ DEVICES: Final = (
         "nics",
         "Nic",
         "Nics",
-        names("extId backingInfo networkInfo nicBackingInfo nicNetworkInfo links tenantId"),
+        envelope.names("extId backingInfo networkInfo nicBackingInfo nicNetworkInfo links tenantId"),
         lambda vm: vm.nics,
         nic_view,
         read_nic,
@@ -81,7 +82,7 @@ DEVICES: Final = (
         "gpus",
         "Gpu",
         "Gpus",
-        names("extId mode deviceId vendor pciAddress name frameBufferSizeBytes fraction links tenantId"),
+        envelope.names("extId mode deviceId vendor pciAddress name frameBufferSizeBytes fraction links tenantId"),
         lambda vm: vm.gpus,
         gpu_view,
         read_gpu,
@@ -118,14 +119,14 @@ class _View:
 
     def list(self, site: Site, call: Call) -> Answer:
         vm = site.find(site.world.vms, call.params["vmExtId"])
-        d, what = dialect_of(call), self._devices
+        d, what = envelope.dialect_of(call), self._devices
         listing = Listing(f"{NS}.List{what.plural}ApiResponse", f"{NS}.{what.kind}", what.fields)
-        return listed(call, listing, what.held(vm), lambda device: what.shown(site, d, device))
+        return envelope.listed(call, listing, what.held(vm), lambda device: what.shown(site, d, device))
 
     def get(self, site: Site, call: Call) -> Answer:
         vm = site.find(site.world.vms, call.params["vmExtId"])
-        shown = self._devices.shown(site, dialect_of(call), self._find(vm, call))
-        return single(call, f"{NS}.Get{self._devices.kind}ApiResponse", shown, version=vm)
+        shown = self._devices.shown(site, envelope.dialect_of(call), self._find(vm, call))
+        return envelope.single(call, f"{NS}.Get{self._devices.kind}ApiResponse", shown, version=vm)
 
     def create(self, site: Site, call: Call) -> Answer:
         vm = matched_vm(site, call, "vmExtId")
@@ -161,7 +162,7 @@ class _View:
     def _changed(self, site: Site, call: Call, vm: Vm, after: Vm, verb: str) -> Answer:
         operation = f"kVm{self._devices.kind}{verb}"
         task = site.machines.update(vm, after, call.user, operation=operation)
-        return accepted(call, f"{NS}.{verb}{self._devices.kind}ApiResponse", task.ext_id)
+        return envelope.accepted(call, f"{NS}.{verb}{self._devices.kind}ApiResponse", task.ext_id)
 
 
 def _grown(old: Disk, new: Disk) -> Disk:
@@ -188,7 +189,7 @@ def _nic_changed(site: Site, call: Call, response: str, change: Callable[[Nic], 
         raise missing("nic", call.params["extId"])
     nics = tuple(change(nic) if nic.ext_id == call.params["extId"] else nic for nic in vm.nics)
     task = site.machines.update(vm, replace(vm, nics=nics), call.user, operation="kVmNicUpdate")
-    return accepted(call, f"{NS}.{response}", task.ext_id)
+    return envelope.accepted(call, f"{NS}.{response}", task.ext_id)
 
 
 def assign_ip(site: Site, call: Call) -> Answer:
@@ -216,7 +217,7 @@ def _cdrom_changed(site: Site, call: Call, response: str, change: Callable[[Disk
         raise missing("cdrom", call.params["extId"])
     disks = tuple(change(disk) if disk.ext_id == call.params["extId"] else disk for disk in vm.disks)
     task = site.machines.update(vm, replace(vm, disks=disks), call.user, operation="kVmDiskUpdate")
-    return accepted(call, f"{NS}.{response}", task.ext_id)
+    return envelope.accepted(call, f"{NS}.{response}", task.ext_id)
 
 
 def insert(site: Site, call: Call) -> Answer:

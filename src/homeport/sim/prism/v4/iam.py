@@ -7,13 +7,14 @@ from typing import Any, Final
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import User
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import Dialect, Json, Listing, dialect_of, listed, names, single, time_text
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "iam.v4.authn"
 USERS: Final = Listing(
     f"{NS}.ListUsersApiResponse",
     f"{NS}.User",
-    names(
+    envelope.names(
         """additionalAttributes bucketsAccessKeys createdBy createdTime creationType description displayName emailId
         extId firstName idpId isForceResetPasswordEnabled lastLoginTime lastName lastUpdatedBy lastUpdatedTime links
         locale middleInitial region status tenantId userType username"""
@@ -35,17 +36,17 @@ def user_view(d: Dialect, user: User) -> Json:
         "displayName": user.display_name or user.name,
         "emailId": user.email or None,
         "status": "ACTIVE",
-        "createdTime": time_text(user.created),
+        "createdTime": envelope.time_text(user.created),
         "creationType": "PREDEFINED" if user.name == "admin" else "USERDEFINED",
     }
     return d.typed(f"{NS}.User", fields)
 
 
 def list_users(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, USERS, tuple(site.world.users), lambda user: user_view(d, user))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, USERS, tuple(site.world.users), lambda user: user_view(d, user))
 
 
 def get_user(site: Site, call: Call) -> Answer:
     user = site.find(site.world.users, call.params["extId"])
-    return single(call, f"{NS}.GetUserApiResponse", user_view(dialect_of(call), user), version=user)
+    return envelope.single(call, f"{NS}.GetUserApiResponse", user_view(envelope.dialect_of(call), user), version=user)

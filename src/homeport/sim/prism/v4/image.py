@@ -13,26 +13,15 @@ from homeport.sim.prism.entity import GIB, Image, Task
 from homeport.sim.prism.error import Refusal, unserved
 from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import (
-    Dialect,
-    Json,
-    Listing,
-    accepted,
-    check_match,
-    dialect_of,
-    listed,
-    names,
-    one_of,
-    single,
-    time_text,
-)
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "vmm.v4.content"
 IMAGES: Final = "/api/vmm/{v}/content/images"
 LISTING: Final = Listing(
     f"{NS}.ListImagesApiResponse",
     f"{NS}.Image",
-    names(
+    envelope.names(
         """categoryExtIds checksum clusterLocationExtIds contentRepositoryExtId contentRepositoryName createTime
         description extId isSharedWithAllProjects lastUpdateTime links name ownerExtId ownerName
         placementPolicyStatus projectExtId sizeBytes source tenantId type"""
@@ -64,23 +53,25 @@ def image_view(site: Site, d: Dialect, image: Image) -> Json:
         "sizeBytes": image.size_bytes,
         "categoryExtIds": list(image.categories) or None,
         "clusterLocationExtIds": list(image.clusters) or everywhere,
-        "createTime": time_text(image.created) or "2025-01-01T00:00:00.000000Z",
-        "lastUpdateTime": time_text(image.updated) or "2025-01-01T00:00:00.000000Z",
+        "createTime": envelope.time_text(image.created) or "2025-01-01T00:00:00.000000Z",
+        "lastUpdateTime": envelope.time_text(image.updated) or "2025-01-01T00:00:00.000000Z",
         "ownerExtId": image.owner or "00000000-0000-0000-0000-000000000000",
-        **one_of("source", source),
-        **one_of("checksum", checksum),
+        **envelope.one_of("source", source),
+        **envelope.one_of("checksum", checksum),
     }
     return d.typed(f"{NS}.Image", fields)
 
 
 def list_images(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, LISTING, tuple(site.world.images), lambda image: image_view(site, d, image))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, LISTING, tuple(site.world.images), lambda image: image_view(site, d, image))
 
 
 def get_image(site: Site, call: Call) -> Answer:
     image = site.find(site.world.images, call.params["extId"])
-    return single(call, f"{NS}.GetImageApiResponse", image_view(site, dialect_of(call), image), version=image)
+    return envelope.single(
+        call, f"{NS}.GetImageApiResponse", image_view(site, envelope.dialect_of(call), image), version=image
+    )
 
 
 def read_image(core: Core, body: Body, owner: str) -> Image:
@@ -107,12 +98,12 @@ def create_image(site: Site, call: Call) -> Answer:
     image = read_image(site.core, Body(call.body), owner.ext_id if owner else "")
     check_image(site, image)
     task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
-    return accepted(call, f"{NS}.CreateImageApiResponse", task.ext_id)
+    return envelope.accepted(call, f"{NS}.CreateImageApiResponse", task.ext_id)
 
 
 def update_image(site: Site, call: Call) -> Answer:
     image = site.find(site.world.images, call.params["extId"])
-    check_match(call, image)
+    envelope.check_match(call, image)
     body = Body(call.body)
     after = replace(
         image,
@@ -122,13 +113,13 @@ def update_image(site: Site, call: Call) -> Answer:
     )
     check_image(site, after)
     task = site.start("kImageUpdate", "image-put", {"image": msgspec.to_builtins(after)}, after, call.user)
-    return accepted(call, f"{NS}.UpdateImageApiResponse", task.ext_id)
+    return envelope.accepted(call, f"{NS}.UpdateImageApiResponse", task.ext_id)
 
 
 def delete_image(site: Site, call: Call) -> Answer:
     image = site.find(site.world.images, call.params["extId"])
     task = site.start("kImageDelete", "image-drop", {"image": image.ext_id}, image, call.user)
-    return accepted(call, f"{NS}.DeleteImageApiResponse", task.ext_id)
+    return envelope.accepted(call, f"{NS}.DeleteImageApiResponse", task.ext_id)
 
 
 def image_file(site: Site, call: Call) -> Answer:

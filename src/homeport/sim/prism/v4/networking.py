@@ -16,17 +16,8 @@ from homeport.sim.prism.error import Refusal, conflict, invalid, missing, reject
 from homeport.sim.prism.rule import check_subnet
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.usage import taken
-from homeport.sim.prism.v4.envelope import (
-    Dialect,
-    Json,
-    Listing,
-    accepted,
-    check_match,
-    dialect_of,
-    listed,
-    names,
-    single,
-)
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 from homeport.sim.prism.world import derive_id
 
 NS: Final = "networking.v4.config"
@@ -36,7 +27,7 @@ _TASK: Final = f"{NS}.TaskReferenceApiResponse"
 LISTING: Final = Listing(
     f"{NS}.ListSubnetsApiResponse",
     f"{NS}.Subnet",
-    names(
+    envelope.names(
         """bridgeName clusterName clusterNameList clusterReference clusterReferenceList description dhcpOptions
         dynamicIpAddresses extId externalDhcpServers hypervisorType ipConfig ipPrefix ipUsage isAdvancedNetworking
         isConnected isExternal isNatEnabled layer2StretchReference links metadata migrationState name
@@ -48,12 +39,12 @@ LISTING: Final = Listing(
 RESERVED: Final = Listing(
     f"{NS}.ListSubnetReservedIpsApiResponse",
     f"{NS}.ReservedIp",
-    names("extId ipv4Address clientContext links tenantId"),
+    envelope.names("extId ipv4Address clientContext links tenantId"),
 )
 VNICS: Final = Listing(
     f"{NS}.ListSubnetVnicsApiResponse",
     f"{NS}.Vnic",
-    names("extId macAddress vmReference assignedIpv4Addresses learnedIpv4Addresses links tenantId"),
+    envelope.names("extId macAddress vmReference assignedIpv4Addresses learnedIpv4Addresses links tenantId"),
 )
 
 
@@ -144,14 +135,14 @@ def _pool(d: Dialect, text: str) -> Json:
 
 
 def list_subnets(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, LISTING, tuple(site.world.subnets), lambda subnet: subnet_view(site, d, subnet))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, LISTING, tuple(site.world.subnets), lambda subnet: subnet_view(site, d, subnet))
 
 
 def get_subnet(site: Site, call: Call) -> Answer:
     subnet = site.find(site.world.subnets, call.params["extId"])
-    view = subnet_view(site, dialect_of(call), subnet)
-    return single(call, f"{NS}.GetSubnetApiResponse", view, version=subnet)
+    view = subnet_view(site, envelope.dialect_of(call), subnet)
+    return envelope.single(call, f"{NS}.GetSubnetApiResponse", view, version=subnet)
 
 
 def read_subnet(body: Body, before: Subnet) -> Subnet:
@@ -204,22 +195,22 @@ def create_subnet(site: Site, call: Call) -> Answer:
     subnet = read_subnet(body, Subnet(ext_id=site.core.new_id(), name=body.required_text("name")))
     check_subnet(site, subnet)
     task = site.start("kSubnetCreate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return accepted(call, _TASK, task.ext_id)
+    return envelope.accepted(call, _TASK, task.ext_id)
 
 
 def update_subnet(site: Site, call: Call) -> Answer:
     before = site.find(site.world.subnets, call.params["extId"])
-    check_match(call, before)
+    envelope.check_match(call, before)
     subnet = read_subnet(Body(call.body), before)
     check_subnet(site, subnet)
     task = site.start("kSubnetUpdate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return accepted(call, _TASK, task.ext_id)
+    return envelope.accepted(call, _TASK, task.ext_id)
 
 
 def delete_subnet(site: Site, call: Call) -> Answer:
     subnet = site.find(site.world.subnets, call.params["extId"])
     task = site.start("kSubnetDelete", "subnet-drop", {"subnet": subnet.ext_id}, subnet, call.user)
-    return accepted(call, _TASK, task.ext_id)
+    return envelope.accepted(call, _TASK, task.ext_id)
 
 
 def reserve(site: Site, call: Call) -> Answer:
@@ -254,11 +245,11 @@ def _reservation(site: Site, call: Call, operation: str, action: str) -> Answer:
         "context": body.text("clientContext"),
     }
     task = site.start(operation, action, arguments, subnet, call.user)
-    return accepted(call, _TASK, task.ext_id)
+    return envelope.accepted(call, _TASK, task.ext_id)
 
 
 def list_reserved(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     subnet = site.find(site.world.subnets, call.params["extId"])
 
     def view(each: Reservation) -> Json:
@@ -269,11 +260,11 @@ def list_reserved(site: Site, call: Call) -> Answer:
         }
         return d.typed(f"{NS}.ReservedIp", fields)
 
-    return listed(call, RESERVED, subnet.reserved, view)
+    return envelope.listed(call, RESERVED, subnet.reserved, view)
 
 
 def list_vnics(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     subnet = site.find(site.world.subnets, call.params["extId"])
 
     def view(pair: tuple[Vm, Nic]) -> Json:
@@ -288,7 +279,7 @@ def list_vnics(site: Site, call: Call) -> Answer:
         return d.typed(f"{NS}.Vnic", fields)
 
     pairs = [(vm, nic) for vm in site.world.vms for nic in vm.nics if nic.subnet == subnet.ext_id]
-    return listed(call, VNICS, pairs, view)
+    return envelope.listed(call, VNICS, pairs, view)
 
 
 def perform_put(core: Core, task: Task) -> None:

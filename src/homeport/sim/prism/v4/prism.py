@@ -13,36 +13,28 @@ from homeport.sim.prism.error import conflict, missing
 from homeport.sim.prism.rule import refuse_used
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.task import PREFIX, bare_id
-from homeport.sim.prism.v4.envelope import (
-    Dialect,
-    Json,
-    Listing,
-    app_message,
-    check_match,
-    dialect_of,
-    listed,
-    names,
-    single,
-    time_text,
-)
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "prism.v4.config"
 BASE: Final = "/api/prism/{v}/config"
 TASKS: Final = Listing(
     f"{NS}.ListTasksApiResponse",
     f"{NS}.Task",
-    names(
+    envelope.names(
         """appName batchSummary clusterExtIds completedTime completionDetails createdTime entitiesAffected
         errorMessages extId isBackgroundTask isCancelable lastUpdatedTime legacyErrorMessage numberOfEntitiesAffected
         numberOfSubtasks operation operationDescription ownedBy parentTask progressPercentage projectExtId
         resourceLinks rootTask startedTime status subSteps subTasks warnings"""
     ),
 )
-TASK_ENTITIES: Final = Listing(f"{NS}.ListTaskEntitiesApiResponse", f"{NS}.EntityReference", names("extId rel name"))
+TASK_ENTITIES: Final = Listing(
+    f"{NS}.ListTaskEntitiesApiResponse", f"{NS}.EntityReference", envelope.names("extId rel name")
+)
 CATEGORIES: Final = Listing(
     f"{NS}.ListCategoriesApiResponse",
     f"{NS}.Category",
-    names(
+    envelope.names(
         """associations description detailedAssociations extId isSharedWithAllProjects key links ownerUuid
         projectExtId sharedWithProjects tenantId type value"""
     ),
@@ -51,7 +43,7 @@ CATEGORIES: Final = Listing(
 MANAGERS: Final = Listing(
     f"{NS}.ListDomainManagerApiResponse",
     f"{NS}.DomainManager",
-    names(
+    envelope.names(
         """config createdTime extId hostingClusterExtId isRegisteredWithHostingCluster links network nodeExtIds
         shouldEnableHighAvailability tenantId"""
     ),
@@ -95,10 +87,10 @@ def task_view(site: Site, d: Dialect, kept: Task) -> Json:
         "extId": f"{PREFIX}{task.ext_id}",
         "operation": task.operation,
         "operationDescription": _described(task.operation),
-        "createdTime": time_text(task.created),
-        "startedTime": time_text(task.started),
-        "completedTime": time_text(task.completed),
-        "lastUpdatedTime": time_text(task.completed or task.updated),
+        "createdTime": envelope.time_text(task.created),
+        "startedTime": envelope.time_text(task.started),
+        "completedTime": envelope.time_text(task.completed),
+        "lastUpdatedTime": envelope.time_text(task.completed or task.updated),
         "status": task.status,
         "progressPercentage": task.progress,
         "entitiesAffected": [_affected(d, each) for each in task.affected] or None,
@@ -115,7 +107,7 @@ def task_view(site: Site, d: Dialect, kept: Task) -> Json:
     }
     if task.failure is not None:
         failure = task.failure
-        fields["errorMessages"] = [app_message(d, "prism", failure.code, failure.message, failure.group)]
+        fields["errorMessages"] = [envelope.app_message(d, "prism", failure.code, failure.message, failure.group)]
         fields["legacyErrorMessage"] = failure.message
     return d.typed(f"{NS}.Task", fields)
 
@@ -149,13 +141,13 @@ def _find_task(site: Site, call: Call) -> Task:
 
 
 def list_tasks(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     if site.world is site.core.world:
         for task in site.world.tasks:
             if not task.over and not task.parent:
                 site.tasks.read(task)
     newest_first = tuple(site.world.tasks)[::-1]
-    return listed(
+    return envelope.listed(
         call,
         TASKS,
         newest_first,
@@ -166,20 +158,22 @@ def list_tasks(site: Site, call: Call) -> Answer:
 
 def get_task(site: Site, call: Call) -> Answer:
     task = site.tasks.read(_find_task(site, call)) if site.world is site.core.world else _find_task(site, call)
-    return single(call, f"{NS}.GetTaskApiResponse", task_view(site, dialect_of(call), task), version=task)
+    return envelope.single(
+        call, f"{NS}.GetTaskApiResponse", task_view(site, envelope.dialect_of(call), task), version=task
+    )
 
 
 def list_task_entities(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, TASK_ENTITIES, _find_task(site, call).affected, lambda each: _affected(d, each))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, TASK_ENTITIES, _find_task(site, call).affected, lambda each: _affected(d, each))
 
 
 def cancel_task(site: Site, call: Call) -> Answer:
     task = _find_task(site, call)
     site.tasks.cancel(task)
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     message = d.typed("prism.v4.error.AppMessage", {"message": "The task is canceled.", "severity": "INFO"})
-    return single(call, f"{NS}.CancelTaskApiResponse", message)
+    return envelope.single(call, f"{NS}.CancelTaskApiResponse", message)
 
 
 # Categories: no tasks, everything at once.
@@ -211,15 +205,15 @@ def _wants_details(call: Call) -> bool:
 
 
 def list_categories(site: Site, call: Call) -> Answer:
-    d, details = dialect_of(call), _wants_details(call)
+    d, details = envelope.dialect_of(call), _wants_details(call)
     valued = [category for category in site.world.categories if category.value]
-    return listed(call, CATEGORIES, valued, lambda each: category_view(site, d, each, details=details))
+    return envelope.listed(call, CATEGORIES, valued, lambda each: category_view(site, d, each, details=details))
 
 
 def get_category(site: Site, call: Call) -> Answer:
     category = site.find(site.world.categories, call.params["extId"])
-    view = category_view(site, dialect_of(call), category, details=_wants_details(call))
-    return single(call, f"{NS}.GetCategoryApiResponse", view, version=category)
+    view = category_view(site, envelope.dialect_of(call), category, details=_wants_details(call))
+    return envelope.single(call, f"{NS}.GetCategoryApiResponse", view, version=category)
 
 
 def create_category(site: Site, call: Call) -> Answer:
@@ -236,13 +230,13 @@ def create_category(site: Site, call: Call) -> Answer:
         owner=user.ext_id if user else "",
     )
     category = site.core.put(site.core.world.categories, category)
-    view = category_view(site, dialect_of(call), category)
-    return single(call, f"{NS}.CreateCategoryApiResponse", view, version=category, status=201)
+    view = category_view(site, envelope.dialect_of(call), category)
+    return envelope.single(call, f"{NS}.CreateCategoryApiResponse", view, version=category, status=201)
 
 
 def update_category(site: Site, call: Call) -> Answer:
     category = site.find(site.world.categories, call.params["extId"])
-    check_match(call, category)
+    envelope.check_match(call, category)
     body = Body(call.body)
     after = replace(
         category,
@@ -250,13 +244,13 @@ def update_category(site: Site, call: Call) -> Answer:
         description=body.text("description", category.description),
     )
     after = site.core.put(site.core.world.categories, after)
-    view = category_view(site, dialect_of(call), after)
-    return single(call, f"{NS}.UpdateCategoryApiResponse", view, version=after)
+    view = category_view(site, envelope.dialect_of(call), after)
+    return envelope.single(call, f"{NS}.UpdateCategoryApiResponse", view, version=after)
 
 
 def delete_category(site: Site, call: Call) -> Answer:
     category = site.find(site.world.categories, call.params["extId"])
-    check_match(call, category)
+    envelope.check_match(call, category)
     refuse_used(site, category)
     site.core.drop(site.core.world.categories, category.ext_id)
     return Answer(204)
@@ -295,11 +289,11 @@ def _manager_view(site: Site, d: Dialect) -> list[Json]:
 
 
 def list_managers(site: Site, call: Call) -> Answer:
-    return listed(call, MANAGERS, _manager_view(site, dialect_of(call)), lambda view: view)
+    return envelope.listed(call, MANAGERS, _manager_view(site, envelope.dialect_of(call)), lambda view: view)
 
 
 def get_manager(site: Site, call: Call) -> Answer:
-    for view in _manager_view(site, dialect_of(call)):
+    for view in _manager_view(site, envelope.dialect_of(call)):
         if view["extId"] == call.params["extId"]:
-            return single(call, f"{NS}.GetDomainManagerApiResponse", view)
+            return envelope.single(call, f"{NS}.GetDomainManagerApiResponse", view)
     raise missing("domain manager", call.params["extId"])

@@ -14,7 +14,8 @@ from homeport.sim.prism.error import Refusal, precondition_failed, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.rule import customization_disk
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import Listing, accepted, check_match, dialect_of, equal_to, listed, single
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Listing
 from homeport.sim.prism.v4.vm_input import new_vm, read_nic, with_customization, with_scalars
 from homeport.sim.prism.v4.vm_view import FIELDS, NS, vm_view
 
@@ -61,28 +62,28 @@ def add_routes(routes: Routes) -> None:
 def matched_vm(site: Site, call: Call, param: str = "extId") -> Vm:
     """The machine of the path, if the caller knows its newest version."""
     vm = site.find(site.world.vms, call.params[param])
-    check_match(call, vm, lambda: precondition_failed(vm.ext_id))
+    envelope.check_match(call, vm, lambda: precondition_failed(vm.ext_id))
     return vm
 
 
 def list_vms(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     quick: dict[str, Callable[[Vm], object]] = {
         "name": lambda vm: vm.name,
         "extId": lambda vm: vm.ext_id,
         "biosUuid": lambda vm: vm.bios_uuid,
     }
-    name = equal_to(call, "name")
+    name = envelope.equal_to(call, "name")
     if name is not None and site.world is site.core.world:
         found = tuple(vm for each in site.core.usage.named(name) if (vm := site.world.vms.get(each)) is not None)
     else:
         found = tuple(site.world.vms)
-    return listed(call, LISTING, found, lambda vm: vm_view(site, d, vm), quick)
+    return envelope.listed(call, LISTING, found, lambda vm: vm_view(site, d, vm), quick)
 
 
 def get_vm(site: Site, call: Call) -> Answer:
     vm = site.find(site.world.vms, call.params["extId"])
-    return single(call, f"{NS}.GetVmApiResponse", vm_view(site, dialect_of(call), vm), version=vm)
+    return envelope.single(call, f"{NS}.GetVmApiResponse", vm_view(site, envelope.dialect_of(call), vm), version=vm)
 
 
 def create_vm(site: Site, call: Call) -> Answer:
@@ -103,7 +104,7 @@ def _owner(site: Site, call: Call) -> str:
 
 
 def _accepted(call: Call, response: str, task: Task) -> Answer:
-    return accepted(call, f"{NS}.{response}", task.ext_id)
+    return envelope.accepted(call, f"{NS}.{response}", task.ext_id)
 
 
 def update_vm(site: Site, call: Call) -> Answer:

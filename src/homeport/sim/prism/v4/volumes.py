@@ -14,24 +14,15 @@ from homeport.sim.prism.entity import Disk, Task, VolumeDisk, VolumeGroup
 from homeport.sim.prism.error import Refusal, conflict, invalid, missing, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Routes, Site
-from homeport.sim.prism.v4.envelope import (
-    Dialect,
-    Json,
-    Listing,
-    accepted,
-    check_match,
-    dialect_of,
-    listed,
-    names,
-    single,
-)
+from homeport.sim.prism.v4 import envelope
+from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "volumes.v4.config"
 GROUPS: Final = "/api/volumes/{v}/config/volume-groups"
 LISTING: Final = Listing(
     f"{NS}.ListVolumeGroupsApiResponse",
     f"{NS}.VolumeGroup",
-    names(
+    envelope.names(
         """attachmentType attachments clusterReference createdBy description disks enabledAuthentications extId
         hydrationStatus iscsiFeatures isHidden links name projectExtId protocol sharingStatus
         shouldLoadBalanceVmAttachments storageFeatures targetName targetPrefix tenantId usageType"""
@@ -41,10 +32,12 @@ LISTING: Final = Listing(
 DISKS: Final = Listing(
     f"{NS}.ListVolumeDisksApiResponse",
     f"{NS}.VolumeDisk",
-    names("description diskDataSourceReference diskSizeBytes diskStorageFeatures extId index links storageContainerId"),
+    envelope.names(
+        "description diskDataSourceReference diskSizeBytes diskStorageFeatures extId index links storageContainerId"
+    ),
     projected=True,
 )
-ATTACHMENTS: Final = Listing(f"{NS}.ListVmAttachmentsApiResponse", f"{NS}.VmAttachment", names("extId index"))
+ATTACHMENTS: Final = Listing(f"{NS}.ListVmAttachmentsApiResponse", f"{NS}.VmAttachment", envelope.names("extId index"))
 
 
 def add_routes(routes: Routes) -> None:
@@ -100,13 +93,15 @@ def _group(site: Site, call: Call) -> VolumeGroup:
 
 
 def list_groups(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, LISTING, tuple(site.world.volume_groups), lambda group: group_view(d, group))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, LISTING, tuple(site.world.volume_groups), lambda group: group_view(d, group))
 
 
 def get_group(site: Site, call: Call) -> Answer:
     group = _group(site, call)
-    return single(call, f"{NS}.GetVolumeGroupApiResponse", group_view(dialect_of(call), group), version=group)
+    return envelope.single(
+        call, f"{NS}.GetVolumeGroupApiResponse", group_view(envelope.dialect_of(call), group), version=group
+    )
 
 
 def read_disk(site: Site, cluster: str, body: Body) -> VolumeDisk:
@@ -162,12 +157,12 @@ def create_group(site: Site, call: Call) -> Answer:
 
 def _put(site: Site, call: Call, operation: str, group: VolumeGroup, response: str) -> Answer:
     task = site.start(operation, "volume-group-put", {"group": msgspec.to_builtins(group)}, group, call.user)
-    return accepted(call, f"{NS}.{response}", task.ext_id)
+    return envelope.accepted(call, f"{NS}.{response}", task.ext_id)
 
 
 def update_group(site: Site, call: Call) -> Answer:
     group = _group(site, call)
-    check_match(call, group)
+    envelope.check_match(call, group)
     body = Body(call.body)
     after = replace(
         group,
@@ -181,7 +176,7 @@ def update_group(site: Site, call: Call) -> Answer:
 def delete_group(site: Site, call: Call) -> Answer:
     group = _group(site, call)
     task = site.start("kVolumeGroupDelete", "volume-group-drop", {"group": group.ext_id}, group, call.user)
-    return accepted(call, f"{NS}.DeleteVolumeGroupApiResponse", task.ext_id)
+    return envelope.accepted(call, f"{NS}.DeleteVolumeGroupApiResponse", task.ext_id)
 
 
 def attach(site: Site, call: Call) -> Answer:
@@ -198,18 +193,18 @@ def _attachment(site: Site, call: Call, operation: str, action: str, response: s
     if vm not in site.world.vms:
         raise missing("vm", vm)
     task = site.start(operation, action, {"group": group.ext_id, "vm": vm}, group, call.user)
-    return accepted(call, f"{NS}.{response}", task.ext_id)
+    return envelope.accepted(call, f"{NS}.{response}", task.ext_id)
 
 
 def list_attachments(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
+    d = envelope.dialect_of(call)
     held = _group(site, call).attached
-    return listed(call, ATTACHMENTS, held, lambda vm: d.typed(f"{NS}.VmAttachment", {"extId": vm}))
+    return envelope.listed(call, ATTACHMENTS, held, lambda vm: d.typed(f"{NS}.VmAttachment", {"extId": vm}))
 
 
 def list_disks(site: Site, call: Call) -> Answer:
-    d = dialect_of(call)
-    return listed(call, DISKS, _group(site, call).disks, lambda disk: disk_view(d, disk))
+    d = envelope.dialect_of(call)
+    return envelope.listed(call, DISKS, _group(site, call).disks, lambda disk: disk_view(d, disk))
 
 
 def _find_disk(group: VolumeGroup, ext_id: str) -> VolumeDisk:
@@ -221,8 +216,8 @@ def _find_disk(group: VolumeGroup, ext_id: str) -> VolumeDisk:
 
 def get_disk(site: Site, call: Call) -> Answer:
     group = _group(site, call)
-    view = disk_view(dialect_of(call), _find_disk(group, call.params["diskExtId"]))
-    return single(call, f"{NS}.GetVolumeDiskApiResponse", view, version=group)
+    view = disk_view(envelope.dialect_of(call), _find_disk(group, call.params["diskExtId"]))
+    return envelope.single(call, f"{NS}.GetVolumeDiskApiResponse", view, version=group)
 
 
 def create_disk(site: Site, call: Call) -> Answer:
