@@ -1,18 +1,33 @@
-"""What a condition says, before it is one."""
+"""The status, reason and message of a condition, and how they get into an object's status."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from homeport.capi.name import Reason
 from homeport.core.related import Related
+from homeport.machinery import condition
 from homeport.machinery.condition import Condition, Status
+from homeport.runtime.clock import rfc3339
 
 
 class Verdict(NamedTuple):
     status: Status
     reason: str
     message: str = ""
+
+
+def put_verdict(obj: Any, kind: str, verdict: Verdict, now: float) -> None:
+    """Sets one condition of `obj`. `now` becomes its transition time if its status changes."""
+    obj.status.conditions = condition.put(
+        obj.status.conditions,
+        kind,
+        verdict.status,
+        verdict.reason,
+        verdict.message,
+        now=rfc3339(now),
+        generation=obj.metadata.generation,
+    )
 
 
 def mirrored(

@@ -14,7 +14,7 @@ from homeport.capi.object.ownership import controller_of
 from homeport.core.cluster import replicas
 from homeport.core.cluster.observed import Observed, to_be_remediated, unhealthy
 from homeport.core.related import Related
-from homeport.core.verdict import Verdict, mirrored
+from homeport.core.verdict import Verdict, mirrored, put_verdict
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -65,10 +65,10 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         Condition.PAUSED: Verdict("False", Reason.NOT_PAUSED),
     }
     for kind, verdict in verdicts.items():
-        _set(cluster, kind, verdict, now)
+        put_verdict(cluster, kind, verdict, now)
     for kind in _REPEATED:
         _repeat(cluster, seen.infrastructure, kind, now)
-    _set(cluster, Condition.AVAILABLE, available(cluster, seen), now)
+    put_verdict(cluster, Condition.AVAILABLE, available(cluster, seen), now)
     cluster.status.conditions = summary.ordered(cluster.status.conditions)
     cluster.status.phase = phase(cluster)
     if seen.trouble is None:
@@ -82,7 +82,7 @@ def _repeat(cluster: Cluster, related: Related, kind: str, now: float) -> None:
     if said is None:
         cluster.status.conditions = condition.drop(cluster.status.conditions, kind)
     else:
-        _set(cluster, kind, mirrored(said, related, fallback=True, waiting=""), now)
+        put_verdict(cluster, kind, mirrored(said, related, fallback=True, waiting=""), now)
 
 
 # -- its two references ----------------------------------------------------------------------------------------------
@@ -323,15 +323,3 @@ def phase(cluster: Cluster) -> str:
     if cluster.spec.infrastructure_ref is not None or cluster.spec.control_plane_ref is not None:
         return "Provisioning"
     return cluster.status.phase or "Pending"
-
-
-def _set(cluster: Cluster, kind: str, verdict: Verdict, now: float) -> None:
-    cluster.status.conditions = condition.put(
-        cluster.status.conditions,
-        kind,
-        verdict.status,
-        verdict.reason,
-        verdict.message,
-        now=rfc3339(now),
-        generation=cluster.metadata.generation,
-    )

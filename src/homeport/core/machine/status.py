@@ -12,7 +12,7 @@ from homeport.capi.object import summary
 from homeport.core.machine import health
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.uptodate import up_to_date
-from homeport.core.verdict import Verdict, mirrored
+from homeport.core.verdict import Verdict, mirrored, put_verdict
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -32,21 +32,21 @@ _GONE = (Reason.OBJECT_DELETED, Reason.OBJECT_DOES_NOT_EXIST, Reason.NODE_DELETE
 def report(machine: Machine, seen: Observed, now: float) -> Wait | None:
     """Writes the whole status. Gives a timer where it will change by the passing of time."""
     machine.status.deprecated.v1beta1.conditions = []  # others wrote them, whose cluster we look after now
-    _set(machine, Condition.BOOTSTRAP_CONFIG_READY, bootstrap_ready(machine, seen), now)
-    _set(machine, Condition.INFRASTRUCTURE_READY, infrastructure_ready(machine, seen), now)
+    put_verdict(machine, Condition.BOOTSTRAP_CONFIG_READY, bootstrap_ready(machine, seen), now)
+    put_verdict(machine, Condition.INFRASTRUCTURE_READY, infrastructure_ready(machine, seen), now)
     node = health.node_conditions(machine, seen, now)
     if node is not None:
-        _set(machine, Condition.NODE_READY, node[0], now)
-        _set(machine, Condition.NODE_HEALTHY, node[1], now)
-    _set(machine, Condition.DELETING, deleting(machine, seen), now)
-    _set(machine, Condition.UPDATING, updating(machine), now)
+        put_verdict(machine, Condition.NODE_READY, node[0], now)
+        put_verdict(machine, Condition.NODE_HEALTHY, node[1], now)
+    put_verdict(machine, Condition.DELETING, deleting(machine, seen), now)
+    put_verdict(machine, Condition.UPDATING, updating(machine), now)
     current = up_to_date(machine, seen.machine_set, seen.deployment, now)
     if current is not None:
-        _set(machine, Condition.UP_TO_DATE, current, now)
-    _set(machine, Condition.READY, ready(machine, now), now)
+        put_verdict(machine, Condition.UP_TO_DATE, current, now)
+    put_verdict(machine, Condition.READY, ready(machine, now), now)
     available, timer = _available(machine, now)
-    _set(machine, Condition.AVAILABLE, available, now)
-    _set(machine, Condition.PAUSED, Verdict("False", Reason.NOT_PAUSED), now)
+    put_verdict(machine, Condition.AVAILABLE, available, now)
+    put_verdict(machine, Condition.PAUSED, Verdict("False", Reason.NOT_PAUSED), now)
     machine.status.conditions = summary.ordered(machine.status.conditions)
     _set_certificate_expiry(machine, seen)
     _set_phase(machine, now)
@@ -192,15 +192,3 @@ def _set_phase(machine: Machine, now: float) -> None:
     if after != machine.status.phase:
         machine.status.phase = after
         machine.status.last_updated = rfc3339(now)
-
-
-def _set(machine: Machine, kind: str, verdict: Verdict, now: float) -> None:
-    machine.status.conditions = condition.put(
-        machine.status.conditions,
-        kind,
-        verdict.status,
-        verdict.reason,
-        verdict.message,
-        now=rfc3339(now),
-        generation=machine.metadata.generation,
-    )

@@ -10,10 +10,9 @@ from homeport.capi.name import Condition, Reason
 from homeport.capi.object import summary
 from homeport.core.machineset import replica
 from homeport.core.machineset.status import deletion
-from homeport.core.verdict import Verdict
+from homeport.core.verdict import Verdict, put_verdict
 from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
-from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 
 
@@ -44,15 +43,7 @@ def report(deployment: MachineDeployment, seen: Seen, now: float) -> Wait | None
         timer = Wait("DeletionTakesLong", after=after, quiet=True) if after is not None else None
     found[Condition.PAUSED] = Verdict("False", Reason.NOT_PAUSED)
     for kind, verdict in found.items():
-        status.conditions = condition.put(
-            status.conditions,
-            kind,
-            verdict.status,
-            verdict.reason,
-            verdict.message,
-            now=rfc3339(now),
-            generation=deployment.metadata.generation,
-        )
+        put_verdict(deployment, kind, verdict, now)
     status.conditions = summary.ordered(status.conditions)
     if not seen.trouble:
         status.observed_generation = deployment.metadata.generation

@@ -9,10 +9,8 @@ from homeport.capi.name import Condition, Reason
 from homeport.capi.object import summary
 from homeport.capi.object.ownership import controller_of
 from homeport.core.machineset import replica
-from homeport.core.verdict import Verdict
-from homeport.machinery import condition
+from homeport.core.verdict import Verdict, put_verdict
 from homeport.machinery.selector import from_label_selector
-from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 
 
@@ -37,15 +35,7 @@ def report(
         found = {Condition.SCALING_UP: Verdict("Unknown", Reason.INTERNAL_ERROR, trouble)}
     found[Condition.PAUSED] = Verdict("False", Reason.NOT_PAUSED)
     for kind, verdict in found.items():
-        status.conditions = condition.put(
-            status.conditions,
-            kind,
-            verdict.status,
-            verdict.reason,
-            verdict.message,
-            now=rfc3339(now),
-            generation=machine_set.metadata.generation,
-        )
+        put_verdict(machine_set, kind, verdict, now)
     status.conditions = summary.ordered(status.conditions)
     return timer
 

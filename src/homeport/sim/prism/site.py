@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from homeport.sim.engine.call import Answer, Call, Router
 from homeport.sim.engine.world import Table
@@ -48,11 +48,24 @@ def _kind(entity: Entity) -> str:
     return {"VolumeGroup": "volume_group", "Container": "storage_container"}.get(name, name.lower())
 
 
+Respond = Callable[[Site, Call], Answer]
+
+
+class Handlers(NamedTuple):
+    """Who answers the five requests that most kinds of entities have."""
+
+    listing: Respond
+    create: Respond
+    get: Respond
+    update: Respond
+    delete: Respond
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One method of one path: who answers, and what it is about."""
 
-    respond: Callable[[Site, Call], Answer]
+    respond: Respond
     response_type: str = ""
     table: str = ""  # of the entity that `param` names
     param: str = "extId"
@@ -69,7 +82,7 @@ class Routes:
         self,
         method: str,
         template: str,
-        respond: Callable[[Site, Call], Answer],
+        respond: Respond,
         response_type: str = "",
         *,
         table: str = "",

@@ -11,7 +11,7 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.entity import Entity
 from homeport.sim.prism.error import Refusal, invalid
 from homeport.sim.prism.fiql import FiqlError, FiqlFilter
-from homeport.sim.prism.site import Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 
 VERSION: Final = "3.1"
 BASE: Final = "/api/nutanix/v3"
@@ -20,6 +20,15 @@ LARGEST_LENGTH: Final = 500
 
 Json = dict[str, Any]
 E = TypeVar("E", bound=Entity)
+
+
+def add_entity_routes(routes: Routes, table: str, handlers: Handlers) -> None:
+    """The five requests that v3 has for every kind of entity that users may change."""
+    one = f"{BASE}/{table}/{{uuid}}"
+    routes.add("POST", f"{BASE}/{table}/list", handlers.listing, reads=True)
+    routes.add("POST", f"{BASE}/{table}", handlers.create, table=table, param="")
+    for method, respond in (("GET", handlers.get), ("PUT", handlers.update), ("DELETE", handlers.delete)):
+        routes.add(method, one, respond, table=table, param="uuid")
 
 
 def reference(kind: str, uuid: str, name: str = "") -> Json:

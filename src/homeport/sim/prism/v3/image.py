@@ -11,17 +11,14 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import GIB, Image
 from homeport.sim.prism.rule import check_image, guess_os
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v3 import envelope
-from homeport.sim.prism.v3.envelope import BASE, Json
+from homeport.sim.prism.v3.envelope import Json
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("POST", f"{BASE}/images/list", list_images, reads=True)
-    routes.add("GET", f"{BASE}/images/{{uuid}}", get_image, table="images", param="uuid")
-    routes.add("POST", f"{BASE}/images", create_image, table="images", param="")
-    routes.add("PUT", f"{BASE}/images/{{uuid}}", update_image, table="images", param="uuid")
-    routes.add("DELETE", f"{BASE}/images/{{uuid}}", delete_image, table="images", param="uuid")
+    handlers = Handlers(list_images, create_image, get_image, update_image, delete_image)
+    envelope.add_entity_routes(routes, "images", handlers)
 
 
 def image_view(site: Site, image: Image) -> Json:

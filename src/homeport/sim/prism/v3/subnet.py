@@ -10,17 +10,14 @@ from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import Subnet
 from homeport.sim.prism.error import invalid
 from homeport.sim.prism.rule import check_subnet
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v3 import envelope
-from homeport.sim.prism.v3.envelope import BASE, Json
+from homeport.sim.prism.v3.envelope import Json
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("POST", f"{BASE}/subnets/list", list_subnets, reads=True)
-    routes.add("GET", f"{BASE}/subnets/{{uuid}}", get_subnet, table="subnets", param="uuid")
-    routes.add("POST", f"{BASE}/subnets", create_subnet, table="subnets", param="")
-    routes.add("PUT", f"{BASE}/subnets/{{uuid}}", update_subnet, table="subnets", param="uuid")
-    routes.add("DELETE", f"{BASE}/subnets/{{uuid}}", delete_subnet, table="subnets", param="uuid")
+    handlers = Handlers(list_subnets, create_subnet, get_subnet, update_subnet, delete_subnet)
+    envelope.add_entity_routes(routes, "subnets", handlers)
 
 
 def subnet_view(site: Site, subnet: Subnet) -> Json:

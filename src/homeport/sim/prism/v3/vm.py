@@ -11,9 +11,9 @@ from homeport.sim.prism.entity import MIB, Disk, Gpu, Nic, Vm
 from homeport.sim.prism.error import invalid, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.rule import customization_disk
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v3 import envelope
-from homeport.sim.prism.v3.envelope import BASE, Json
+from homeport.sim.prism.v3.envelope import Json
 
 _BUSES: Final = ("SCSI", "IDE", "PCI", "SATA", "SPAPR")
 _BOOTS: Final = ("LEGACY", "UEFI", "SECURE_BOOT")
@@ -22,12 +22,8 @@ _LARGEST_META_DATA: Final = 32_000
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("POST", f"{BASE}/vms/list", list_vms, reads=True)
-    routes.add("POST", f"{BASE}/vms", create_vm, table="vms", param="")
-    one = f"{BASE}/vms/{{uuid}}"
-    routes.add("GET", one, get_vm, table="vms", param="uuid")
-    routes.add("PUT", one, update_vm, table="vms", param="uuid")
-    routes.add("DELETE", one, delete_vm, table="vms", param="uuid")
+    handlers = Handlers(list_vms, create_vm, get_vm, update_vm, delete_vm)
+    envelope.add_entity_routes(routes, "vms", handlers)
 
 
 # As it is read.

@@ -12,6 +12,7 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import Entity
 from homeport.sim.prism.error import Refusal, invalid, precondition_invalid, precondition_missing
 from homeport.sim.prism.odata import Filter, ODataError, ordered, parse_order
+from homeport.sim.prism.site import Handlers, Routes
 from homeport.sim.prism.task import PREFIX
 
 NEWEST_MINOR = 4
@@ -49,6 +50,19 @@ class Dialect:
 
     def ip(self, address: str) -> Json | None:
         return self.typed("common.v1.config.IPAddress", {"ipv4": self.ipv4(address)}) if address else None
+
+
+def add_entity_routes(routes: Routes, path: str, kind: str, table: str, handlers: Handlers) -> str:
+    """The five requests that v4 has for most kinds of entities. `kind` has its namespace before it, which the types of
+    responses share. Gives the path of one entity."""
+    namespace, _, name = kind.rpartition(".")
+    one = f"{path}/{{extId}}"
+    routes.add("GET", path, handlers.listing, f"{namespace}.List{name}sApiResponse")
+    routes.add("POST", path, handlers.create, f"{namespace}.Create{name}ApiResponse", table=table, param="")
+    routes.add("GET", one, handlers.get, f"{namespace}.Get{name}ApiResponse", table=table)
+    routes.add("PUT", one, handlers.update, f"{namespace}.Update{name}ApiResponse", table=table)
+    routes.add("DELETE", one, handlers.delete, f"{namespace}.Delete{name}ApiResponse", table=table)
+    return one
 
 
 def one_of(field: str, value: Json | None) -> Json:

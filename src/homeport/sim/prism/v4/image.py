@@ -12,7 +12,7 @@ from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import GIB, Image, Task
 from homeport.sim.prism.error import Refusal, unserved
 from homeport.sim.prism.rule import check_image, guess_os
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
@@ -30,12 +30,8 @@ LISTING: Final = Listing(
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("GET", IMAGES, list_images, f"{NS}.ListImagesApiResponse")
-    routes.add("POST", IMAGES, create_image, f"{NS}.CreateImageApiResponse", table="images", param="")
-    one = f"{IMAGES}/{{extId}}"
-    routes.add("GET", one, get_image, f"{NS}.GetImageApiResponse", table="images")
-    routes.add("PUT", one, update_image, f"{NS}.UpdateImageApiResponse", table="images")
-    routes.add("DELETE", one, delete_image, f"{NS}.DeleteImageApiResponse", table="images")
+    handlers = Handlers(list_images, create_image, get_image, update_image, delete_image)
+    one = envelope.add_entity_routes(routes, IMAGES, f"{NS}.Image", "images", handlers)
     routes.add("GET", f"{one}/file", image_file, f"{NS}.GetImageFileApiResponse", table="images")
 
 

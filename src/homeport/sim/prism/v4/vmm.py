@@ -13,7 +13,7 @@ from homeport.sim.prism.entity import Task, Vm
 from homeport.sim.prism.error import Refusal, precondition_failed, rejected
 from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.rule import customization_disk
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Listing
 from homeport.sim.prism.v4.vm_input import new_vm, read_nic, with_customization, with_scalars
@@ -36,12 +36,8 @@ _POWER: Final = {
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("GET", VMS, list_vms, f"{NS}.ListVmsApiResponse")
-    routes.add("POST", VMS, create_vm, f"{NS}.CreateVmApiResponse", table="vms", param="")
-    one = f"{VMS}/{{extId}}"
-    routes.add("GET", one, get_vm, f"{NS}.GetVmApiResponse", table="vms")
-    routes.add("PUT", one, update_vm, f"{NS}.UpdateVmApiResponse", table="vms")
-    routes.add("DELETE", one, delete_vm, f"{NS}.DeleteVmApiResponse", table="vms")
+    handlers = Handlers(list_vms, create_vm, get_vm, update_vm, delete_vm)
+    one = envelope.add_entity_routes(routes, VMS, f"{NS}.Vm", "vms", handlers)
     for action, (what, operation, response) in _POWER.items():
         routes.add(
             "POST", f"{one}/$actions/{action}", _power(what, operation, response), f"{NS}.{response}", table="vms"

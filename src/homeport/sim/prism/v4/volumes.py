@@ -13,7 +13,7 @@ from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import Disk, Task, VolumeDisk, VolumeGroup
 from homeport.sim.prism.error import Refusal, conflict, invalid, missing, rejected
 from homeport.sim.prism.machine import place_disks
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
@@ -41,13 +41,9 @@ ATTACHMENTS: Final = Listing(f"{NS}.ListVmAttachmentsApiResponse", f"{NS}.VmAtta
 
 
 def add_routes(routes: Routes) -> None:
-    routes.add("GET", GROUPS, list_groups, LISTING.response_type)
-    routes.add("POST", GROUPS, create_group, f"{NS}.CreateVolumeGroupApiResponse", table="volume_groups", param="")
-    one = f"{GROUPS}/{{extId}}"
+    handlers = Handlers(list_groups, create_group, get_group, update_group, delete_group)
+    one = envelope.add_entity_routes(routes, GROUPS, f"{NS}.VolumeGroup", "volume_groups", handlers)
     for method, path, respond, response in (
-        ("GET", one, get_group, "GetVolumeGroupApiResponse"),
-        ("PUT", one, update_group, "UpdateVolumeGroupApiResponse"),
-        ("DELETE", one, delete_group, "DeleteVolumeGroupApiResponse"),
         ("POST", f"{one}/$actions/attach-vm", attach, "AttachVmApiResponse"),
         ("POST", f"{one}/$actions/detach-vm", detach, "DetachVmApiResponse"),
         ("GET", f"{one}/vm-attachments", list_attachments, "ListVmAttachmentsApiResponse"),
