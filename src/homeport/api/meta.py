@@ -1,4 +1,4 @@
-"""What every object has: its kind's address in the API, metadata, and a form for kinds without a type of ours."""
+"""What every object has: its kind's address in the API and metadata. Unstructured holds kinds without a type here."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Object(Model):
 
 
 class Unstructured(dict[str, Any]):
-    """An object of a kind without a type of ours: the JSON, with the metadata at hand."""
+    """An object of a kind without a type in this package: the JSON, with access to its metadata."""
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class EmbeddedServer:
         Reviews(self.authenticator, self.rbac, self.registry.now).install(self.registry)
         TokenRequests(self.accounts, store, self.registry.now).install(self.registry)
         self.webhook_caller = WebhookCaller(ServiceEndpoints(store).resolve)
-        self.conversions: dict[tuple[str, str], ConversionHook] = {}  # (group, kind) > converter of a kind of ours
+        self.conversions: dict[tuple[str, str], ConversionHook] = {}  # by group and kind
         self.custom = CustomResources(
             self.registry, hooks=self.conversions, caller=ConversionCaller(store, self.webhook_caller)
         )

@@ -97,7 +97,7 @@ def check_metadata(meta: Json, old: Json | None, served: ServedKind) -> list[Cau
 
 
 def finalizer_warnings(meta: Json, old: Json | None, asked: Sequence[str] | None = None) -> Iterator[str]:
-    """What is told, and not refused, about new finalizers of custom objects. `asked`: those of the request itself."""
+    """Warnings about new finalizers of custom objects.  `asked`: those of the request itself."""
     known = (old or {}).get("finalizers") or ()
     new = set(meta.get("finalizers") or ()).difference(known)
     for name in sorted(new if asked is None else new.intersection(asked)):

@@ -308,7 +308,7 @@ def _untyped(item: bytes) -> bytes:
 
 
 class _Durability:
-    """Nobody is told of what is not stored yet, not even by a refusal; a store that can't write is a 503."""
+    """No response reveals a write that is not stored yet, not even a refusal; a store that can't write is a 503."""
 
     __slots__ = ("_store",)
 

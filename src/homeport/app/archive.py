@@ -25,13 +25,13 @@ from homeport.app.settings import simulated_before
 from homeport.store import Restored, StoreDamaged, restore, verify
 
 _FORMAT = 1
-# Issued anew for whichever host it is restored on.
+# Certificates and tokens that are issued again on the host that restores the backup.
 _LEAF_FILES = ("server.pem", "admin.pem", "admin.header")
 _NEEDED_KEYS = ("ca.crt", "ca.key", "sa.key", "secrets.key")
 
 
 class ArchiveError(Exception):
-    """The file is not a backup of ours, or it is damaged."""
+    """The file is not a Homeport backup, or it is damaged."""
 
 
 class Manifest(msgspec.Struct, rename="camel"):

@@ -87,7 +87,7 @@ def _under_way(cluster: Cluster) -> Iterator[str]:
 
 
 def _points(message: str) -> Iterator[str]:
-    """The points of a list; one that has points of its own is told with the first of them."""
+    """The items of a list; an item with items of its own is shown with the first of them."""
     lines = message.split("\n")
     for number, line in enumerate(lines):
         if not line or line.startswith((" ", "and ")):

@@ -14,7 +14,7 @@ from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.sim.state import SimulatorState
 
-_SHOWN = 100  # unfinished objects per controller; their number is told in any case
+_SHOWN = 100  # unfinished objects per controller; their number is always shown
 
 
 def describe(

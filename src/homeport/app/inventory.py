@@ -1,4 +1,4 @@
-"""clusterctl's inventory on a plane of ours: a Provider for everything of upstream that the plane stands for."""
+"""clusterctl's inventory on a plane: one Provider object for each upstream provider whose API the plane serves."""
 
 from __future__ import annotations
 

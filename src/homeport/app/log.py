@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def import_structlog() -> None:
     """Imports structlog without rich, which it would draw tracebacks with and which takes five times as long to import.
 
-    Only the first import counts, so this has to come before any other module of ours that logs.
+    Only the first import counts, so import this before any other module of Homeport that logs.
     """
     if "structlog" in sys.modules or "rich" in sys.modules:
         return

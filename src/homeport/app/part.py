@@ -30,7 +30,7 @@ class Part:
 
 
 class ManagerPart:
-    """A manager as a part: made anew at each start, and its progress is the part's state."""
+    """Runs a manager as a part: a new one at each start. The part's state follows the manager's progress."""
 
     def __init__(self, make: Callable[[], Manager]) -> None:
         self._make = make

@@ -104,7 +104,7 @@ def shown(item: Unfinished | Finding) -> str:
 
 
 def _explained(cluster: ClusterState, findings: Sequence[Finding], behind: set[_Name]) -> bool:
-    """Whether something that is stuck already tells why the Cluster is not available."""
+    """Whether something that is stuck already explains why the Cluster is not available."""
     if ("cluster", cluster.namespace, cluster.name) in behind:
         return True
     return any(each.message in cluster.cause or each.object.rpartition("/")[2] in cluster.cause for each in findings)

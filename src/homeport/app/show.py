@@ -1,4 +1,4 @@
-"""Between a running plane and the one who started it: what is told, and how it is stopped."""
+"""What a running plane prints for the user who started it, and how that user stops it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homeport.app.part import Part
 
 
 class Show(Protocol):
-    """Who tells the user what happens."""
+    """Prints what happens."""
 
     def say(self, text: str) -> None: ...
 

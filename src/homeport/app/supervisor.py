@@ -18,7 +18,7 @@ _STEADY_SECONDS = 60.0  # after that long without a crash the next pause is the 
 
 
 class Supervisor:
-    """`changed` is told whenever a part changes its state."""
+    """`changed` is called whenever a part changes its state."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Supervisor:
         self._clock = clock or SystemClock()
 
     def add(self, name: str, run: Callable[[], Awaitable[None]]) -> Part:
-        """`run` is called anew after each crash: it makes whatever it needs itself."""
+        """`run` is called again after each crash, so it must create everything that it needs."""
         part = Part(name, run, changed=self._changed)
         self.parts.append(part)
         return part
 
     def add_manager(self, name: str, make: Callable[[], Manager]) -> Part:
-        """A manager, made anew after each crash."""
+        """Adds a manager. After a crash, a new one is created."""
         kept = ManagerPart(make)
         part = kept.part = self.add(name, kept.run)
         self._managers.append(kept)

@@ -34,7 +34,7 @@ _LOST = (Standing.GONE, Standing.WAITING, Standing.FOREIGN_GONE)
 
 
 class GarbageCollector:
-    """`run` works until cancelled. `idle` tells whether anything is left to do."""
+    """`run` works until cancelled. `idle` says whether no work is left."""
 
     def __init__(self, server: EmbeddedServer, recorder: Recorder | None = None) -> None:
         self.graph = Graph()

@@ -1,4 +1,4 @@
-"""Who owns whom, by UID: the state of garbage collection. Pure: it is told of objects and answers questions.
+"""The owner graph of garbage collection, by UID. Pure: callers add and remove objects, and ask what can be deleted.
 
 Only objects that have owners, or whose deletion waits for dependents, are in it. All others cost a search for two
 words in their bytes when they change, and no memory.

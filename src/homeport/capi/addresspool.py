@@ -74,7 +74,7 @@ def _reserved(network: AddressSet) -> list[str]:
 
 
 def reservations(annotations: Mapping[str, str]) -> Mapping[Address, Reservation]:
-    """What nobody of ours wrote counts as nothing."""
+    """Text that Homeport did not write is read as no reservations."""
     return _reservations(annotations.get(RESERVED) or "{}")
 
 

@@ -108,7 +108,7 @@ class DeployReconciler:
             self._handlers.pop(key, None)
             return None
         if remote is None:
-            return None  # we are told when there is a connection
+            return None  # a connection enqueues the Cluster again
         try:
             wait = await self._bring(key, cluster, remote)
         except ProviderError as error:

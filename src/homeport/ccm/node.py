@@ -130,7 +130,7 @@ class NodeReconciler:
 
 
 def family_hint(node: Unstructured) -> Family:
-    """What the kubelet was told, else the Node's own network of Pods."""
+    """The --node-ip of the kubelet, else an address from the Node's Pod network."""
     told = str((node.metadata.get("annotations") or {}).get(PROVIDED_IP) or "").split(",")[0]
     spec = node.get("spec") or {}
     pods = next(iter(spec.get("podCIDRs") or ()), "") or str(spec.get("podCIDR") or "")

@@ -200,5 +200,5 @@ def install(manager: Manager, pools: Sequence[Pool]) -> None:
 
 
 def _has_load_balancer(old: Any, new: Any) -> bool:
-    """Most Services are none of ours."""
+    """Only Services of type LoadBalancer, or that were, concern this controller."""
     return any(each is not None and (balanced(each) or ingress(each)) for each in (old, new))

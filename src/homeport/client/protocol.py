@@ -112,7 +112,7 @@ ALL = Query()
 
 
 class Client(Protocol):
-    """`kind` is a type of ours (the result has that type) or a Resource (the result is Unstructured).
+    """`kind` is a type of homeport.api (the result has that type) or a Resource (the result is Unstructured).
 
     Every method raises an ApiError of client/errors.py. There is no typed PUT: decoding drops undeclared fields, so
     typed objects are written by patch or apply; `replace` takes Unstructured alone.

@@ -71,7 +71,7 @@ def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
 
 
 def _seen(cluster: Cluster) -> tuple[Any, ...]:
-    """What a control plane reads of its cluster: its conditions change with every step of ours."""
+    """The fields of a Cluster that a control plane reads. Conditions are left out: every step changes them."""
     meta, status = cluster.metadata, cluster.status
     return (
         meta.generation,

@@ -138,7 +138,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         )
 
     def _report_checks(self, scope: ProviderScope[C], checks: Sequence[Check]) -> Wait | None:
-        """Each condition is the sum of its checks: all failures are told at once, not one at a time."""
+        """Each condition combines its checks and reports all failures at once, not one at a time."""
         failed: list[Check] = []
         for kind in dict.fromkeys(check.condition for check in checks):
             bad = [check for check in checks if check.condition == kind and not check.ok]
@@ -151,7 +151,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         return Wait(failed[0].reason, message, after=_CHECK_AGAIN_SECONDS, warning=not waiting, quiet=waiting)
 
     def _report_check(self, scope: ProviderScope[C], kind: str, bad: Sequence[Check]) -> None:
-        """What holds nothing up is told by event, too: nobody looks for the cause of what goes on."""
+        """Problems that block nothing are also recorded as events: otherwise no one would notice them."""
         reason = bad[0].reason if bad else "Succeeded"
         message = "; ".join(dict.fromkeys(check.message for check in bad))
         news = scope.report(kind, "False" if bad else "True", reason, message, rfc3339(self.clock.now()))

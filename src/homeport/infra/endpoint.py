@@ -77,7 +77,7 @@ class Endpoint:
 
     def _refuse_if_open(self) -> None:
         if self.open:
-            raise Unreachable(self._last)  # the same words each time: what is told does not change by the second
+            raise Unreachable(self._last)  # the same message each time, so that conditions don't change every second
 
     def _fail(self, error: Unreachable) -> None:
         self._failures += 1

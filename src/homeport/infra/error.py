@@ -55,7 +55,7 @@ class Stale(ProviderError):
 
 
 class Rejected(ProviderError):
-    """The vendor says no to this very request, or a task of ours failed there."""
+    """The vendor rejected this request, or a task that it started failed."""
 
 
 @dataclass(frozen=True, slots=True)

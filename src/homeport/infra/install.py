@@ -117,7 +117,7 @@ def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Li
 
 
 class _Links:
-    """Who has to hear of what."""
+    """The watches: which change enqueues which object."""
 
     def __init__(self, manager: Manager, provider: Provider[Any, Any, Any]) -> None:
         self._provider = provider

@@ -175,7 +175,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return base64.b64decode(data.get("value", "")), base64.b64decode(data.get("format", "")).decode()
 
     def _vanished(self, scope: ProviderScope[M]) -> Wait:
-        """Never made anew in silence: whoever owns the Machine decides about a replacement.
+        """Never recreated silently: the owner of the Machine decides about a replacement.
 
         Vendors answer from copies that lag behind, at times: it takes a second look to believe it.
         """

@@ -17,7 +17,7 @@ from homeport.machinery.gvk import parse_api_version
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]
-# Defaults can't warn: what they dropped in this request is told when the same request is validated.
+# Defaulting can't warn: validation of the same request reports what defaulting dropped.
 _dropped: ContextVar[tuple[str, ...]] = ContextVar("omitted owner references", default=())
 
 

@@ -218,7 +218,7 @@ class ClusterDriver(Protocol[C, S]):
     async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
         """What can be wrong with the cluster itself: its endpoint, networks and failure domains.
 
-        Also asked of clusters that are provisioned, for what may still go wrong there: it is told and stops nothing.
+        Also asked of clusters that are provisioned, for problems that appear later: they are only reported.
         """
 
     async def converge(self, scope: ClusterScope[C, S]) -> Wait | None:

@@ -67,7 +67,7 @@ class Sessions(Generic[S]):
             self._held[key] = _Held(task.result(), self._clock.monotonic())
 
     async def drop(self, key: str) -> None:
-        """The credentials were refused: the next user connects anew."""
+        """The credentials were refused: the next caller opens a new connection."""
         held = self._held.pop(key, None)
         if held is not None:
             await held.session.close()

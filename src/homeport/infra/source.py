@@ -1,7 +1,7 @@
 """Secrets and ConfigMaps by which clusters reach their vendor: kept from deletion while one of them needs it.
 
 Deleting everything in one go (a namespace, a file of manifests) would otherwise take away the credentials by which the
-machines are to be removed. They stay the user's: nothing of ours owns or deletes them, and several clusters may share
+machines are to be removed. They belong to the user: Homeport never owns or deletes them, and several clusters may share
 one. As nothing owns them, a label tells clusterctl to take them along when clusters move to another plane.
 """
 

@@ -104,7 +104,7 @@ def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
 
 
 def _with_file(text: str, path: str, content: str) -> str:
-    """Inserted as text: a template must not be parsed and written anew, or its expressions change."""
+    """Inserts text: parsing and rewriting a template would change its expressions."""
     found = _WRITE_FILES.search(text)
     indent = found.group("indent") if found else ""
     body = "\n".join(f"{indent}    {line}" for line in content.splitlines())

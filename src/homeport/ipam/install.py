@@ -34,7 +34,7 @@ def install(manager: Manager) -> None:
 
 
 class _Links:
-    """Who has to hear of what."""
+    """The watches: which change enqueues which object."""
 
     def __init__(self, manager: Manager) -> None:
         self._claims = manager.informers.get(IPAddressClaim).cache

@@ -18,7 +18,7 @@ LARGEST = 2**63 - 1
 class Ask:
     """A claim without an address. The oldest is served first.
 
-    `wish`: one of its name is there that lost its claim, by a restore or because the claim was made anew.
+    `wish`: an address of its name exists that lost its claim, through a restore or because the claim was recreated.
     """
 
     created: str

@@ -188,7 +188,7 @@ def index_value(kind: type[Pool], key: Key) -> str:
 
 
 def pools_named(obj: IPAddressClaim | IPAddress) -> Iterable[str]:
-    """For the index: the pool of ours that a claim or an address names."""
+    """Index function: the in-cluster pool that a claim or an address refers to."""
     kind = pool_kind(obj.spec.pool_ref)
     if kind is not None and obj.spec.pool_ref is not None:
         yield index_value(kind, pool_key(kind, obj.spec.pool_ref.name, obj.metadata.namespace))
@@ -268,7 +268,7 @@ def adoptable(claim: IPAddressClaim, address: IPAddress) -> bool:
 
 
 async def drop_address(client: Any, address: IPAddress) -> None:
-    """Deleted first, then let go: whoever comes after a crash in between still sees that it was one of ours."""
+    """Deletes before it removes the finalizer, so that a crash in between leaves the owner visible."""
     meta, key = address.metadata, key_of(address)
     try:
         if not meta.deletion_timestamp:

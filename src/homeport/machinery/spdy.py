@@ -1,6 +1,6 @@
 """SPDY/3.1 frames, written and read: as much of it as streams of bytes need. Knows nothing of connections.
 
-What peers of ours don't use is read and passed over: settings, windows, priorities. Every header block has to be
+Frames that our peers don't use are read and ignored: settings, windows, priorities. Every header block has to be
 unpacked nevertheless, since all of a connection share one compressor.
 """
 

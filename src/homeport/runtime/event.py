@@ -1,7 +1,7 @@
 """Events for people: what happened to an object, each said once, repeats counted.
 
 Written in events.k8s.io where the server has it (repeats are a `series`), else in the core group (they are a `count`);
-both show the same objects. Telling an event never waits: `record` notes, `run` writes.
+both show the same objects. Recording an event never waits: `record` queues it, `run` writes it.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Recorder:
         except _PASSING as busy:
             self._retry(occurrence, busy)
         except (ApiError, LeaseLost) as error:
-            # Most often the namespace is going away, or somebody else leads now and tells the same.
+            # Most often the namespace is being deleted, or another replica leads now and records the same.
             self._give_up(occurrence, error)
         else:
             occurrence.written_count, occurrence.written_message = count, message

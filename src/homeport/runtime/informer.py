@@ -65,7 +65,7 @@ class Informer(Generic[T]):
         self.cache: Cache[T] = Cache()
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()  # synced, or known to be unable to for now
-        self.restarts = 0  # times the past was gone and everything had to be listed anew
+        self.restarts = 0  # how often the watch expired and everything was listed again
         self.error = ""  # why it does not follow at the moment
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
         self._handlers: list[Handler[T]] = []
@@ -82,7 +82,7 @@ class Informer(Generic[T]):
         return resource_of(self._kind)
 
     def on_change(self, handler: Handler[T]) -> None:
-        """Handlers are called in order, synchronously. One added late is told of what is there."""
+        """Handlers are called in order, synchronously. One added later is called for each existing object."""
         self._handlers.append(handler)
         for obj in self.cache:
             self._call(handler, None, obj, True)
@@ -220,7 +220,7 @@ class Informer(Generic[T]):
         initial = not self.synced.is_set()
         changes = self.cache.replace(self._readable(seen), int(revision or 0))
         self._advance(revision)
-        # Handlers are told when the whole list is in, so that none of them sees half of it.
+        # Handlers are called after the whole list has arrived, so that none of them sees half of it.
         for old, new in changes:
             self._notify(old, new, initial and old is None)
         self.synced.set()

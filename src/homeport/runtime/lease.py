@@ -85,7 +85,7 @@ class Lease:
         self._clock = clock or SystemClock()
         self._seen = _Sighting()
         self._renewed: float | None = None  # when our last successful renewal was *sent*
-        self._one = asyncio.Lock()  # attempts of ours must not race each other
+        self._one = asyncio.Lock()  # our own attempts must not race each other
 
     @property
     def left(self) -> float:
@@ -106,7 +106,7 @@ class Lease:
         return left
 
     async def hold(self) -> None:
-        """Waits until the lease is ours, for the first time or anew."""
+        """Waits until this process holds the lease, for the first time or again."""
         self._renewed = None
         while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
             # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
@@ -179,7 +179,7 @@ class Lease:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = self._now()
         self._fill(lease)
-        # A Conflict says that the record changed under our hands: the next look tells how.
+        # A Conflict means that the record changed meanwhile: the next attempt reads it again.
         written = await self._client.replace(lease, _WRITE, kind=LEASE)
         self.transitions = int(written["spec"].get("leaseTransitions") or 0)
         return True
@@ -219,7 +219,7 @@ class Lease:
         return self._outlived(asked)
 
     def _outlived(self, asked: float) -> bool:
-        """`asked`: the answer tells how things were then, not how they are now."""
+        """`asked`: when the lease was requested. The response shows the state at that time, not the current one."""
         return asked - self._seen.since > self._seen.duration
 
     def _now(self) -> str:

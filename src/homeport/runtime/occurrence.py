@@ -1,10 +1,10 @@
-"""What became of the things that were told as events: repeats counted, similar ones combined, floods cut off.
+"""Correlates recorded events: counts repeats, combines similar ones and cuts off floods.
 
     the same again (object, type, reason, message)          counts on the first event
     more than `similar` messages for one object and reason  one combined event, whose message is the latest
     more than `burst` new events for one object             dropped, until `refill_seconds` pass for each
 
-Plain bookkeeping in memory; who writes is in event.py.
+Everything is in memory; event.py writes to the API.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EventContent(NamedTuple):
 
 
 class Similar(NamedTuple):
-    """Things that differ in their messages alone."""
+    """What events have in common that differ only in their messages."""
 
     subject: Subject
     type: str
@@ -61,7 +61,7 @@ class Limits:
 
 @dataclass(slots=True, eq=False)
 class Occurrence:
-    """One event to be: how often it happened, and how much of that the API server knows."""
+    """One Event object: how often the event happened, and how much of that the API server has stored."""
 
     event: EventContent
     name: str
@@ -92,7 +92,7 @@ class _Messages:
 
 
 class Correlator:
-    """Turns what is told into occurrences. Everything it remembers is bounded."""
+    """Turns recorded events into occurrences. All of its memory is bounded."""
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock = clock
@@ -102,7 +102,7 @@ class Correlator:
         self._buckets: OrderedDict[Subject, _Bucket] = OrderedDict()
 
     def note(self, event: EventContent) -> Occurrence | None:
-        """The occurrence that it counts on; None when the object has said too much already."""
+        """The occurrence that the event is counted in; None if the object has exceeded its limit of events."""
         now = self._clock.now()
         self._forget(now)
         key = self._key(event, now)
@@ -170,6 +170,6 @@ def _trim(table: OrderedDict[Any, Any], size: int) -> None:
 
 
 def _name(event: EventContent, now: float) -> str:
-    """The same however often the event has to be sent; another when it happens anew after the window."""
+    """The name is stable across retries, and differs if the event happens again after the window."""
     text = "\0".join((event.subject.uid, event.type, event.reason, event.action, event.message, repr(now)))
     return f"{event.subject.name[:236]}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -166,7 +166,7 @@ class Shards:
         return lease.resource_version, self._clock.monotonic()
 
     def _alive(self, lease: Unstructured, asked: float) -> bool:
-        """`asked`: the list tells how things were then, not how they are now."""
+        """`asked`: when the list was requested. It shows the state at that time, not the current one."""
         spec = lease.get("spec") or {}
         if not spec.get("holderIdentity"):
             return False

@@ -1,7 +1,7 @@
 """The last lines that each controller logged, to be read and followed: what the `log` endpoint of Pods serves.
 
 A stream is a ring bounded in lines and bytes. Followers keep their place by number: one that is too slow misses lines
-and is told how many; it never holds up whoever logs.
+and gets a line with their number; a slow reader never delays logging.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _error_status(text: str) -> Any:
 
 
 def _about(verb: str, args: tuple[Any, ...], kw: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """The kind's name, and what else tells of the call. Never anything of an object's content."""
+    """The kind's name and other attributes of the call. Never any of an object's content."""
     kind = kw.get("kind", args[0] if args else None)
     resource = kind if isinstance(kind, Resource) else getattr(kind, "__resource__", None)
     qualified = resource.qualified if isinstance(resource, Resource) else ""

@@ -41,7 +41,7 @@ _SMOOTHING = 0.2
 _PROBE_EVERY = 50  # commits by the thread after which the event loop tries again itself
 # Behind a busy event loop the thread waits for the interpreter lock: with CPython's 5 ms a single commit was
 # seen to wait for seconds. The likely reason: a loop that gives the lock away and takes it straight back wakes
-# the waiter in vain, and its wait for a forced hand-over begins anew. A shorter wait ends the stalls where
+# the waiter in vain, and its wait for a forced hand-over starts over. A shorter wait ends the stalls where
 # loop turns are clearly longer than it (0.4 ms); with shorter turns it only bounds them to tens of
 # milliseconds usually, hundreds at worst.
 _SWITCH_SECONDS = 0.0001

@@ -155,7 +155,7 @@ class Database:
             left -= size
 
     def compact(self, revision: int) -> None:
-        """Forget the changes at or below a revision, for good."""
+        """Deletes the changes at or below a revision permanently."""
         with layout.failures(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -115,7 +115,7 @@ def _fsync(path: Path) -> None:
 def connect(
     path: Path, synchronous: str = "FULL", *, require_wal: bool = True, named: Path | None = None
 ) -> apsw.Connection:
-    """Open an existing database for the only user it has, after checking that it is one of ours.
+    """Open an existing database for the only user it has, after checking that it is a Homeport database.
 
     `named` is the file to speak of in errors, where `path` is a copy of it.
     """
@@ -185,7 +185,7 @@ def check_pages(connection: apsw.Connection, path: Path, pragma_name: str = "qui
 
 
 def allow_shrinking(connection: apsw.Connection) -> None:
-    """Files of earlier versions can't give pages back before they are written anew, once."""
+    """Rewrites a file of an earlier version once; before that, SQLite can't return free pages."""
     if pragma(connection, "auto_vacuum") == INCREMENTAL:
         return
     connection.pragma("auto_vacuum", INCREMENTAL)

@@ -210,7 +210,7 @@ class Store:
     async def put(
         self, bucket: str, name: str, encode: Encode, *, expect: int | None, memo: object | None = None
     ) -> Record:
-        """Create or replace an object; returns when it is durable and everybody was told.
+        """Create or replace an object; returns when it is durable and all watchers were notified.
 
         `expect`: None for any state, 0 for absent, n for head revision n, else Mismatch. Comparing and
         `encode(revision)` happen before anything is awaited. Cancelling does not undo the write. `memo` is the

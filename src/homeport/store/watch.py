@@ -1,4 +1,4 @@
-"""Watches and subscriptions: who is told about which committed change.
+"""Watches and subscriptions: which committed changes go to whom.
 
 A commit touches only the watches it matters to: they are indexed by bucket and prefix, and all watches
 of one prefix share one list of changes. An idle watch is an entry in a set and one future.

@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 AUTHENTICATED = "system:authenticated"
 CACHE_LIMIT = 10_000
-TOKEN_LIMIT = 32 * 1024  # characters; no token of ours is nearly as long
+TOKEN_LIMIT = 32 * 1024  # characters; our own tokens are far shorter
 _WATCHED = ("serviceaccounts", "secrets", "pods", "nodes")
 
 

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: making and checking them, with ES256 for keys of ours. What the claims mean is not known here."""
+"""JSON Web Tokens: signs and verifies them (ES256 for our own keys). The meaning of claims is the caller's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RS256 = padding.PKCS1v15()
 
 
 class TokenInvalid(Exception):
-    """Not a token, or not one of ours. The text never contains the token.
+    """Not a token, or one that this server did not issue. The text never contains the token.
 
     `known`: it is signed by us, so that its holder may be told what is wrong with it.
     """

@@ -30,12 +30,12 @@ RETRY_SECONDS = 5.0
 
 
 class Action(NamedTuple):
-    """One write. A binding to another role can't be changed, so it is `anew`: deleted first."""
+    """One write. The role of a binding is immutable, so such a binding is recreated: deleted first."""
 
     kind: Resource
     obj: Json
     exists: bool
-    anew: bool = False
+    recreate: bool = False
 
 
 def plan_policy(roles: Mapping[str, Json], bindings: Mapping[str, Json]) -> list[Action]:
@@ -66,7 +66,7 @@ def _plan_binding(wanted: Json, found: Json | None) -> Action | None:
     if _protected(found):
         return None
     if any(found["roleRef"].get(field) != wanted["roleRef"][field] for field in ("kind", "name")):
-        return Action(BINDING, wanted, exists=True, anew=True)
+        return Action(BINDING, wanted, exists=True, recreate=True)
     present = found.get("subjects") or []
     known = {(s.get("kind"), s.get("name"), s.get("namespace", "")) for s in present}
     lacking = [s for s in wanted["subjects"] if (s["kind"], s["name"], "") not in known]
@@ -105,9 +105,9 @@ async def ensure_policy(client: Client) -> int:
 
 
 async def _write(client: Client, action: Action) -> None:
-    if action.anew:
+    if action.recreate:
         await client.delete(action.kind, Key("", action.obj["metadata"]["name"]))
-    if action.exists and not action.anew:
+    if action.exists and not action.recreate:
         await client.replace(action.obj, kind=action.kind)
     else:
         await client.create(action.obj, kind=action.kind)

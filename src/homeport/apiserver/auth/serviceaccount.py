@@ -114,7 +114,7 @@ class ServiceAccounts:
         return jwt.sign(claims, self.key)
 
     def claims(self, token: str) -> bool:
-        """Whether the token says that it is one of ours. If so, nobody else needs to look at it."""
+        """Whether the token names this server as its issuer. If so, no other authenticator is asked."""
         seen = jwt.peek(token)
         return seen is not None and seen.get("iss") in (self.issuer, LEGACY_ISSUER)
 

@@ -1,4 +1,4 @@
-"""What the audit log is told about a request."""
+"""The audit event of a request."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _SERIAL = itertools.count(1)
 _ORIGIN = os.urandom(10).hex()
 _ORIGIN_TEXT = f"{_ORIGIN[:8]}-{_ORIGIN[8:12]}-4{_ORIGIN[12:15]}-a{_ORIGIN[15:18]}-"
 _AUDIT_ID = re.compile(r"[!-~]{1,64}").fullmatch
-# Ready-made keys: a plain string would be folded anew for every look-up.
+# Case-folded once: a plain string would be folded at every look-up.
 ACCEPT = istr("Accept")
 ACCEPT_ENCODING = istr("Accept-Encoding")
 AUTHORIZATION = istr("Authorization")
@@ -62,7 +62,7 @@ class Exchange:
         self.labels = _PLAIN_LABELS.get(request.method) or _OTHER_LABELS
 
     def parse(self) -> None:
-        """Takes the target apart. Raises BadRequest for what can't be a request of ours."""
+        """Parses the request target. Raises BadRequest for targets that this server can't serve."""
         path, query = split_target(self.request.raw_path)
         if query:
             self.query = Query(query)

@@ -28,7 +28,7 @@ class Health:
         )
 
     def serve(self, exchange: Exchange) -> Reply | None:
-        """The answer, or None for a path that is none of ours."""
+        """The response, or None if the path is not a health endpoint."""
         root, _, name = exchange.info.path.strip("/").partition("/")
         checks = self._checks.get(root)
         if checks is None:

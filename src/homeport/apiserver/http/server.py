@@ -46,7 +46,7 @@ from homeport.machinery.selector import SelectorError, parse_fields
 log = structlog.get_logger(__name__)
 
 REQUEST_SECONDS = 60.0
-_GOODBYE_SECONDS = 0.25  # for TLS connections of ours and clients to take leave of each other
+_GOODBYE_SECONDS = 0.25  # how long closing TLS connections may take
 _HEADER_BYTES = 64 * 1024
 _LONG = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 
@@ -222,7 +222,7 @@ class HttpServer:
         except ApiError as error:
             return self._refused(exchange, error)
         except ConnectionError:
-            raise  # nobody is there to hear of it
+            raise  # the client is gone: there is no one to answer
         except Exception as error:
             if _too_deep(error):
                 return self._refused(exchange, BadRequest("the object would be nested too deeply"))
@@ -309,7 +309,7 @@ def _too_deep(error: Exception) -> bool:
 
 
 def _quiet_logger() -> logging.Logger:
-    """aiohttp speaks up about clients that send nonsense; that is their business, not an event of ours."""
+    """aiohttp logs malformed requests of clients as errors; they are not errors of this server."""
     logger = logging.getLogger("homeport.apiserver.http.connection")
     logger.setLevel(logging.CRITICAL)
     return logger

@@ -118,7 +118,7 @@ class Watcher:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def run(self) -> None:
-        """Until the stream ends. What goes wrong on the way is told as an event."""
+        """Runs until the stream ends. Errors are sent as an ERROR event."""
         try:
             await self._deliver()
         except ApiError as error:

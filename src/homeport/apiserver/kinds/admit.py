@@ -66,7 +66,7 @@ def protect(finalizer: str) -> Callable[[Attributes], None]:
 
 
 def warn_about_pair(attributes: Attributes) -> None:
-    """A TLS Secret is taken with any content, but its writer is told what is odd."""
+    """Accepts a TLS Secret with any content, but warns about content that is not a key pair."""
     obj = attributes.object or {}
     if obj.get("type") != "kubernetes.io/tls":
         return

@@ -4,7 +4,7 @@
     validate   RBAC escalation, hooks of our own kinds, validating webhooks
 
 Which of them concern a kind is worked out once; a kind that concerns nobody costs a dictionary lookup. ResourceQuota
-and LimitRange are not here: nothing runs Pods in a management cluster of ours.
+and LimitRange are not here: the embedded management cluster runs no Pods.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Admission:
         self.forget()
 
     def forget(self) -> None:
-        """Which steps concern which kind is worked out anew."""
+        """Clears the cached list of steps per kind."""
         self._mutating = {}
         self._validating = {}
 

@@ -262,7 +262,7 @@ class Writer:
             window.prepare(obj, old)
 
     async def _remove(self, ctx: Context, target: Target, record: Record, obj: Json) -> bytes:
-        """The last finalizer went: the update is a deletion. Watchers are told the last state that was stored."""
+        """The last finalizer went: the update is a deletion. Watchers get the last state that was stored."""
         if ctx.dry_run:
             return orjson.dumps(obj)
         last = encoder(orjson.loads(record.value))

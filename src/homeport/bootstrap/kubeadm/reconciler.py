@@ -232,7 +232,7 @@ class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
         )
 
     async def _join(self, scope: ConfigScope, token: Token | None) -> Wait | None:
-        """With a token of ours, or a new one when there is none and one is needed."""
+        """With a bootstrap token that this controller created, or a new one if one is needed."""
         api = kubeadm_api(_version(scope))
         join = scope.join
         files: tuple[File, ...] = ()

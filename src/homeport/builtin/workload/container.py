@@ -76,7 +76,7 @@ class Container:
             self.state.restarts += 1
 
     async def run(self) -> None:
-        """Until it has ended for good."""
+        """Runs until the container has ended and will not be restarted."""
         while not self.state.ended and not self._stopping.is_set():
             await self._start_once()
             if self.state.ended or self._stopping.is_set():

@@ -82,7 +82,7 @@ async def _outcome(main: Main, launch: Launch, inside: Inside) -> int:
 
 
 async def until_stopped(launch: Launch, inside: Inside) -> int:
-    """The simplest container: it says that it runs, and runs until it is told to end."""
+    """The simplest container: reports that it runs, and runs until it is stopped."""
     launch.log(f"{launch.container.get('name')} runs as attempt {launch.attempt}")
     await inside.stopping.wait()
     return 0

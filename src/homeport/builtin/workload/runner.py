@@ -67,7 +67,7 @@ class Runner(Protocol):
         """Starts the container. Raises RunError if that is not possible."""
 
     def forget(self, uid: str) -> None:
-        """The Pod of this UID is gone for good: what was kept for it can go."""
+        """The Pod with this UID is deleted: releases everything that was kept for it."""
 
 
 class RunError(Exception):

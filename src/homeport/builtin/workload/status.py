@@ -23,7 +23,7 @@ class ContainerState:
     last: dict[str, Any] = field(default_factory=dict)
     ready: bool = False
     started: bool = False
-    ended: bool = False  # for good: it is not started again
+    ended: bool = False  # it has ended and is not restarted
     sidecar: bool = False  # an init container that goes on running
 
     @property

@@ -1,4 +1,4 @@
-"""What a version can't hold is kept in an annotation: where it stood, and what the conversion made of it.
+"""Values that an older version can't hold are kept in an annotation: their path, and what they were converted to.
 
 On the way back a value is put where it stood only if there is still what the conversion had made of it: whoever changed
 it in the meantime meant the change.

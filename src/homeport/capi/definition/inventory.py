@@ -1,4 +1,4 @@
-"""What clusterctl finds on a management cluster of ours: which providers it stands for, and which kinds are whose.
+"""The inventory that clusterctl reads on a management cluster: its providers, and which kinds belong to which.
 
 clusterctl moves objects only of kinds that say by their labels that they belong to a provider, and only to where every
 provider of the source is listed in a version that is not older.
@@ -23,7 +23,7 @@ OWN_LABELS = {CLUSTERCTL_CORE_LABEL: "inventory"}
 
 
 class UpstreamProvider(NamedTuple):
-    """A provider of upstream whose API we serve: its type, its name, and the release that ours is held against."""
+    """An upstream provider whose API Homeport serves: its type, its name, and the release whose API is served."""
 
     type: str
     name: str
@@ -58,7 +58,7 @@ def labels(provider: UpstreamProvider) -> dict[str, str]:
 
 
 def is_inventory(definition: Mapping[str, Any]) -> bool:
-    """Whether it is for clusterctl alone: no controller of ours needs it."""
+    """Whether only clusterctl uses it: no controller of Homeport needs it."""
     return CLUSTERCTL_CORE_LABEL in (definition["metadata"].get("labels") or {})
 
 

@@ -37,7 +37,7 @@ _SELECTING = {**_SCALE, "labelSelectorPath": ".status.selector"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of ours: its versions, oldest first; the last one is stored."""
+    """A kind that Homeport defines: its versions, oldest first; the last one is stored."""
 
     versions: tuple[type[Object], ...]
     short: tuple[str, ...] = ()

@@ -225,7 +225,7 @@ def _of_control_plane(obj: AnyObject, kind: str) -> bool:
 def mirror(
     source: Mapping[str, Any] | None, target: str, *, fallback: tuple[Status, str, str] | None = None
 ) -> Condition:
-    """Another object's condition as one of ours, with the time it changed there. `fallback`: (status, reason, message)
+    """Another object's condition copied to this one, with its transition time. `fallback`: (status, reason, message)
     to use while the other has none."""
     if source is None:
         if fallback is not None:

@@ -136,7 +136,7 @@ async def ensure(
 
 
 def stale(content: bytes, *, server: str, ca: bytes, now: float, proxy: str = "") -> str:
-    """Why a kubeconfig of ours has to be made anew; '' when it is good."""
+    """Why a kubeconfig must be regenerated; '' if it is valid."""
     try:
         config = parse(content)
     except ConfigError as error:

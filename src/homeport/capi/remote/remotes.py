@@ -42,7 +42,7 @@ PROBE_SECONDS = 10.0  # between probes
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0
-AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are told
+AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are notified
 _LABELLED = Query(labels=CLUSTER_NAME_LABEL)
 _OLD_CLIENT_SECONDS = 30.0  # requests that were under way when the credential was renewed may end
 
@@ -288,7 +288,7 @@ class Remotes:
         if before is not None:
             self._spawn(_close_later(before), f"{link.remote.key}: the client before")
         fresh = not link.connected
-        self._answered(link)  # first: followers hear of a connection once
+        self._answered(link)  # first, so that followers are notified once
         link.connected = True
         if fresh:
             log.info("connected")
@@ -351,7 +351,7 @@ class Remotes:
             self._notify(link)
 
     def _age(self, link: _Link) -> None:
-        """Tells followers when the last success gets old. One timer per cluster, set anew only when it fires."""
+        """Notifies followers when the last success gets old. One timer per cluster, reset only when it fires."""
         link.timer = None
         age = self._clock.monotonic() - link.probed_at
         while link.ages and age >= link.ages[0]:

@@ -92,7 +92,7 @@ class Remote:
     def watch(self, kind: Resource, query: Query | None = None, handler: Handler | None = None) -> Cache[Unstructured]:
         """A further kind, watched from the first call on, over reconnects; once per kind and query.
 
-        The cache is complete when `has_synced` says so; `handler` hears of each change from the first list on.
+        The cache is complete when `has_synced` says so; `handler` is called for each change, from the first list on.
         """
         informer = self._informer(kind, query or Query())
         if handler is not None:

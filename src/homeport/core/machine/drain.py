@@ -139,7 +139,7 @@ def finished(pod: Mapping[str, Any]) -> bool:
 
 
 def unreachable(node: Mapping[str, Any]) -> bool:
-    """The kubelet has not been heard of for long: nothing on this Node will ever be cleaned up."""
+    """The kubelet has not reported for long, so it will not clean up anything on this Node."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "Unknown" for c in conditions)
 

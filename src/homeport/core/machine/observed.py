@@ -29,6 +29,6 @@ class Observed:
     infrastructure: Related = field(default_factory=Related)
     connection: Connection = field(default_factory=Connection)
     node: Unstructured | None = None
-    node_trouble: str = ""  # why the Node could not be told
+    node_trouble: str = ""  # why the Node could not be determined
     deletion: Wait | None = None  # the step of deletion that is waited for
     trouble: tuple[str, str] | None = None  # (reason, message) of an error that ended the loop

@@ -134,7 +134,7 @@ def _judge(negative: set[str], *, going: bool) -> summary.Judge:
 
 
 def _short_deletion(machine: Machine, now: float) -> dict[str, Mapping[str, Any]]:
-    """Deletion is told short here, so that many Machines say the same and can be counted together."""
+    """A short message about the deletion: equal messages of many Machines are counted together."""
     found = condition.find(machine.status.conditions, Condition.DELETING)
     if not machine.metadata.deletion_timestamp or found is None:
         return {}

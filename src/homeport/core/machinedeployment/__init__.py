@@ -1,4 +1,4 @@
-"""MachineDeployment: Machines that are replaced by and by when their template changes."""
+"""MachineDeployment: replaces Machines gradually when their template changes."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def history_text(machine_set: MachineSet) -> str:
 
 
 def due(deployment: MachineDeployment, now: float) -> float | None:
-    """Since when everything has to be made anew; None: there is no such time, or it has not come."""
+    """The time of `rolloutAfter` if it has passed, else None. Machines created before it are replaced."""
     after = deployment.spec.rollout.after
     moment = parse_time(after) if after else None
     return moment if moment is not None and moment <= now else None
@@ -75,7 +75,7 @@ def suffix(deployment: MachineDeployment, revision: int) -> str:
 
 
 def template_hash(deployment: MachineDeployment, revision: int) -> str:
-    """The value of the label that tells the Machines of the sets apart."""
+    """The value of the label that distinguishes the Machines of the MachineSets."""
     return f"{_letters(_rolled(deployment), 8)}-{suffix(deployment, revision)}"
 
 

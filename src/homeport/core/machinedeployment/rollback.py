@@ -1,4 +1,4 @@
-"""What people do about rollouts: look, stop, go on, start anew, go back. For the command line, on any Client."""
+"""Rollout commands for the command line, on any Client: history, pause, resume, restart, undo."""
 
 from __future__ import annotations
 

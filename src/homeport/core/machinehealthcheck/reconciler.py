@@ -41,7 +41,7 @@ class CheckScope(Scope[MachineHealthCheck]):
         self.trouble = ""
 
     def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
-        """The reconciler fills in the status itself; what went wrong is told by event."""
+        """The reconciler fills in the status itself; errors are recorded as events."""
         return None
 
 

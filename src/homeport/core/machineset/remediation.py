@@ -51,7 +51,7 @@ def is_marked(machine: Machine) -> bool:
 
 
 def in_flight(machines: Sequence[Machine]) -> int:
-    """Remediations of ours that are not over."""
+    """Remediations by this MachineSet that have not finished."""
     count = 0
     for machine in machines:
         found = condition.find(machine.status.conditions, Condition.OWNER_REMEDIATED)

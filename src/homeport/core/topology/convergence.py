@@ -127,7 +127,7 @@ class Convergence:
         plan: Plan,
     ) -> None:
         if current is not None and current.going:
-            return  # it is made anew when it is gone
+            return  # the next reconcile recreates it once it is gone
         await self._hold_check(scope, wanted.check, current.check if current else None)
         deployment = current.object if current else None
         if deployment is not None and topology in plan.waiting:

@@ -9,7 +9,7 @@ Schema = Mapping[str, Any]
 
 
 def map_keys(schema: Schema) -> tuple[str, ...]:
-    """The keys of a list whose items can be told apart, otherwise none."""
+    """The keys that identify the items of a list, or none if it has no keys."""
     if schema.get("type") != "array" or schema.get("x-kubernetes-list-type") != "map":
         return ()
     return tuple(schema.get("x-kubernetes-list-map-keys") or ())

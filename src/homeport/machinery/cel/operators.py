@@ -269,7 +269,7 @@ def _any_dyn(node: Call) -> bool:
 
 
 def _known_size(nodes: list[Node]) -> int | None:
-    """The size of the smaller side, where that can be told."""
+    """The size of the smaller operand, if it is known."""
     sizes: list[int] = []
     for node in nodes:
         if isinstance(node, Literal):

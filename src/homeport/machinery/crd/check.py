@@ -1,7 +1,7 @@
 """Everything that an API server refuses in a CustomResourceDefinition.
 
 Like Kubernetes, this first lifts what all versions have in common (schema, subresources, columns, selectable fields) to
-the top: so an error in the only version of a definition is told at `spec.validation...`.
+the top: so an error in the only version of a definition is reported at `spec.validation...`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from homeport.machinery.schema.violation import Violation
 
 
 class Result:
-    """Errors by their text (each is told once), and how many checks passed: the best alternative has most."""
+    """Errors by their text, each once, and the number of checks that passed: the best alternative has the most."""
 
     __slots__ = ("errors", "matches")
 

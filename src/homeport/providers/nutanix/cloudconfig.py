@@ -1,4 +1,4 @@
-"""nutanix_config.json: what the cloud controller manager is told, as users of the vendor's own one write it.
+"""nutanix_config.json: the configuration of the cloud controller manager, in the vendor's own format.
 
 `addressPools` (name > ranges, for Services of type LoadBalancer) is ours.
 """

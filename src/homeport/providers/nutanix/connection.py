@@ -111,7 +111,7 @@ class Connector:
         await self._sessions.close()
 
     async def _open(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
-        """v4 where there is one, v3 otherwise; wrong credentials are told here and now."""
+        """The v4 API if Prism Central has it, otherwise v3. Raises at once if the credentials are wrong."""
         name = f"Prism Central {target.address}:{target.port}"
         endpoint = self._endpoints.setdefault(name, Endpoint(name, self._clock))
         client = Client(

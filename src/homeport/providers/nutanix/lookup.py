@@ -136,7 +136,7 @@ class Lookup:
         self._categories.pop((key, value), None)
 
     def forget(self) -> None:
-        """Something that was looked up is not as it was: everything is read anew."""
+        """Something that was looked up has changed: the next lookup reads everything again."""
         self._categories.clear()
         for listing in (self._elements, self._subnets, self._images, self._projects, self._containers):
             listing.read_at = float("-inf")

@@ -77,7 +77,7 @@ class Preflight:
         return checks
 
     async def _check_plan(self, session: PrismSession, plan: MachinePlan) -> list[Check]:
-        """Every reference of a template; all that is wrong with it is told at once."""
+        """Checks every reference of a template and reports all problems at once."""
         spec: MachineSpec = plan.template.spec.template.spec
         where = f"NutanixMachineTemplate {plan.template.metadata.name}"
         lookup, checks = session.lookup, [Check(REFERENCES, True)]
@@ -133,7 +133,7 @@ class Preflight:
     async def _resolved(
         self, session: PrismSession, cluster: Identifier | None, subnets: Sequence[Identifier]
     ) -> list[Subnet | None]:
-        """None in the place of what is not there, which is told elsewhere."""
+        """None stands for a missing item, which another check reports."""
         element = (await _tried(session.lookup.element(cluster, ""), ""))[0] if cluster else None
         if element is None:
             return [None for _ in subnets]

@@ -90,10 +90,10 @@ class Watch:
         self._watched[who] = made
         self._reschedule()
 
-    def hurry(self, who: str, *, anew: bool = False) -> None:
-        """A change is expected. `anew`: something was done just now."""
+    def hurry(self, who: str, *, expected: bool = False) -> None:
+        """Checks the VM more often. `expected`: an action was just started, so a change is expected."""
         held = self._watched.get(who)
-        if held is not None and (held.steady or anew):
+        if held is not None and (held.steady or expected):
             held.delay = _FIRST_SECONDS
             held.due = self._clock.monotonic() + _FIRST_SECONDS
             self._reschedule()
@@ -212,5 +212,5 @@ def _kept(vm: Vm) -> Vm:
 
 
 def _read_of(vm: Vm) -> tuple[Any, ...]:
-    """What machines are told by. Other things change all the time."""
+    """The fields of a VM that machines depend on. Other fields change all the time."""
     return (vm.name, vm.power, vm.addresses, vm.marks, vm.cluster_id)

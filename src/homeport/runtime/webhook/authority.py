@@ -171,7 +171,7 @@ class SharedAuthority:
             if wanted is held and not self._expired(held):
                 return held
         except AuthorityError as error:
-            # Nothing but our own certificates depends on it, and those are made anew in a moment.
+            # Only our own certificates depend on it, and they are reissued in a moment.
             log.warning("the CA of the webhooks is created again", secret_name=str(self.secret), error=str(error))
             wanted = make_authority(self.now(), self.lifetime)
         secret["data"] = {**(secret.get("data") or {}), **wanted.as_data()}

@@ -76,7 +76,7 @@ def render_configurations(
     mutating = [_webhook("default", k, endpoint, policy, ["CREATE", "UPDATE"]) for k in hooks if k.defaults]
     validating = [_webhook("validate", k, endpoint, policy, _operations(k)) for k in hooks if _operations(k)]
     for webhook in mutating:
-        webhook["reinvocationPolicy"] = "IfNeeded"  # what others fill in may ask for defaults of ours
+        webhook["reinvocationPolicy"] = "IfNeeded"  # fields that other webhooks set may need our defaults
     found = []
     for kind, webhooks in ((MUTATING, mutating), (VALIDATING, validating)):
         if webhooks:

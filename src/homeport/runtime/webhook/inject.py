@@ -118,7 +118,7 @@ class Injector:
             obj = await self._client.get(kind, Key("", name))
         except NotFound:
             self._done.pop((kind, name), None)
-            return  # we are told when it comes
+            return  # a watch event follows when it is created
         operations = plan_injection(kind, obj, bundle)
         if operations:
             await self._client.patch(kind, Key("", name), JsonPatch(operations), _WRITE)

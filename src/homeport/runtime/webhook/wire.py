@@ -120,7 +120,7 @@ class Wire:
         except TimeoutError:
             return _text(504, "the review took too long")
         except ConnectionError:
-            raise  # nobody is there to hear of it
+            raise  # the client is gone: there is no one to answer
         except Exception:
             # As text: loggers that draw exceptions show local variables, and those hold objects.
             log.error("a hook failed", path=request.path, traceback=traceback.format_exc())
@@ -205,7 +205,7 @@ def _text(code: int, text: str) -> Response:
 
 
 def _quiet_logger() -> logging.Logger:
-    """aiohttp speaks up about clients that send nonsense; that is their business, not an event of ours."""
+    """aiohttp logs malformed requests of clients as errors; they are not errors of this server."""
     logger = logging.getLogger("homeport.runtime.webhook.connection")
     logger.setLevel(logging.CRITICAL)
     return logger

@@ -1,4 +1,4 @@
-"""YAML files of worlds and faults, read into types. What is wrong with one is told with file, line and field."""
+"""YAML files of worlds and faults, read into types. Errors name file, line and field."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Document:
                     self._index(value, (*at, key.value))
 
     def error(self, at: Place, text: str) -> DocumentError:
-        """An error at a place; a place that is not in the file is told by the nearest one around it."""
+        """An error at a place. If the place is not in the file, the nearest one around it is named."""
         shown = at
         while at and at not in self._lines:
             at = at[:-1]

@@ -1,4 +1,4 @@
-"""The way of every request: faults that strike before, the simulator's answer, faults that strike after, journal."""
+"""Handles every request: faults before it, the simulator's answer, faults after it, then the journal."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from homeport.sim.engine.journal import Entry, Journal
 
 
 class Backend(Protocol):
-    """What stands behind the gate: a simulator that answers, and spells errors as its vendor does."""
+    """A simulator that answers requests, with errors in its vendor's format."""
 
     def subject(self, call: Call) -> Subject:
-        """What the request is about, as far as can be told before it is answered."""
+        """What the request is about, as far as it is known before the request is answered."""
 
     def answer(self, call: Call, *, age: float) -> Answer:
         """`age` above 0 asks for a read from the world as it was so many seconds ago."""

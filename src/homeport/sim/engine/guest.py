@@ -1,4 +1,4 @@
-"""What runs inside simulated machines. A hypervisor tells it of power, and learns from it what the console says."""
+"""What runs inside simulated machines. The hypervisor switches its power and reads its console."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Injector:
         self.set(faults)
 
     def set(self, faults: Iterable[Fault]) -> list[str]:
-        """Replaces all faults; counts and time windows start anew. Gives their names."""
+        """Replaces all faults and restarts their counts and time windows. Returns their names."""
         self._counts = []
         self._since = self._clock.monotonic()
         return [self.add(fault) for fault in faults]

@@ -218,7 +218,7 @@ def _of_cluster(cluster: WorkloadCluster, name: str) -> _Cluster:
         cluster.pki.secrets_key,
         cluster.pki.hosts,
         [_of_plane(plane) for plane in planes],
-        # A member whose machine begins anew announces itself again.
+        # A member whose machine restarts announces itself again.
         [member for member in etcd.members.values() if member.name in nodes or not _unfinished(cluster, member.name)],
         etcd.cluster_id,
         etcd.leader,
@@ -279,7 +279,7 @@ def _to_kubelet(fleet: Fleet, machine: Machine, saved: _Machine, cluster: Worklo
 
 
 async def _miss(cluster: WorkloadCluster, unfinished: list[str], clock: Clock) -> None:
-    """Nodes without a machine: those that begin anew must not meet themselves, the others are given up."""
+    """Nodes without a machine: deletes those of machines that restart, as they register again; marks others as lost."""
     client = cluster.client("kube-controller-manager")
     nodes: list[Json] = [orjson.loads(record.value) for record in cluster.server.store.range("nodes")]
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Talos on a simulated machine: it applies a machine configuration, and boots Kubernetes when it is told to.
+"""Talos on a simulated machine: it applies a machine configuration, and starts Kubernetes on request.
 
 A `controlplane` waits for the bootstrap call, as the real one does; `init` does not. Workers and further control planes
 join when the endpoint answers with the authority and the token of their configuration.

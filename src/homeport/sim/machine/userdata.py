@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(slots=True)
 class UserData:
-    """What a machine is told. `warnings` are what it says on its console about parts that it can't use."""
+    """The parsed user data of a machine. `warnings` are printed on its console for parts that it can't use."""
 
     kind: Kind
     config: Json = field(default_factory=dict)  # cloud-config of all parts, or the Ignition or Talos document

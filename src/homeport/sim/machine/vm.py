@@ -23,7 +23,7 @@ GIB = 1024**3
 
 @dataclass(slots=True, eq=False, repr=False)
 class Machine:
-    """`state` is the machine's own; what its user data made of it is in `kubelet` and `cluster`."""
+    """`state` is the machine's power state; `kubelet` and `cluster` are set by what its user data runs."""
 
     id: str
     name: str

@@ -126,7 +126,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def _dialling(host: str, port: int) -> Iterator[None]:
-    """What goes wrong is told in the words that dialling programs use."""
+    """Errors in the words of programs that dial, such as 'connection refused'."""
     try:
         yield
     except socket.gaierror as unknown:

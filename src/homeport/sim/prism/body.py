@@ -1,4 +1,4 @@
-"""Reading JSON bodies field by field. What is wrong is told with the path of the attribute."""
+"""Reading JSON bodies field by field. Errors name the path of the attribute."""
 
 from __future__ import annotations
 

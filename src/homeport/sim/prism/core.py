@@ -108,7 +108,7 @@ class Core:
             self.usage.change_group(before, None)
         return before
 
-    # What faults are told about entities.
+    # What faults can match about entities.
 
     def subject(self, record: e.Entity, *, operation: str = "") -> Subject:
         table = _TABLE_OF.get(type(record), "")

@@ -67,7 +67,7 @@ class Machines:
             operation, action, arguments, affected, cluster=vm.cluster, owner=owner, sub_operation=sub
         )
 
-    # What is wrong with a machine can mostly be told before a task starts.
+    # Most problems of a machine are found before a task starts.
 
     def check(self, vm: Vm) -> None:
         world = self._core.world

@@ -109,7 +109,7 @@ class Prism:
         self.wake_guests()
 
     def wake_guests(self) -> None:
-        """In a world that was saved while machines ran, their guests start anew."""
+        """Starts the guests of machines that were running when the world was saved."""
         for vm in self.world.vms:
             if vm.booted:
                 self.core.guests.powered_on(machine_of(self.core, vm))

@@ -14,7 +14,7 @@ from homeport.sim.machine.workload.facts import parse_version
 
 
 def kubeadm(machine: Machine, joined: Callable[[Machine], Awaitable[None]]) -> Program:
-    """`joined` is told when the machine has become a node."""
+    """`joined` is called when the machine has become a node."""
 
     async def run(call: Invocation) -> Ran:
         positional, flags = parse_flags(call.args[1:])

@@ -14,7 +14,7 @@ from homeport.sim.machine.workload.kind import Json
 _DIRECTORIES = frozenset({"/etc/cni/net.d", "/etc/cni", "/etc", ""})
 # These write there, too, but only add to a network that another has brought.
 _ADDITIONS = ("multus", "istio/install-cni", "linkerd/cni-plugin")
-# By these variables the address of the API server is told to a Pod that can't count on kube-proxy.
+# These variables give the API server's address to a Pod that can't rely on kube-proxy.
 _ADDRESSES = frozenset({"KUBERNETES_SERVICE_HOST", "CONTROL_PLANE_ENDPOINT"})
 
 

@@ -1,4 +1,4 @@
-"""What a cluster is, as its first control plane was told."""
+"""The configuration of a cluster, from its first control plane's user data."""
 
 from __future__ import annotations
 

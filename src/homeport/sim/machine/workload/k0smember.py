@@ -69,7 +69,7 @@ def _definitions() -> list[Json]:
 
 
 class K0sMembers:
-    """Follows the EtcdMembers of one cluster: whoever is told to leave leaves etcd."""
+    """Follows the EtcdMembers of one cluster: a member that is marked to leave is removed from etcd."""
 
     def __init__(self, cluster: WorkloadCluster) -> None:
         self._cluster = cluster
@@ -78,7 +78,7 @@ class K0sMembers:
         cluster.server.store.subscribe(ETCD_MEMBER.qualified, self._take)
 
     async def announce(self, name: str, address: str, version: str) -> None:
-        """A controller tells of itself. Where the storage is not etcd there is no member."""
+        """A controller publishes its own EtcdMember; with a storage other than etcd there is none."""
         for body in _definitions():
             with contextlib.suppress(AlreadyExists):
                 await establish(self._cluster.client("k0s"), body)

@@ -81,7 +81,7 @@ def etag(entity: Entity) -> str:
 
 
 def check_match(call: Call, entity: Entity, stale: Callable[[], Refusal] = precondition_invalid) -> None:
-    """The right refusals: none given, not one of ours, not the current one."""
+    """Refuses a request without If-Match, with an ETag of another entity, or with an outdated one."""
     given = call.headers.get("if-match", "").strip().removeprefix("W/").strip('"')
     if not given:
         raise precondition_missing()
