@@ -40,7 +40,7 @@ def metadata_of(obj: Json) -> Json:
 
 
 def strip_create(meta: Json) -> None:
-    """What the client says about identity and deletion counts for nothing, and is owned by nobody."""
+    """Ignores what the client sets about identity and deletion; those fields have no owner."""
     for field in _SET_BY_SERVER + _SET_BY_SERVER_TOO:
         if field != "generation":  # kinds that don't count it keep what they are given
             meta.pop(field, None)
@@ -97,7 +97,7 @@ def check_metadata(meta: Json, old: Json | None, served: ServedKind) -> list[Cau
 
 
 def finalizer_warnings(meta: Json, old: Json | None, asked: Sequence[str] | None = None) -> Iterator[str]:
-    """Warnings about new finalizers of custom objects.  `asked`: those of the request itself."""
+    """Warnings about new finalizers of custom objects. `asked`: those of the request itself."""
     known = (old or {}).get("finalizers") or ()
     new = set(meta.get("finalizers") or ()).difference(known)
     for name in sorted(new if asked is None else new.intersection(asked)):

@@ -40,7 +40,7 @@ class HealthServer:
                 writer.write(self._answer(head))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # not a request, or nobody waits for the answer
+            pass  # not a request, or the client has gone
         finally:
             writer.close()
             with contextlib.suppress(OSError):

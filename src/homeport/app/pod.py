@@ -18,7 +18,7 @@ from homeport.runtime.stream import LogStreams
 
 NAMESPACE = "homeport-system"
 POD = "homeport"
-# Not the node of the workload loop: this Pod is here already, nobody has to run it.
+# Not the node of the workload controllers: this process is the Pod, nothing has to start it.
 NODE = "plane"
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

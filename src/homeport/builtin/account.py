@@ -131,7 +131,7 @@ def install(server: EmbeddedServer, manager: Manager) -> None:
     content.map(ACCOUNT, _namespace_of, predicate=_went)
     content.map(CONFIG_MAP, _namespace_of, predicate=_root_ca)
     manager.add(content)
-    query = Query(fields=f"type={TOKEN_TYPE}")  # other Secrets are nobody's business here, and cost no memory
+    query = Query(fields=f"type={TOKEN_TYPE}")  # no other Secrets: they are not needed here
     tokens = Controller("token-secret", SECRET, TokenSecrets(server, manager.client), query=query, clock=manager.clock)
     secrets = manager.informers.get(SECRET, query).cache
     secrets.add_index("account", _account_of)

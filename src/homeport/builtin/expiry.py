@@ -32,7 +32,7 @@ EVENT = Resource("", "v1", "Event", "events")
 EVENT_SECONDS = 3600.0
 LEASE_SECONDS = 3600.0
 BOOTSTRAP_TYPE = "bootstrap.kubernetes.io/token"
-# A wall clock may be set: nobody sleeps longer than this without looking at it again.
+# The wall clock may be changed: check it again at least this often.
 _LONGEST_SLEEP = 60.0
 _PAUSE_AFTER_FAILURE = 5.0
 _TOGETHER = 64

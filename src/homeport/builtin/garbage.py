@@ -222,7 +222,7 @@ class GarbageCollector:
         await self._client.patch(resource, key_of(node.name), MergePatch({"metadata": meta}), _WRITE)
 
     def _complain(self, node: Node, standings: Mapping[str, Standing]) -> None:
-        """Once per pair: a reference that is not honoured is a mistake that nobody else points out."""
+        """Records one event per pair: nothing else reports an owner reference that has no effect."""
         for ref in node.owners:
             text = _COMPLAINTS.get(standings[ref.uid])
             told = self._complained.setdefault(node.uid, set()) if text else set()

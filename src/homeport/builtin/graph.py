@@ -150,7 +150,7 @@ class Graph:
             yield self.nodes[dependent]
 
     def blocked(self, node: Node) -> bool:
-        """Whether a foreground deletion of `node` has to wait for a dependent. A circle blocks nobody."""
+        """Whether a foreground deletion of `node` has to wait for a dependent. Cycles never block."""
         circle: set[str] | None = None
         for dependent in self._each_dependent(node.uid):
             if not dependent.blocks(node):

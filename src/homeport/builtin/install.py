@@ -11,7 +11,7 @@ from homeport.runtime.manager import Manager
 
 
 def install(server: EmbeddedServer, manager: Manager, runners: Runners | None = None) -> GarbageCollector:
-    """`runners` None: nobody runs Pods here."""
+    """`runners` None: Pods are not run."""
     namespace.install(server, manager)
     account.install(server, manager)
     expiry.install(server, manager)

@@ -18,7 +18,7 @@ class Standing(Enum):
     FOREIGN = "is in another namespace"  # not honoured, and never a reason to delete
     FOREIGN_GONE = "was in another namespace and is gone"
     MISPLACED = "is namespaced while its dependent is not"  # such a reference can't be meant
-    UNSERVED = "is of a kind that is not served here"  # nobody can say whether it is there
+    UNSERVED = "is of a kind that is not served here"  # it is unknown whether it exists
 
 
 class Owners:
@@ -58,7 +58,7 @@ class Owners:
         return any(self._look(bucket, f"{namespace}/{ref.name}", ref.uid) for namespace in namespaces)
 
     def _look(self, bucket: str, name: str, uid: str) -> Standing | None:
-        """None: nobody of that UID is there. A namesake is somebody else."""
+        """None: no object with that UID exists. An object of the same name with another UID does not count."""
         record = self._store.get(bucket, name)
         if record is None:
             return None

@@ -1,4 +1,4 @@
-"""Values that become labels: what is not allowed in them is replaced, for a Node without its zone helps nobody."""
+"""Values of labels: characters that are not allowed are replaced, so that a Node always gets its zone label."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class NodeReconciler:
 
 
 def family_hint(node: Unstructured) -> Family:
-    """The --node-ip of the kubelet, else an address from the Node's Pod network."""
+    """The IP family of the kubelet's --node-ip, else of the Node's Pod network."""
     told = str((node.metadata.get("annotations") or {}).get(PROVIDED_IP) or "").split(",")[0]
     spec = node.get("spec") or {}
     pods = next(iter(spec.get("podCIDRs") or ()), "") or str(spec.get("podCIDR") or "")
@@ -214,7 +214,7 @@ def _first_family(addresses: list[dict[str, str]]) -> Family:
 
 
 def _as_set(addresses: list[dict[str, str]]) -> set[tuple[str, str]]:
-    """The kubelet may list them in another order: nobody gains by putting them right for ever."""
+    """Compares without order: the kubelet may list addresses in another order, and rewriting them would never end."""
     return {(str(each.get("type")), str(each.get("address"))) for each in addresses}
 
 

@@ -1,4 +1,4 @@
-"""What `homeport up` says where nobody watches a terminal: a line for each event, and now and then how things are."""
+"""The output of `homeport up` without a terminal: one line per event, and a status line now and then."""
 
 from __future__ import annotations
 

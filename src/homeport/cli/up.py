@@ -280,7 +280,7 @@ def _detach(
 
 
 def _note_start(descriptor: int, log: Path) -> None:
-    """What a process can't write to its log, nobody would ever read: a full disk is noticed here."""
+    """Checks that the log is writable, so that a full disk is reported here."""
     try:
         os.write(descriptor, f"starting Homeport {__version__}\n".encode())
     except OSError as error:

@@ -84,7 +84,7 @@ class Body:
         connection = self._response.connection
         transport = None if connection is None else connection.transport
         self._response.close()
-        # A stream that is cut off has nothing to say goodbye about, and nobody may be left to wait for the answer.
+        # An aborted stream needs no closing handshake, and the peer may be gone.
         if transport is not None:
             transport.abort()
 

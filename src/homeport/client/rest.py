@@ -76,7 +76,7 @@ class Answer:
         after = retry_after(self.headers)
         if isinstance(status, dict) and status.get("kind") == "Status":
             return from_status(status, code=self.status, retry_after=after)
-        if self.status == 404:  # a path that nobody serves: plain text, worded by whoever stands in front
+        if self.status == 404:  # a path that is not served: plain text from the server or a proxy
             return NotFound("the server could not find the requested resource")
         text = self.body[:300].decode(errors="replace").strip()
         message = f"{what}: the server answered {self.status}" + (f": {text}" if text else "")

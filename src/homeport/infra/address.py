@@ -101,7 +101,7 @@ class Claims:
 
     async def release_left(self, machine: Key) -> None:
         """Claims that are being deleted and whose machine object is gone, for example because its finalizer was
-        removed by hand: nobody else would let them go."""
+        removed by hand: no other controller releases them."""
         for claim in self._claims.by(self._names, str(machine)):
             if claim.metadata.deletion_timestamp:
                 await self._drop(claim)

@@ -46,7 +46,7 @@ class Endpoint:
 
     @property
     def open(self) -> bool:
-        """True: nobody gets through at the moment."""
+        """Whether no connection succeeds at the moment."""
         return self._failures >= self._patience and (self._trying or self.clock.monotonic() < self._closed_until)
 
     @asynccontextmanager

@@ -132,7 +132,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return wait
         if instance is None or not (instance.serving or is_provisioned(scope.object)):
             return Wait("WaitingForInstance", "the machine is not up yet", after=1.0)
-        # Nobody tells us when somebody removes it, or takes its address.
+        # No event reports that somebody removes it or takes its address, so look again.
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
 

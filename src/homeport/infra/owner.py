@@ -1,4 +1,4 @@
-"""Owner references as people write them in manifests: by name, without the UID that nobody can know beforehand.
+"""Owner references as users write them in manifests: by name, without the UID, which is not known in advance.
 
 Such a reference gets the UID of the object that it names; where that is not there (yet), it is left out and the user is
 told: whoever owns the object says so by itself once it exists.

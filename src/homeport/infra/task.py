@@ -79,7 +79,7 @@ class Poller:
             self._running = asyncio.get_running_loop().create_task(self._poll(), name=f"tasks of {self._vendor}")
 
     async def state(self, task_id: str) -> Task | None:
-        """The newest that is known, asked for if nobody looks after it. None: the vendor does not know it."""
+        """The newest state; read from the vendor if the task is not followed. None: the vendor does not know it."""
         held = self._followed.get(task_id)
         if held is not None and (held.task is not None or held.wakes):
             return held.task or Task(task_id, "queued")
@@ -162,7 +162,7 @@ class Overdue:
         self._since: dict[str, tuple[str, float]] = {}
 
     def holds(self, uid: str, task: Task) -> bool:
-        """Whether a task runs for so long that nobody should count on it."""
+        """Whether a task has run for so long that it probably hangs."""
         now = self._clock.monotonic()
         held, since = self._since.get(uid, ("", now))
         if held != task.id:

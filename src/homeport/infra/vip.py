@@ -69,7 +69,7 @@ def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
         "cp_namespace": "kube-system",
         "vip_leaderelection": "true",
         "vip_leasename": "plndr-cp-lock",
-        # As quick as kube-vip itself would have it: while nobody holds the address, nobody reaches the cluster.
+        # kube-vip's own fast settings: while no node holds the address, the cluster is unreachable.
         "vip_leaseduration": "5",
         "vip_renewdeadline": "3",
         "vip_retryperiod": "1",

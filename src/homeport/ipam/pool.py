@@ -43,7 +43,7 @@ from homeport.runtime.reconciler import Phase, Scope
 from homeport.runtime.skeleton import ObjectReconciler
 
 BY_POOL = "pool"
-_REST_SECONDS = 60.0  # an address that was chosen is nobody else's, whatever becomes of its claim ...
+_REST_SECONDS = 60.0  # a chosen address stays reserved this long, even if its claim is deleted ...
 _MAKE_SECONDS = 20.0  # ... and becomes an object this soon or is chosen again: a request takes no longer than the rest
 _WRITE = Write(field_manager=FIELD_MANAGER)
 

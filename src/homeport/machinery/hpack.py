@@ -122,7 +122,7 @@ class Decoder:
 
 
 def encode(fields: list[tuple[str, str]]) -> bytes:
-    """Literals that nobody has to remember."""
+    """Encodes header fields as literals that the peer need not add to its table."""
     return b"".join(b"\x00" + _encoded(name) + _encoded(value) for name, value in fields)
 
 

@@ -1,6 +1,6 @@
 """What informers have seen: objects by key, decoded once, with indexes. Not a Client: it is as old as its last event.
 
-Objects in a cache are shared. Whoever changes one changes it for everybody, so nobody does.
+Objects in a cache are shared: never change one in place.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Cache(Generic[T]):
             if known is not None and uid_of(known) == uid_of(obj) and version_of(known) == version_of(obj):
                 continue
             self._set(key, known, obj)
-            if known is not None and uid_of(known) != uid_of(obj):  # deleted and made again while nobody looked
+            if known is not None and uid_of(known) != uid_of(obj):  # deleted and created again between two lists
                 changes.append((known, None))
                 known = None
             changes.append((known, obj))

@@ -1,4 +1,4 @@
-"""Time, real or virtual. Nobody else calls `time`.
+"""Time, real or virtual. No other module calls `time`.
 
 Virtual time is a property of the event loop: `VirtualLoop` jumps to the next timer whenever nothing is ready to run, so
 an hour of waiting takes no time, `asyncio.sleep` included, and runs in the same order every time.
@@ -109,7 +109,7 @@ class _Jumping(selectors.BaseSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None:
-            # Nothing scheduled: only a thread or a socket can wake us, or nobody ever will.
+            # Nothing is scheduled: only a thread or a socket can still wake the loop.
             ready = self._real.select(self._loop.patience)
             if not ready:
                 raise Deadlock(f"everybody waits, and nothing is scheduled: {_waiting(self._loop)}")

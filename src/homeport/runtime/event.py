@@ -63,7 +63,7 @@ class Recorder:
 
     @property
     def dropped(self) -> int:
-        """Events that nobody will see. They are a courtesy: the object's conditions say the same."""
+        """The number of events that were lost. They are best effort: conditions hold the same information."""
         return self._metrics.dropped
 
     def record(

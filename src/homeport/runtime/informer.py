@@ -36,7 +36,7 @@ def resource_of(kind: type[Object] | Resource) -> Resource:
 
 @functools.cache
 def metadata_only(resource: Resource) -> type[Object]:
-    """A type of `resource` that has metadata and nothing else: for caches of kinds whose content nobody reads."""
+    """A type of `resource` that has metadata and nothing else: for caches of kinds of which only metadata is read."""
     made = msgspec.defstruct(f"{resource.kind}Metadata", [], bases=(Object,), kw_only=True)
     assert issubclass(made, Object)
     made.__resource__ = resource
@@ -329,7 +329,7 @@ def _on_deletion(handler: Callable[[T], None]) -> Handler[T]:
 
 
 def _slim(obj: T) -> T:
-    """Who owns which field is half of an object's size, and nobody asks a cache for it."""
+    """Drops managedFields: they are half of an object's size, and no controller reads them."""
     if isinstance(obj, Unstructured):
         obj.metadata.pop("managedFields", None)
     elif obj.metadata.managed_fields:
@@ -385,7 +385,7 @@ class Informers:
         self._tasks.clear()
 
     def drop(self, kind: type[Object] | Resource, query: Query | None = None) -> None:
-        """Nobody needs this one any more: a version of a foreign kind that is no longer the one to use."""
+        """Drops an informer that is no longer needed, for example of an outdated version of a provider's kind."""
         key = (kind, query or Query())
         if self._informers.pop(key, None) is not None and key in self._tasks:
             self._tasks.pop(key).cancel()

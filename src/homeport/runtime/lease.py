@@ -3,7 +3,7 @@
 Other machines' clocks are never trusted: a lease is expired when its record has not changed for its duration by our own
 monotonic clock. We stop believing in our own lease earlier (`renew_deadline`) than others may take it (`duration`), and
 the fence refuses writes from then on: there is a moment without a leader, never one with two. A lease that lapsed is
-never renewed, even if nobody took it: others may have acted on its absence.
+never renewed, even if no other process took it: others may have acted on its absence.
 """
 
 from __future__ import annotations

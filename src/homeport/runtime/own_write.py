@@ -29,7 +29,7 @@ class _Written:
     resource: Resource
     key: Key
     uid: str
-    revision: int  # 0: it was deleted, and nobody says at which revision
+    revision: int  # 0: it was deleted, at an unknown revision
     object: Object | Unstructured | None = None
     status: bool = False  # through the subresource: nothing else was touched
 
@@ -220,7 +220,7 @@ class Gate:
             )
             for written in writes.recorded
             for informer in self._informers.of(written.resource)
-            # Nobody reads from a cache before it is synced, and then it shows everything from before.
+            # A cache is not read before it is synced, and then it shows all earlier writes.
             if informer.synced.is_set() and informer.query.namespace in ("", written.key.namespace)
         ]
         return [] if caught_up(found) else found

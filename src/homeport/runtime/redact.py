@@ -35,7 +35,7 @@ _names: dict[str, bool] = {}
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a field of this name holds something that is nobody's business."""
+    """Whether a field of this name may hold a secret."""
     known = _names.get(name)
     if known is None:
         known = bool(_SENSITIVE.search(name)) and not _HARMLESS.search(name)

@@ -102,7 +102,7 @@ class Shards:
         while True:
             await self._mode.hold()
             await self.lease.hold()
-            # Once more, now that others can see us: whoever leaves gives it up only if nobody else is there.
+            # Once more, now that others can see us: a member that leaves releases it only if it is the last one.
             if await self._mode.renew():
                 return
 

@@ -124,7 +124,7 @@ def _copy(backup: Path, new: Path) -> None:
 
 
 def _prepare(new: Path, backup: Path, now: float) -> tuple[int, int]:
-    """Check the copy in full, and let its revisions continue where nobody has been."""
+    """Checks the whole copy, and continues its revisions above all that were ever used."""
     connection = layout.connect(new, require_wal=False, named=backup)
     try:
         with layout.failures(backup):

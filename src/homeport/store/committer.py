@@ -265,7 +265,7 @@ class Committer:
         try:
             self._loop.call_soon_threadsafe(fn, *args)
         except RuntimeError:
-            # The event loop is closed, nobody waits any more. What was committed stays committed.
+            # The event loop is closed, so no caller waits. What was committed stays committed.
             return
 
 

@@ -18,7 +18,7 @@ class Reserve:
     """A file beside the database. Taken when a commit finds no space, put back when there is plenty again."""
 
     def __init__(self, database: Path, *, wanted: bool = True) -> None:
-        """`wanted` False: nothing is put aside, as for a copy that nobody deletes objects from."""
+        """`wanted` False: no space is reserved, as for a copy in which objects are never deleted."""
         self._wanted = wanted
         self.path = database.with_name(database.name + ".reserve")
 

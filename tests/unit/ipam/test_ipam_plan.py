@@ -21,7 +21,7 @@ def given(*asking: Ask, taken: tuple[str, ...] = (), reserved: dict[str, Ask] | 
     plan = plan_allocation(POOL, {ip_address(each) for each in taken}, held, asking, 9)
     for key, address in plan.given.items():
         assert plan.reserved[address].key == key
-        assert plan.reserved[address].at == 9
+        assert plan.reserved[address].chosen_at == 9
     assert set(held) <= set(plan.reserved)
     return {key.name: str(address) for key, address in plan.given.items()}
 

@@ -1,4 +1,4 @@
-"""Nobody hands out rights that he does not have himself.
+"""Prevents privilege escalation: users can only grant permissions that they have.
 
 Writing a role takes its rules or the verb `escalate` on it; binding one takes its rules or the verb `bind` on it.
 """

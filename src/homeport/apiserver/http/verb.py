@@ -83,7 +83,7 @@ class Verbs:
         return await verb(exchange, ctx, served, version)
 
     def _unknown(self, exchange: Exchange) -> Reply:
-        """Groups of our own answer for their paths; everything else is nobody's."""
+        """The 404 of a path: a Status in groups that this server has, plain text elsewhere."""
         if any(not served.custom for served in self._registry.catalog.group(exchange.info.group)):
             raise no_resource()
         return page_not_found(exchange)

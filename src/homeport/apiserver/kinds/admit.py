@@ -66,7 +66,7 @@ def protect(finalizer: str) -> Callable[[Attributes], None]:
 
 
 def warn_about_pair(attributes: Attributes) -> None:
-    """Accepts a TLS Secret with any content, but warns about content that is not a key pair."""
+    """Accepts a TLS Secret with any content, but warns if its certificate or key is not PEM."""
     obj = attributes.object or {}
     if obj.get("type") != "kubernetes.io/tls":
         return

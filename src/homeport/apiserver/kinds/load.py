@@ -37,7 +37,7 @@ def kubernetes_version() -> str:
 
 @cache
 def _schema(definition: str) -> Schema:
-    """Of all servers of this process: nobody changes one, and its parts are made when they are needed."""
+    """Shared by all servers of this process: it is never changed, and its parts are built on demand."""
     return Schema({"$ref": _REF + definition}, definitions())
 
 

@@ -81,7 +81,7 @@ def default_service_account(attributes: Attributes) -> None:
 
 
 def install(admission: Admission, store: Store, rbac: Rbac | None = None) -> None:
-    """What every server has, before any webhook. Without `rbac` nobody is asked for further rights."""
+    """What every server has, before any webhook. Without `rbac`, no further permissions are required."""
     admission.add(NamespaceLifecycle(store))
     admission.on("", "pods", default_service_account, (CREATE,), mutating=True)
     admission.on(CERTIFICATES, REQUESTS, check_subject, (CREATE,))

@@ -81,7 +81,7 @@ class Writer:
         return await self._put(target, obj, expect=0)
 
     def _own(self, ctx: Context, target: Target, old: Json | None, obj: Json, now: str) -> None:
-        """Notes who set what. Before admission: what a webhook adds belongs to nobody."""
+        """Updates managedFields. Called before admission: fields that a webhook adds have no owner."""
         meta = obj["metadata"]
         if old is None and is_reset(meta.get("managedFields")):
             del meta["managedFields"]  # asked to track nobody

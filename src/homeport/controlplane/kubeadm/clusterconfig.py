@@ -22,7 +22,7 @@ def api_version(version: str) -> str:
 
 def updated(current: Mapping[str, Any], wanted: Mapping[str, Any], version: str) -> Json:
     """`current` (of any version of kubeadm's) brought to Kubernetes `version` and to `wanted`, the wire form of our
-    clusterConfiguration. What nobody asks for stays as it is."""
+    clusterConfiguration. Fields that are not set stay as they are."""
     made = deepcopy(dict(current))
     target = api_version(version)
     new = target.endswith("v1beta4")

@@ -1,4 +1,4 @@
-"""The end of a control plane: workers first, then all of its Machines at once. Nobody needs a quorum any more."""
+"""Deletion of a control plane: waits for the workers, then deletes all Machines at once. No quorum is needed."""
 
 from __future__ import annotations
 

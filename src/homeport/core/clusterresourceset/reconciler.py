@@ -44,7 +44,7 @@ class Report:
 
     lines: list[str] = field(default_factory=list)
     reason: str = name.Reason.NOT_APPLIED
-    retry: bool = False  # somebody refused, and nobody will tell us when he would not any more
+    retry: bool = False  # a request was refused; no event follows when it would succeed
     missing: bool = False  # a resource does not exist: it may be created in a moment
     lost: bool = False  # a cluster stopped answering; the Cluster itself reports that
     warning: bool = False  # somebody should look

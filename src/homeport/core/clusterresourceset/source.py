@@ -1,6 +1,6 @@
 """The ConfigMaps and Secrets of sets: watched by their metadata, read when they changed or are to be applied.
 
-What is in them is not kept: manifests are big, and Secrets are nobody's business.
+Their content is not cached: manifests are large, and Secrets are confidential.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Surroundings:
     rules: Sequence[MachineDrainRule] = ()  # those that match the machine, by name
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # labels by name
     orphaned: frozenset[Key] = frozenset()  # DaemonSets that Pods name and that are not there
-    unreachable: bool = False  # nobody on the Node removes Pods any more
+    unreachable: bool = False  # the kubelet no longer removes Pods
     now: float = 0.0
 
 
@@ -93,7 +93,7 @@ def judge(pod: Unstructured, around: Surroundings) -> Verdict:
 
 def plan(pods: Iterable[Unstructured], around: Surroundings) -> Plan:
     judged = [(pod, judge(pod, around)) for pod in sorted(pods, key=key_of)]
-    # What is left to complete and has completed holds nobody.
+    # Pods that were left to complete no longer block once they have completed.
     open_ = [
         (pod, verdict)
         for pod, verdict in judged

@@ -1,4 +1,4 @@
-"""While a Node is drained, changes in its workload cluster wake its Machine: nobody waits for a poll."""
+"""While a Node is drained, changes in its workload cluster enqueue its Machine, without polling."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def ready(machine: Machine, now: float) -> Verdict:
 
 
 def _judge(negative: set[str], *, going: bool) -> summary.Judge:
-    """While a Machine goes, nobody is surprised that its parts have gone before it."""
+    """While a Machine is being deleted, its objects may be gone already: that is not an error."""
     usual = summary.judge(*negative)
 
     def judged(found: Mapping[str, Any]) -> summary.Priority:

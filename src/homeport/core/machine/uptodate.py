@@ -15,7 +15,7 @@ from homeport.runtime.clock import parse_time
 def up_to_date(
     machine: Machine, machine_set: MachineSet | None, deployment: MachineDeployment | None, now: float
 ) -> Verdict | None:
-    """None: nobody here can tell; whoever made the Machine says it."""
+    """None: unknown here; the Machine's owner sets the condition."""
     if machine_set is None or deployment is None:
         return None
     wrong = differences(machine_set.spec.template.spec, deployment.spec.template.spec)

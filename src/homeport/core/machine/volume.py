@@ -25,7 +25,7 @@ def attached(node: Mapping[str, Any], attachments: Iterable[Unstructured]) -> tu
 
 
 def claims_of(pods: Iterable[Unstructured]) -> set[str]:
-    """The claims of Pods that stay on the Node: nobody waits for their volumes."""
+    """The claims of Pods that stay on the Node: deletion does not wait for their volumes."""
     return {
         f"{pod.namespace}/{volume['persistentVolumeClaim']['claimName']}"
         for pod in pods

@@ -79,7 +79,7 @@ class Workload:
     async def volumes(self, rules: Sequence[MachineDrainRule], now: float) -> list[str]:
         """What is still attached and shall not be. Volumes of Pods that are left where they are stay with them."""
         if drain.unreachable(self.node):
-            return []  # nobody is there to unmount anything
+            return []  # no kubelet is left to unmount volumes
         reported, named = volume.attached(self.node, await self._list(VOLUME_ATTACHMENT))
         if not reported and not named:
             return []
@@ -90,7 +90,7 @@ class Workload:
         self, pods: Sequence[Unstructured], rules: Sequence[MachineDrainRule]
     ) -> dict[str, dict[str, str]]:
         if not pods or not any(each.namespace_selector for rule in rules for each in rule.spec.pods):
-            return {}  # nobody asks for their labels
+            return {}  # no drain rule selects by their labels
         return {each.name: each.metadata.get("labels") or {} for each in await self._list(NAMESPACE)}
 
     async def _orphaned(self, pods: Sequence[Unstructured]) -> frozenset[Key]:
@@ -125,7 +125,7 @@ async def delete_node(client: Client, name: str) -> None:
 
 
 def refusal(error: ApiError) -> str:
-    """Why a Pod could not be evicted, with the budget by name: the general sentence alone helps nobody."""
+    """Why a Pod could not be evicted, with the name of the PodDisruptionBudget."""
     details = [cause.message for cause in error.causes if cause.message]
     if isinstance(error, TooManyRequests) and details:
         return f"it would violate a disruption budget: {', '.join(details)}"

@@ -71,7 +71,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """An old set that nobody will go back to."""
+    """Deletes an old MachineSet that is not kept for a rollback."""
 
     name: str
 

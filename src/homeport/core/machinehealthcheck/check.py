@@ -76,7 +76,7 @@ def check(target: Target, cluster: Cluster, checks: MachineHealthCheckChecks, no
 
 
 def _judged(machine: Machine, cluster: Cluster) -> bool:
-    """Nobody is blamed while the cluster itself is not there; its control plane Machines are what it waits for."""
+    """Whether the Machine is checked: before the control plane is initialized, only control plane Machines are."""
     begun = cluster.status.initialization
     if not begun.infrastructure_provisioned:
         return False
@@ -109,7 +109,7 @@ def _check_startup(
     left = _started(target.machine, cluster) + timeout - now
     if cluster.status.initialization.control_plane_initialized:
         if not target.node_known:
-            return "", [], None  # its Node may be there: nobody can look. The connection's coming wakes us.
+            return "", [], None  # its Node may exist but can't be read; a new connection enqueues it again
         # Nodes are found one after the other once a cluster can be asked again.
         left = max(left, (target.connected or 0.0) + GRACE_SECONDS - now)
     if left > 0:

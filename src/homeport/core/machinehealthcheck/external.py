@@ -1,4 +1,4 @@
-"""Remediation by somebody else: an object made from a template requests it, and goes when the Machine is well."""
+"""External remediation: creates a request from a template, and deletes it when the Machine is healthy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class External:
         return _asked(request, machine)
 
     async def withdraw(self, ref: MachineHealthCheckRemediationTemplateReference, machine: Machine) -> None:
-        """The Machine is well: nobody has to heal it any more."""
+        """The Machine is healthy: deletes the remediation request."""
         if condition.find(machine.status.conditions, Condition.EXTERNALLY_REMEDIATED) is None:
             return
         request = _kind(ref, ref.kind.removesuffix(TEMPLATE_SUFFIX))

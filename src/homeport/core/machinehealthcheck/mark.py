@@ -13,7 +13,7 @@ Conditions = list[condition.Condition]
 
 
 def healthy(machine: Machine, now: str) -> Conditions:
-    """It is well. What nobody has begun to remediate needs no remediation any more; what has begun is its owner's."""
+    """The Machine is healthy. Withdraws a remediation that has not started; one that has started is its owner's."""
     found = _put(machine, machine.status.conditions, Condition.HEALTH_CHECK_SUCCEEDED, "True", _OK, "", now)
     waiting = condition.find(found, Condition.OWNER_REMEDIATED)
     if waiting is not None and waiting["status"] == "False" and waiting["reason"] == Reason.WAITING_FOR_REMEDIATION:

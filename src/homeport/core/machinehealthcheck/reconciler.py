@@ -168,7 +168,7 @@ class CheckReconciler(CapiReconciler[MachineHealthCheck, CheckScope]):
             self.recorder.record(scope.object, RESTRICTED, budget.message, warning=True)
 
     async def _mark(self, scope: CheckScope, judged: Iterable[tuple[Target, Verdict]], budget: Budget) -> float | None:
-        """Writes what was found on the Machines. Seconds after which to try again what nobody tells us about."""
+        """Marks the Machines. Returns the seconds until a retry, for changes that no watch reports."""
         again: float | None = None
         for target, verdict in judged:
             machine = target.machine

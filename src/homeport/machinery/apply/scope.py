@@ -78,7 +78,7 @@ class Scope:
 
 
 def _owned(obj: Json) -> Json:
-    """The object less what nobody ever owns."""
+    """The object without the fields that never have an owner."""
     owned = dict(obj)
     owned.pop("apiVersion", None)
     owned.pop("kind", None)

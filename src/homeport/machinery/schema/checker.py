@@ -36,7 +36,7 @@ class Rules(Protocol):
 
 
 class SchemaChecker:
-    """Compiled on first use, part by part: a kind that nobody touches costs nothing but this object."""
+    """Compiled on first use, part by part: a kind that is never used costs only this object."""
 
     def __init__(
         self,

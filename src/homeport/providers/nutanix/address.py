@@ -1,4 +1,4 @@
-"""Addresses that machines get from pools: Prism gives them out, on subnets that it manages and to nobody twice."""
+"""Addresses that machines get from pools: Prism assigns them on subnets that it manages, each only once."""
 
 from __future__ import annotations
 

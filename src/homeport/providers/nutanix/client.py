@@ -99,7 +99,7 @@ class Client:
         self._tls = _insecure_tls() if insecure else _tls(dial, bundle)
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
-        self._refused: tuple[float, Denied] | None = None  # until when nobody asks again, and why
+        self._refused: tuple[float, Denied] | None = None  # until when no request is sent, and why
         self._refusals = 0
         self._login = asyncio.Lock()
         self._sessions = 0  # how many there have been
@@ -145,7 +145,7 @@ class Client:
         reply = await self._send(request)
         if reply.status != 401:
             return reply
-        if self._sessions == session:  # nobody else has noticed yet
+        if self._sessions == session:  # no other request has renewed it yet
             self._forget_session()
         return await self._log_in(request)
 
@@ -205,7 +205,7 @@ class Client:
             return Reply(answer.status, _decoded(data, answer.status, after), etag)
 
     def _opened(self) -> aiohttp.ClientSession:
-        if self._closed:  # whoever still asks was left over: nobody would end a connection of his
+        if self._closed:  # a leftover caller: no one would close its connection
             raise Unreachable(f"the connection to Prism Central {self.address} was closed")
         if self._session is None:
             # Servers are named by bare addresses as often as not: their cookies count all the same.

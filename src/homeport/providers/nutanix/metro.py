@@ -1,7 +1,7 @@
-"""Metro availability: what its objects say is checked, kept while it is used, and told not to be acted on.
+"""Metro availability: its objects are validated and kept while they are used, but have no effect yet.
 
-Homeport neither places machines by a NutanixMetro nor makes protection policies and recovery plans. Whoever asks for it
-is told so; nothing is placed as if nobody had asked.
+Homeport neither places machines by a NutanixMetro nor makes protection policies and recovery plans. A machine that uses it
+gets an error; a machine is never placed without its failure domain.
 """
 
 from __future__ import annotations

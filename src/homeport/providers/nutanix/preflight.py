@@ -357,7 +357,7 @@ def image_version(image: Image, plan: MachinePlan) -> str:
 
 
 def _check_reach(address: IPv4Address | IPv6Address, subnets: Sequence[Subnet]) -> list[Check]:
-    """Machines announce the address on their own subnet; where Prism does not manage addresses, nobody knows it."""
+    """Machines announce the address on their own subnet; where Prism does not manage addresses, it is unknown."""
     networks = [ip_network(each.cidr, strict=False) for each in subnets if each.cidr]
     if not networks or len(networks) < len(subnets) or any(address in each for each in networks):
         return [Check(ENDPOINT, True)]
@@ -373,7 +373,7 @@ def _cluster_networks(scope: Scope) -> list[IPv4Network | IPv6Network]:
 
 
 async def _tried(work: Awaitable[T], where: str, condition: str = REFERENCES) -> tuple[T | None, Check]:
-    """What was found, and the check of it. That nobody could be asked says nothing about the spec."""
+    """What was found, and its check. If Prism Central could not be asked, the check says nothing about the spec."""
     try:
         return await work, Check(condition, True)
     except (Unreachable, Throttled, Denied):

@@ -1,4 +1,4 @@
-"""The VMs of Nodes, read together: whoever asks for one that was not seen lately reads all that are asked for."""
+"""A cache of the VMs of Nodes: a read of one outdated VM reads all VMs that are in use with one list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from homeport.providers.nutanix.prism.record import Prism, Vm
 from homeport.runtime.clock import Clock
 
-_FORGET_SECONDS = 1800.0  # nobody asked for it any more: its Node is gone
+_FORGET_SECONDS = 1800.0  # not asked for since: its Node is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class _Seen:
 
 
 class VmCache:
-    """`prism` is asked for at each read: credentials may have changed since the last one."""
+    """Calls `prism` for each read, because credentials may have changed since the last one."""
 
     def __init__(self, prism: Callable[[], Awaitable[Prism]], clock: Clock) -> None:
         self._prism = prism
@@ -30,7 +30,7 @@ class VmCache:
         self._lock = asyncio.Lock()
 
     async def find(self, ids: Sequence[str], *, name: str = "", younger_than: float) -> Vm | None:
-        """The first of `ids` that exists. None is only said after Prism Central has denied each of them by itself."""
+        """The first of `ids` that exists. None only after Prism Central has answered 404 for each of them."""
         now = self._clock.monotonic()
         self._asked.update(dict.fromkeys(ids, now))
         self._names = {**dict.fromkeys(ids, name), **self._names}
@@ -60,7 +60,7 @@ class VmCache:
         for each in ids:
             if each in found:
                 return
-            # Lists of Prism Central may lag behind; on this answer Nodes are deleted.
+            # Lists of Prism Central may be stale, and the caller deletes Nodes if the answer is None.
             self._seen[each] = _Seen(await prism.vm(each), now)
             if self._seen[each].vm is not None:
                 return

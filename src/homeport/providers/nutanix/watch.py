@@ -21,9 +21,9 @@ log = structlog.get_logger(__name__)
 
 STEADY_SECONDS = 60.0
 _FIRST_SECONDS, _FACTOR, _SLOWEST_SECONDS = 0.25, 1.5, 15.0
-_FRESH_SECONDS = 1.5 * STEADY_SECONDS  # what is looked at every minute is never older, or nobody looks any more
+_FRESH_SECONDS = 1.5 * STEADY_SECONDS  # records are read every minute; an older one is no longer followed
 _GATHER_SECONDS = 0.02  # how long a question waits for others like it
-_FORGET_SECONDS = 900.0  # nobody asked for it any more: its object is gone
+_FORGET_SECONDS = 900.0  # not asked for since: its object is gone
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ def plan_rolling(wanted: int, surge: int, unavailable: int, new: Replicas, old: 
     least = wanted - unavailable
     # Of the new ones those that are not available yet count as missing.
     spare = total - least - max(new.spec - new.available, 0)
-    for each in old:  # first those that nobody misses: they are not available
+    for each in old:  # first the Pods that are not available: removing them costs nothing
         down = min(max(each.spec - each.available, 0), max(spare, 0))
         plan[each.name] -= down
         spare -= down

@@ -64,7 +64,7 @@ class Authority:
         return context
 
     def called(self, name: str, hosts: Sequence[str], clock: Clock) -> Called:
-        """For a server that is called by names which nobody knows beforehand."""
+        """For a server whose names are not known in advance."""
         return Called(self, name, hosts, clock)
 
     def _usable(self, path: Path, hosts: Sequence[str], now: datetime.datetime) -> bool:

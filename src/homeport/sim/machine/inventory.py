@@ -37,7 +37,7 @@ _FAMILIES = {
     "rhel": _RED_HAT,
     "centos": _RED_HAT,
     "alma": _RED_HAT,
-    # An image whose family nobody knows is given the benefit of the doubt.
+    # An image of an unknown family is assumed to work.
     "linux": _DEBIAN + _RED_HAT,
 }
 

@@ -255,7 +255,7 @@ class Shell:
         return Ran()
 
     async def _execute(self, path: str, args: list[str], env: Mapping[str, str]) -> Ran:
-        """A script of the shell is run; what else is in a file nobody here can run."""
+        """Runs a shell script; other programs can't run here."""
         entry = self.disk.entry(path)
         assert entry is not None
         if not entry.mode & 0o111:

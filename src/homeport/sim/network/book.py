@@ -289,7 +289,7 @@ class Network:
         return holder, address, service
 
     async def locate(self, source: str, host: str, port: int) -> tuple[Host, str, Service]:
-        """As `find`, but nobody's silence takes its time."""
+        """As `find`, but without waiting for hosts that do not answer."""
         try:
             return self.find(source, host, port)
         except OSError as error:

@@ -161,7 +161,7 @@ def wrong_state(vm: Vm, what: str) -> Refusal:
 
 
 def addresses_of(vm: Vm) -> tuple[str, ...]:
-    """Without those of the link alone, by which nobody calls."""
+    """Without link-local addresses: they are not reachable."""
     found = [address for nic in vm.nics for address in (nic.address, *nic.learned) if address]
     found += [address for nic in vm.nics for address in nic.learned6 if not IPv6Address(address).is_link_local]
     return tuple(dict.fromkeys(found))

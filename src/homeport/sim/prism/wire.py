@@ -82,7 +82,7 @@ class Wire:
         await self._listeners.close()
 
     async def _tick(self) -> None:
-        """Things come due though nobody asks: machines boot, tasks end, outages pass."""
+        """Advances the world without requests: machines boot, tasks end, outages pass."""
         while True:
             self._changed.clear()
             self.prism.settle()

@@ -32,7 +32,7 @@ class Inbox:
         self._changed.set()
 
     def close(self) -> None:
-        """Nobody reads any more: what is there is dropped, and what comes, too."""
+        """Reading has ended: drops buffered data and everything that arrives later."""
         self._ended = self._closed = True
         self._parts.clear()
         self._size = 0

@@ -103,7 +103,7 @@ def _delete_options(given: Json) -> DeleteOptions:
 
 
 def _leaves_freely(pod: Json) -> bool:
-    """Nobody counts on a Pod that has ended, has not begun or is on its way out."""
+    """Whether a budget does not count the Pod: it has ended, not started or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 

@@ -126,7 +126,7 @@ class LogSources:
         options = parse_options(call.query, now, call.name)
         container = choose_container(pod, options.container)
         if not (pod.get("spec") or {}).get("nodeName"):
-            return Raw(b"")  # nobody runs it yet: there is nothing to read
+            return Raw(b"")  # it is not running yet: there is no log
         source = self.find(call.namespace, call.name, container, previous=options.previous)
         if source is None:
             if options.previous:

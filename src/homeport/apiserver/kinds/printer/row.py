@@ -179,5 +179,5 @@ DEFAULT = Printer(_columns("Name:name|Age"), _name_and_created)
 
 
 def printer_for(group: str, kind: str) -> Printer:
-    """Kinds that nobody described have a name and an age."""
+    """The columns of kinds without columns of their own: name and age."""
     return _PRINTERS.get((group, kind), DEFAULT)

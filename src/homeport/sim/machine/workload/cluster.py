@@ -90,7 +90,7 @@ class WorkloadCluster:
     closed: bool = False
     service: ApiService | None = None
     _vips: dict[str, Vip] = field(default_factory=dict)
-    beats: int = 0  # revisions that renew Leases, which nobody misses
+    beats: int = 0  # revisions that only renew Leases
     etcd: Etcd = field(init=False)
     containers: Containers = field(init=False)
     controllers: Controllers = field(init=False)

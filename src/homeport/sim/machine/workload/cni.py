@@ -41,7 +41,7 @@ def brings_network(pod: Json) -> bool:
 
 
 def finds_api(pod: Json) -> bool:
-    """Without kube-proxy nobody answers at the address of the Service `kubernetes`: it must know another."""
+    """Without kube-proxy the address of the Service `kubernetes` does not work: the CNI needs another one."""
     variables = (each for container in _containers(pod["spec"]) for each in container.get("env") or ())
     return any(each["name"] in _ADDRESSES and (each.get("value") or each.get("valueFrom")) for each in variables)
 

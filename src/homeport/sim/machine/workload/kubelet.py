@@ -1,6 +1,6 @@
 """Kubelets: nodes register, send heartbeats while they reach their API server, and are missed when they don't.
 
-A kubelet is a small record; one beat of the heart serves thousands of them.
+A kubelet is a small record; one task sends the heartbeats of thousands of them.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Kubelet:
 
 
 class Heartbeats:
-    """Beats for all kubelets of a fleet, a few of them at a time, so that nobody else has to wait for long."""
+    """Sends the heartbeats of all kubelets of a fleet, a few at a time, so that no other task waits long."""
 
     def __init__(self, clock: Clock, beat_seconds: float = BEAT_SECONDS, slices: int = 40) -> None:
         self._clock = clock

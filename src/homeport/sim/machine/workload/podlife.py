@@ -21,7 +21,7 @@ async def settle_pods(view: View) -> None:
             if leaving(pod):
                 await view.delete(POD, pod, grace_seconds=0)
         elif node not in view.nodes:
-            await view.delete(POD, pod, grace_seconds=0)  # nobody is left to end it
+            await view.delete(POD, pod, grace_seconds=0)  # no kubelet is left to stop it
         elif view.alive(node):
             await _run(view, pod, view.nodes[node])
         elif not leaving(pod):

@@ -55,7 +55,7 @@ async def _settle(view: View, attachment: Json, volumes: dict[str, Json], used: 
         if kept != held:
             await view.patch(ATTACHMENT, attachment, {"metadata": {"finalizers": kept or None}})
         return
-    # A node that does not answer may still have it mounted: nobody else gets it until the node is gone.
+    # An unresponsive node may still have it mounted: it is attached elsewhere only after the node is gone.
     free = node not in view.nodes or view.alive(node)
     if volume in volumes and (node, volume) not in used and free:
         await view.delete(ATTACHMENT, attachment)
