@@ -1,7 +1,7 @@
 """A backup as one file: the database, the keys without which its Secrets can't be read, and the simulated site.
 
 The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json`
-that says what it is and has the digest of each file. Whoever has the archive has the plane, so it is written with mode
+that says what it is and has the digest of each file. It gives full access to the plane, so its mode is
 0600.
 """
 

@@ -25,7 +25,7 @@ class Instance(msgspec.Struct, frozen=True):
     url: str
     version: str
     started: float
-    told: tuple[str, ...] = ()  # what whoever started it wants to know
+    told: tuple[str, ...] = ()  # the lines to print for the user who started it
 
     def running(self, data: Path) -> bool:
         """Alive, and still the one that holds this data: process numbers are used again."""

@@ -12,7 +12,7 @@ from homeport.runtime.manager import Manager
 
 
 def install(manager: Manager, cloud: Cloud, pools: Sequence[Pool] = (), pace: node.Pace | None = None) -> None:
-    """Without pools, Services of type LoadBalancer are left to whoever else looks after them.
+    """Without pools, Services of type LoadBalancer are left to other controllers.
 
     The cloud is closed when the manager ends.
     """

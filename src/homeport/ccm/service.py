@@ -1,6 +1,6 @@
 """Services of type LoadBalancer where the infrastructure has no load balancer: an address from a pool.
 
-Whoever answers for the address on the network (kube-vip, MetalLB's speaker) learns it from the annotations.
+The announcer of the address (kube-vip, MetalLB's speaker) reads it from the annotations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Indexes of the shared caches. Several controllers use the same ones: whoever comes first adds it."""
+"""Indexes of the shared caches. Controllers share them: the first one adds each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of machines from pools, whoever keeps these: a claim for each, held until the machine is gone."""
+"""Addresses of machines from pools of any IPAM provider: one claim each, held until the machine is gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 
-# On a claim: a machine has the address. Whoever keeps the pool must not give it to others, though the claim be deleted.
+# On a claim: a machine uses the address. The IPAM provider must not reassign it, even if the claim is being deleted.
 IN_USE = "infrastructure.homeport.dev/machine"
 BY_MACHINE = "machine"
 
@@ -157,7 +157,7 @@ def _static(address: IPAddress, ref: IPPoolReference) -> StaticAddress:
 
 
 def _waiting(claim: IPAddressClaim) -> Wait:
-    """In the words of whoever keeps the pool, where it says why."""
+    """The IPAM provider's message, if it gives a reason."""
     name, said = claim.metadata.name, condition.find(claim.status.conditions, "Ready")
     if said is None or said.get("status") != "False":
         ref = claim.spec.pool_ref

@@ -14,7 +14,7 @@ class ProviderError(Exception):
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.code = code  # as the vendor numbers it, for whoever asks the vendor
+        self.code = code  # the vendor's error code, for support requests
         self.connecting = False  # no connection could be made: nothing was asked
 
 

@@ -187,7 +187,7 @@ class Orphans(Generic[C, M, S]):
         await self._annotate(scope, {ANSWER: Answer(request.id, found, present=present).render()})
 
     async def refuse(self, scope: Scope[C], why: str) -> None:
-        """The infrastructure can't be asked: whoever waits for an answer learns that."""
+        """The infrastructure can't be reached: answers pending requests with that error."""
         if _asked(scope.object):
             request = Request.parse(scope.object.metadata.annotations)
             await self._annotate(scope, {ANSWER: Answer(request.id, error=why).render()})

@@ -130,7 +130,7 @@ class Poller:
         for task_id in pending:
             held = self._followed[task_id]
             held.task = found.get(task_id, held.task)
-            # One that vanished is over for us: whoever asked for it looks at the machine instead.
+            # A task that vanished counts as ended: its caller looks at the machine instead.
             held.unknown = 0 if task_id in found else held.unknown + 1
             if held.unknown >= 3:
                 held.task = Task(task_id, "failed", error=f"{self._vendor} no longer has the task")

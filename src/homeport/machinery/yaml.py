@@ -44,7 +44,7 @@ class YamlError(ValueError):
 
 
 def compose(text: str | bytes) -> Node | None:
-    """The nodes of the one document in the text, for whoever wants to know the line of a field."""
+    """The nodes of the only document in the text, for callers that need the line of a field."""
     loader = _LOADER(text)
     try:
         node: Node | None = loader.get_single_node()
@@ -114,7 +114,7 @@ def _float(digits: str) -> int | float:
     value = float(digits)
     if math.isinf(value):
         raise ValueError(f"{digits} is too large a number")
-    # Go writes 1000.0 as 1000, which is an integer to whoever reads it.
+    # Go writes 1000.0 as 1000, which readers take for an integer.
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 

@@ -124,7 +124,7 @@ class Informer(Generic[T]):
             await self._pause(delay)
 
     def nudge(self) -> None:
-        """The server is known to answer again: whoever waits to ask it need not wait any longer."""
+        """The server answers again: ends the back-off of this informer."""
         self._hurry.set()
 
     async def _pause(self, seconds: float) -> None:
@@ -152,7 +152,7 @@ class Informer(Generic[T]):
                 self._revision = ""
             return error
         except Exception as error:
-            # An object that our type can't take, say. Whoever needs this kind waits; everybody else goes on.
+            # For example an object that our type can't decode. Only controllers that need this kind wait.
             log.exception("can't follow", kind=self.resource.qualified)
             self._revision = ""
             return error

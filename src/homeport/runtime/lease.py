@@ -167,7 +167,7 @@ class Lease:
         try:
             lease = await self._client.get(LEASE, self.key)
         except NotFound:
-            # Somebody deleted the record, but whoever held it may still believe in it.
+            # The record was deleted, but its holder may not know that yet.
             if not renewing and self._seen.revision and not self._outlived(asked):
                 return False
             return await self._create()

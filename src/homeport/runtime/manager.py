@@ -1,6 +1,6 @@
 """Runs everything in one TaskGroup: informers, events, controllers, and whatever lease or shards they need.
 
-Losing the lease ends the group: whoever started the manager starts it again.
+Losing the lease ends the group; the caller starts a new manager.
 """
 
 from __future__ import annotations

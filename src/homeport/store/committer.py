@@ -156,7 +156,7 @@ class Committer:
     def _main(self) -> None:
         try:
             database = self._make()
-        except BaseException as error:  # handed to whoever opens the store
+        except BaseException as error:  # raised in the caller that opens the store
             self._call_in_loop(_reject, self._opened, error)
             return
         self._database = database
@@ -252,7 +252,7 @@ class Committer:
     def _work(self, database: Database, job: _Job) -> None:
         try:
             result = job.work(database)
-        except BaseException as error:  # handed to whoever asked for the job
+        except BaseException as error:  # raised in the caller that submitted the job
             self._call_in_loop(self._answer, _reject, job.future, error)
         else:
             self._call_in_loop(self._answer, _resolve, job.future, result)

@@ -14,7 +14,7 @@ from aiohttp.web_protocol import RequestHandler
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Whoever sends nothing must not keep others out. `most` 0: as many as the process can open."""
+    """Idle connections must not block others. `most` 0: as many as the process can open."""
 
     handshake_seconds: float = 10.0  # for TLS
     header_seconds: float = 30.0  # for the whole header of the first request

@@ -151,7 +151,7 @@ class Admission:
             return known[1]
         steps = tuple(self._plan_validation(served, operation, subresource))
         if operation == DELETE:
-            # There is nothing to change about a deletion, but whoever mutates may refuse it; they are asked first.
+            # A deletion can't be mutated, but mutating webhooks may refuse it; they are called first.
             steps = (*self._plan_mutation(served, operation, subresource), *steps)
         self._validating[key] = (served, steps)
         return steps

@@ -1,4 +1,4 @@
-"""watch: history, then live changes, as one stream. An event is encoded once, whoever watches."""
+"""watch: history, then live changes, as one stream. An event is encoded once for all watchers."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class WatchStream:
         return orjson.dumps(obj)
 
     async def _shared(self, change: Change) -> WatchEvent:
-        """One event per change and version, whoever asks."""
+        """One encoded event per change and version, shared by all watchers."""
         if change.memo is None:
             change.memo = {}
         event: WatchEvent | None = change.memo.get(self._at.resource.api_version)

@@ -283,7 +283,7 @@ class Writer:
     async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:
         if not self._admission.mutates(target.served, operation, target.subresource):
             return obj
-        # Whoever wrote the request can't help what admission adds: he is not warned of that.
+        # The client is not responsible for fields that admission adds: no warnings about them.
         target.asked_finalizers = obj["metadata"].get("finalizers") or []
         changed = await self._admission.mutate(self._attributes(ctx, target, operation, obj, old))
         if changed is not obj:

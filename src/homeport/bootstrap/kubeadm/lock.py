@@ -61,7 +61,7 @@ class InitLock:
         try:
             await self._client.create(lock, self._write, kind=CONFIG_MAP)
         except AlreadyExists:
-            with contextlib.suppress(NotFound):  # free again: whoever sees that first may have it
+            with contextlib.suppress(NotFound):  # free again: the first one to see that may take it
                 return _machine(await self._client.get(CONFIG_MAP, key)) == machine
             return False
         return True

@@ -1,4 +1,4 @@
-"""Runners: whoever can bring a container to life registers here."""
+"""Runners: the registry of what can run containers."""
 
 from __future__ import annotations
 

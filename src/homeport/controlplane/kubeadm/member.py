@@ -35,7 +35,7 @@ class Members:
         )
 
     def control_planes(self, cluster: Key) -> Sequence[Machine]:
-        """Whoever owns them."""
+        """All of them, regardless of their owner."""
         return self._machines.by(_CONTROL_PLANES, str(cluster))
 
     def controlled(self, kcp: KubeadmControlPlane) -> list[Machine]:

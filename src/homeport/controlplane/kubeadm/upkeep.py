@@ -146,7 +146,7 @@ async def hold_coredns(client: Client, kcp: KubeadmControlPlane) -> bool:
     before, after = (addon.numbers(addon.parse_image(each).tag) for each in (current, wanted))
     migrated = addon.migrated_corefile(text, before, after)
     if migrated != text:
-        # The old one stays beside it, for whoever has to go back.
+        # The old one is kept for a rollback.
         body = {
             "metadata": {"resourceVersion": corefile.resource_version},
             "data": {_COREFILE: migrated, _BACKUP: text},

@@ -34,7 +34,7 @@ _FIRST = (
     "PersistentVolumeClaim",
     "Service",
 )
-# These stand between others and the API server: whoever serves them should be there first.
+# These intercept requests to the API server: apply them after the workloads that serve them.
 _LAST = ("APIService", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _RANKS = {kind: rank for rank, kind in enumerate(_FIRST)} | {kind: 1001 + rank for rank, kind in enumerate(_LAST)}
 

@@ -46,7 +46,7 @@ class Carry:
         wanted = carried(machine_set)
         known = self._done.get(scope.key)
         if known is None and machine_set.status.observed_generation == machine_set.metadata.generation:
-            known = wanted  # it was handed down by whoever was here before
+            known = wanted  # an earlier controller set it
         assert scope.machines is not None
         for i, machine in enumerate(scope.machines):
             if machine.metadata.deletion_timestamp:

@@ -269,7 +269,7 @@ class SetReconciler(CapiReconciler[MachineSet, SetScope]):
     async def _grow(self, scope: SetScope, missing: int, blocked: list[str]) -> Wait | None:
         if scope.object.metadata.annotations.get(name.DISABLE_MACHINE_CREATE) == "true":
             scope.blocked = [f"the annotation {name.DISABLE_MACHINE_CREATE} is true"]
-            return None  # whoever set it takes care of the number
+            return None  # the MachineDeployment that set it scales the set itself
         scope.blocked = blocked
         if scope.unreadable is not None:
             return scope.unreadable

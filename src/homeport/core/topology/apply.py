@@ -94,7 +94,7 @@ class Applier:
         """The server knows what it would make of the intent: what it fills in is no difference."""
         if _spec(tried) == _spec(current):
             return False
-        # What was stored before a default existed gets it with the next write, whoever that is.
+        # Objects stored before a default existed get it with the next write.
         again = await self._try(resource, _for(_bare(current), current))
         return bool(_spec(tried) != _spec(again))
 

@@ -28,7 +28,7 @@ UsersOf = Callable[[Key], Iterable[Key]]  # the Clusters of a class
 
 
 class Source:
-    """Whoever asked is woken when the object changes, when it appears, and when its kind gets installed."""
+    """Enqueues the Cluster when the object changes, when it appears, and when its kind gets installed."""
 
     def __init__(self, capi: Capi, controller: Controller, users_of: UsersOf) -> None:
         self._capi = capi

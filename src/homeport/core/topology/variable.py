@@ -137,7 +137,7 @@ def causes(
     path: str,
     overrides: bool = False,
 ) -> list[Cause]:
-    """As `invalid`, for whoever refuses a request by it."""
+    """As `invalid`, as causes of an admission response."""
     entries = [_entry(each) for each in values]
     before = dict(_entry(each) for each in old or ())
     found = [] if overrides else list(_missing({name for name, _ in entries}, definitions, path))

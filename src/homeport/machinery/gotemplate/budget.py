@@ -1,4 +1,4 @@
-"""How much a template may do. Templates come from users, and whoever renders them has other work to do."""
+"""Limits of a template's work. Templates come from users, and must not block the process that renders them."""
 
 from __future__ import annotations
 

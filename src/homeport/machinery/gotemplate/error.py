@@ -10,4 +10,4 @@ class TemplateError(ValueError):
 
 
 class CallError(ValueError):
-    """A function that can't do what it is asked for; whoever called it knows the line."""
+    """A function failed; the caller adds the line."""

@@ -265,7 +265,7 @@ class Client:
 
 
 def failed_task(text: str, codes: Sequence[str], what: str) -> ProviderError:
-    """What a task that ended badly means for whoever asked for it."""
+    """The error that a failed task means for its caller."""
     said = f"{what}: {text or 'failed without saying why'}"
     if _TAKEN_WORDS.search(text):
         return Taken(said, code=codes[0] if codes else "")

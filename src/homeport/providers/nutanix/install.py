@@ -40,7 +40,7 @@ FORMER_FINALIZERS = frozenset(
         "nutanixcluster/infrastructure.cluster.x-k8s.io",
     }
 )
-# As upstream calls them, for whoever watches for these.
+# Upstream's names, because users may watch for them.
 CONDITIONS = Conditions(connection="PrismClientInit", instance="VMProvisioned", addresses="VMAddressesAssigned")
 
 

@@ -1,7 +1,7 @@
 """Metro availability: its objects are validated and kept while they are used, but have no effect yet.
 
-Homeport neither places machines by a NutanixMetro nor makes protection policies and recovery plans. A machine that uses it
-gets an error; a machine is never placed without its failure domain.
+Homeport neither places machines by a NutanixMetro nor creates protection policies and recovery plans. A machine that
+asks for that gets an error; it is never placed without its failure domain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The VMs of machines, looked at together: one list for all of them, and whoever's VM is not as it was gets woken.
+"""Watches the VMs of machines with one list for all of them; enqueues the machines whose VM has changed.
 
 Prism Central has no watches. What runs is looked at once a minute; what is about to change (a VM that powers on, that
 gets its address) soon and then less and less often.

@@ -6,7 +6,7 @@
 
 A CA is replaced in two steps, so that nobody meets a certificate whose CA it has not been given: the successor is
 trusted for `overlap_days` before it signs, and the old one is trusted until it expires. Every step is one write
-that fails when somebody else was faster; whoever loses reads what the winner wrote.
+that fails if another replica was faster; the loser reads what the winner wrote.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is registered about kinds: defaults, validation, warnings, conversion. Functions on objects as dicts.
 
-They are written against one version of the kind; whoever calls converts to it first. A function may be `async` where
+They are written against one version of the kind; the caller converts to it first. A function may be `async` where
 it has to look something up, but most are pure.
 """
 

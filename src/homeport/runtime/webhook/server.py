@@ -1,6 +1,6 @@
 """Webhooks for a real kube-apiserver: certificates that renew themselves, the CA injected, reviews answered.
 
-Every replica serves, whoever leads. Each has a certificate of its own, signed by the CA they share.
+Every replica serves, not only the leader. Each has a certificate of its own, signed by the CA they share.
 """
 
 from __future__ import annotations

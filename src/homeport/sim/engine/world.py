@@ -27,7 +27,7 @@ class Past:
 
     def __init__(self, size: int = PAST_KEPT) -> None:
         self._changes: deque[Change] = deque(maxlen=size)
-        self.now = 0.0  # set by whoever knows the time, before changes
+        self.now = 0.0  # set by the caller before changes
         self.total = 0  # of all changes, those that were forgotten too
 
     def add(self, table: str, ext_id: str, before: Record | None) -> None:

@@ -1,4 +1,4 @@
-"""The serial console of a machine: what it says while it boots, kept for whoever asks."""
+"""The serial console of a machine: its output since boot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Console:
 
     def __init__(self, clock: Clock, sink: Callable[[str], None] | None = None) -> None:
         self._clock = clock
-        self._sink = sink  # whoever wants every line as it comes
+        self._sink = sink  # called with every line
         self._started = clock.monotonic()
         self._lines: deque[tuple[float, str]] = deque(maxlen=LINES_KEPT)
 

@@ -20,7 +20,7 @@ from ipaddress import IPv4Address
 from homeport.sim.network.address import is_address, normal
 from homeport.sim.network.service import Service, pair
 
-# Whoever is not a host of the network: the management plane, users with kubectl.
+# The source of connections from outside of the network: the management plane, users with kubectl.
 OUTSIDE = "outside"
 # 127.64.0.0/10: half of what Linux has is plenty, and nothing else is configured there.
 _FIRST_LOOPBACK = IPv4Address("127.64.0.1")
@@ -298,7 +298,7 @@ class Network:
             raise
 
     async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None:
-        """Gives the far end of `sock` to whoever answers at host:port. Raises OSError as connecting would."""
+        """Passes the far end of `sock` to the service at host:port. Raises OSError as connecting would."""
         holder, address, service = await self.locate(source, host, port)
         await service.accept(sock, source)
         self._track(_Link(source, holder.name, address, port, weakref.ref(sock)))

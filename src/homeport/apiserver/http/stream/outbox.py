@@ -1,4 +1,4 @@
-"""What is to be sent on one connection, by whoever has something to send."""
+"""The send queue of one connection, shared by all of its senders."""
 
 from __future__ import annotations
 

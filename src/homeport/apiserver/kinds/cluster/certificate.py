@@ -79,7 +79,7 @@ class Approval:
 
 
 class Status:
-    """certificatesigningrequests/status: the certificate, from whoever signs."""
+    """certificatesigningrequests/status: the certificate, written by the signer."""
 
     def prepare(self, obj: Json, old: Json) -> None:
         """The registry holds everything but the status."""

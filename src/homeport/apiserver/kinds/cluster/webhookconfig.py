@@ -1,6 +1,6 @@
 """ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
 
-The expressions of matchConditions are not compiled here; whoever calls the webhook does that.
+The expressions of matchConditions are not compiled here, but before the webhook is called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""pods/log: what containers wrote, from whoever runs them.
+"""pods/log: the output of containers, from the runner that runs them.
 
 Nothing here runs containers. A component that does, or pretends to, registers a source per container.
 """

@@ -1,4 +1,4 @@
-"""pods/portforward: connections to ports of Pods, made by whoever runs them.
+"""pods/portforward: connections to ports of Pods, opened by the runner that runs them.
 
 Nothing here runs containers. A component that does, or pretends to, sets `dial`.
 """

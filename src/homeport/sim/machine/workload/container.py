@@ -1,4 +1,4 @@
-"""Containers that really work: whoever makes a simulation says which images it has programs for.
+"""Containers that really work: a simulation registers programs for images.
 
 A program runs while its Pod does and its node is alive. It has what a container has: its arguments, the files of its
 ConfigMaps and Secrets, the API of its cluster as the Pod's service account, and the network of its machine.

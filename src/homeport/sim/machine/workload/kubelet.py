@@ -112,7 +112,7 @@ class Kubelet:
             return  # gone since we looked
 
     async def _retire(self) -> None:
-        """Whoever deleted the Node deletes the machine, too; a Lease goes with its Node."""
+        """Nothing is cleaned up here: the machine is deleted by its owner, and the Lease with its Node."""
         self.retired = True
         if self.cluster.kubelets.get(self.node) is self:
             del self.cluster.kubelets[self.node]

@@ -1,4 +1,4 @@
-"""A virtual address that control planes hold in turn, as kube-vip and Talos do it: whoever has the lease."""
+"""A virtual IP of control planes, as with kube-vip and Talos: the holder of a Lease has it."""
 
 from __future__ import annotations
 
