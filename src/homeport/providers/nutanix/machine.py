@@ -141,7 +141,7 @@ class NutanixInstances(Instances[NutanixCluster, NutanixMachine, PrismSession, N
         if change == "no":
             scope.session.watch.settle(scope.uid)
         else:
-            scope.session.watch.hurry(scope.uid, anew=change == "now")
+            scope.session.watch.hurry(scope.uid, expected=change == "now")
 
 
 _OPERATIONS: dict[str, Operation] = {"create": "create", "power-on": "power-on", "delete": "delete"}
