@@ -66,7 +66,7 @@ def test_a_binding_to_another_role_is_made_anew() -> None:
     bindings = by_name(default_bindings())
     bindings["system:discovery"]["roleRef"]["name"] = "cluster-admin"
     (action,) = plan_policy(by_name(default_roles()), bindings)
-    assert action.anew
+    assert action.recreate
     assert action.obj["roleRef"]["name"] == "system:discovery"
 
 
