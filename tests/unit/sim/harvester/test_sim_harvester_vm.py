@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.harvester.kind import CLAIM, VM, VMI
-from unit.sim.harvester.harvester_kit import class_of, harvester, vm_manifest
+from unit.sim.harvester.harvester_kit import class_of, harvester, press, vm_manifest
 
 NODE_0 = Key("default", "node-0")
 
@@ -64,3 +64,18 @@ async def test_admission_rewrites_a_vm_as_harvester_does() -> None:
         term = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         wanted = {"key": "network.harvesterhci.io/mgmt", "operator": "In", "values": ["true"]}
         assert term == {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+
+
+@virtual
+async def test_a_vm_keeps_its_mac_though_a_manifest_without_it_is_applied_again() -> None:
+    async with harvester() as made:
+        client = made.client()
+        manifest = vm_manifest("node-0", await class_of(made))
+        await client.create(manifest, kind=VM)
+        await made.settled()
+        before = (await client.get(VMI, NODE_0))["status"]["interfaces"][0]
+        await client.patch(VM, NODE_0, MergePatch({"spec": manifest["spec"]}))
+        await press(made, "node-0", "restart")
+        await made.settled()
+        after = (await client.get(VMI, NODE_0))["status"]["interfaces"][0]
+        assert (after["mac"], after["ipAddress"]) == (before["mac"], before["ipAddress"])

@@ -11,7 +11,7 @@ from homeport.apiserver.verb.admission import CREATE, Attributes
 from homeport.client.errors import not_found
 from homeport.machinery.quantity import Quantity, QuantityError, parse_quantity
 from homeport.sim.harvester.admission.refusal import unchangeable
-from homeport.sim.harvester.controller.machine import RUN_STRATEGY
+from homeport.sim.harvester.controller.machine import MAC_ADDRESSES, RUN_STRATEGY
 from homeport.sim.harvester.controller.run import run_strategy
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.kind import NAD, Json
@@ -20,7 +20,6 @@ from homeport.sim.harvester.object import labels, leaving, notes
 
 RESERVED_MEMORY = "harvesterhci.io/reservedMemory"
 HOTPLUG = "harvesterhci.io/enableCPUAndMemoryHotplug"
-MAC_ADDRESSES = "harvesterhci.io/mac-address"
 _MIB = 1024**2
 _LEAST_MEMORY = 10 * _MIB
 _QEMU_MEMORY = 100 * _MIB

@@ -3,6 +3,8 @@ status follows the instance."""
 
 from __future__ import annotations
 
+import orjson
+
 from homeport.client.errors import Invalid
 from homeport.machinery.quantity import parse_quantity
 from homeport.sim.harvester.controller.run import plan_run, run_strategy
@@ -24,6 +26,7 @@ CONTROLLER_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 INSTANCE_FINALIZER = "kubevirt.io/foregroundDeleteVirtualMachine"
 CLEANUP_FINALIZER = "wrangler.cattle.io/VMController.CleanupPVCAndSnapshot"
 RUN_STRATEGY = "harvesterhci.io/vmRunStrategy"
+MAC_ADDRESSES = "harvesterhci.io/mac-address"
 REMOVED_CLAIMS = "harvesterhci.io/removedPersistentVolumeClaims"
 _OURS = (CONTROLLER_FINALIZER, CLEANUP_FINALIZER)
 _FINAL = ("Succeeded", "Failed")
@@ -42,7 +45,7 @@ class Machines:
         if leaving(vm):
             await self._release(vm, vmi)
         else:
-            await self._hold_metadata(vm)
+            await self._hold_metadata(vm, vmi)
             await self._hold_claims(vm)
             if vmi is None and self._binds_at_once(vm):
                 return None  # the claim brings it back
@@ -58,13 +61,12 @@ class Machines:
 
     # -- what a VM needs -----------------------------------------------------------------------------------------
 
-    async def _hold_metadata(self, vm: Json) -> None:
+    async def _hold_metadata(self, vm: Json, vmi: Json | None) -> None:
         wanted = [CONTROLLER_FINALIZER, CLEANUP_FINALIZER] if self._core.world.harvester else [CONTROLLER_FINALIZER]
         missing = [each for each in wanted if each not in finalizers(vm)]
         patch: Json = {"finalizers": [*finalizers(vm), *missing]} if missing else {}
-        strategy = run_strategy(vm)
-        if self._core.world.harvester and strategy not in ("Halted", notes(vm).get(RUN_STRATEGY)):
-            patch["annotations"] = {RUN_STRATEGY: strategy}
+        if self._core.world.harvester and (changed := _observed(vm, vmi)):
+            patch["annotations"] = changed
         if patch:
             await self._core.patch(VM, vm, {"metadata": patch})
 
@@ -192,6 +194,34 @@ class Machines:
         return Volumes(claims, data_volumes)
 
 
+def _observed(vm: Json, vmi: Json | None) -> dict[str, str]:
+    """Annotations in which Harvester keeps what a VM had: the strategy it ran under, and its MAC addresses."""
+    found: dict[str, str] = {}
+    strategy = run_strategy(vm)
+    if strategy not in ("Halted", notes(vm).get(RUN_STRATEGY)):
+        found[RUN_STRATEGY] = strategy
+    interfaces = status_of(vmi).get("interfaces") or () if vmi is not None else ()
+    if macs := {each["name"]: each["mac"] for each in interfaces if each.get("name") and each.get("mac")}:
+        text = orjson.dumps(macs, option=orjson.OPT_SORT_KEYS).decode()
+        if notes(vm).get(MAC_ADDRESSES) != text:
+            found[MAC_ADDRESSES] = text
+    return found
+
+
+def _with_macs(vm: Json) -> Json:
+    """The specification of its instance; an interface that lost its MAC gets the one that it had."""
+    spec: Json = vm["spec"]["template"]["spec"]
+    known = orjson.loads(notes(vm).get(MAC_ADDRESSES) or "{}")
+    devices = spec["domain"].get("devices") or {}
+    interfaces = [
+        each if each.get("macAddress") or each["name"] not in known else {**each, "macAddress": known[each["name"]]}
+        for each in devices.get("interfaces") or ()
+    ]
+    if interfaces == devices.get("interfaces"):
+        return spec
+    return {**spec, "domain": {**spec["domain"], "devices": {**devices, "interfaces": interfaces}}}
+
+
 def _instance(vm: Json) -> Json:
     meta, template = vm["metadata"], vm["spec"]["template"]
     inner = template.get("metadata") or {}
@@ -207,7 +237,7 @@ def _instance(vm: Json) -> Json:
             "ownerReferences": [owner_reference(vm, VM)],
             "finalizers": [CONTROLLER_FINALIZER, INSTANCE_FINALIZER],
         },
-        "spec": template["spec"],
+        "spec": _with_macs(vm),
     }
 
 
