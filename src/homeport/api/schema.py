@@ -71,6 +71,12 @@ class Default(Mark, frozen=True):
         return hash(repr(self.value))
 
 
+class Description(Mark, frozen=True):
+    """What `kubectl explain` shows. For kinds of plugins; the kinds of this package have tables in `description/`."""
+
+    text: str
+
+
 class Rule(Mark, frozen=True):
     """A CEL rule, and what the user reads when it is broken."""
 

@@ -39,9 +39,10 @@ def parse_names(text: str) -> tuple[str, ...]:
     if names == ("all",):
         return simulators.NAMES
     for name in names:
-        if name not in simulators.NAMES:
+        if name not in simulators.NAMES and not simulators.is_plugin(name):
             known = ", ".join(simulators.NAMES)
-            raise SettingsError(f"--sim {text!r}: unknown simulator {name!r}: expected all, or some of {known}")
+            forms = f"all, or some of {known}, or MODULE:NAME of a plugin"
+            raise SettingsError(f"--sim {text!r}: unknown simulator {name!r}: expected {forms}")
     return names
 
 

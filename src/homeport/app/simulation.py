@@ -65,8 +65,8 @@ class Simulation:
             )
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
-                each.name: each.make(settings.options(each.name), self._around(folder, each))
-                for each in self._simulators
+                each.name: each.make(settings.options(given), self._around(folder, each))
+                for given, each in zip(settings.names, self._simulators, strict=True)
             }
         except (SimulatorError, ValueError) as error:
             raise SimulationError(str(error)) from error

@@ -1,26 +1,40 @@
-"""The simulators that can run beside the plane. Adding one takes its folder and a line in each place here."""
+"""The simulators that can run beside the plane. Adding one takes its folder and one line here."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from homeport.sim.simulator import Simulator
 
-NAMES = ("prism", "harvester")
+# By the name of --sim. Imported when they are asked for: planes that simulate nothing don't load simulators.
+_SIMULATORS = {
+    "prism": "homeport.sim.prism.simulator:SIMULATOR",
+    "harvester": "homeport.sim.harvester.simulator:SIMULATOR",
+}
+NAMES = tuple(_SIMULATORS)
 
 
 def load(names: Iterable[str]) -> tuple[Simulator, ...]:
-    """Imports them only now: planes that simulate nothing don't load simulators."""
-    found = []
-    for name in names:
-        if name == "prism":
-            from homeport.sim.prism.simulator import SIMULATOR as PRISM
+    """In this order. A name is one of ours, or MODULE:NAME of a plugin. Raises SimulatorError."""
+    return tuple(_load(name) for name in names)
 
-            found.append(PRISM)
-        elif name == "harvester":
-            from homeport.sim.harvester.simulator import SIMULATOR as HARVESTER
 
-            found.append(HARVESTER)
-    return tuple(found)
+def is_plugin(name: str) -> bool:
+    module, colon, attribute = name.partition(":")
+    return bool(module and colon and attribute)
+
+
+def _load(name: str) -> Simulator:
+    from homeport.sim.simulator import Simulator, SimulatorError
+
+    module, _, attribute = _SIMULATORS.get(name, name).partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError as error:
+        raise SimulatorError(f"--sim {name!r}: module {module} can't be imported: {error}") from error
+    if not isinstance(found, Simulator):
+        raise SimulatorError(f"--sim {name!r}: module {module} has no Simulator {attribute}")
+    return found

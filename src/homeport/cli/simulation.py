@@ -20,7 +20,8 @@ _OPTIONS = (
         metavar="[NAME,...]",
         is_flag=False,
         flag_value="all",
-        help=f"Run simulated infrastructure with the plane: {', '.join(NAMES)} (default: all of them).",
+        help=f"Run simulated infrastructure with the plane: {', '.join(NAMES)} (default: all of them), or a Simulator "
+        "of a plugin as MODULE:NAME.",
     ),
     click.option(
         "--speed",

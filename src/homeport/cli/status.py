@@ -107,7 +107,8 @@ def _head(settings: Settings, instance: Instance, found: Description) -> Iterato
             yield f"  login     user {each.user}, password {each.password}"
         yield f"  proxy     {each.proxy}"
         yield f"  authority {each.authority}"
-        yield f"  admin     {each.admin} (curl -H @{each.admin_header})"
+        if each.admin:
+            yield f"  admin     {each.admin} (curl -H @{each.admin_header})"
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from homeport.api.meta import Object
 from homeport.infra.error import ProviderError, policy_of
 from homeport.infra.plan import MachinePlan
-from homeport.infra.protocol import Check, ClusterScope, Discoverable, Item, Provider, Session
+from homeport.infra.protocol import Check, ClusterScope, Provider, Session
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -60,10 +60,3 @@ async def check_cluster(provider: Provider[C, M, S], scope: ClusterScope[C, S]) 
 
 def passed(checks: Sequence[Check]) -> bool:
     return all(check.ok or check.advisory for check in checks)
-
-
-async def discover(
-    provider: Provider[C, M, S], settings: Mapping[str, Any], secret: Mapping[str, str], what: Discoverable
-) -> Sequence[Item]:
-    """What an account may name in specs, from plain settings and the data of a Secret. Raises ProviderError."""
-    return await provider.discovery.discover(await provider.connector.open(settings, secret), what)

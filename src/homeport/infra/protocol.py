@@ -31,8 +31,6 @@ Power = Literal["on", "off", "changing", "unknown"]
 Operation = Literal["create", "power-on", "delete"]
 # "now": it was asked to change just now. "soon": it has not finished changing. "no": it runs as it should.
 Expected = Literal["now", "soon", "no"]
-# What discovery lists. A vendor without one of these answers with an empty list.
-Discoverable = Literal["clusters", "hosts", "networks", "images", "storage classes", "projects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +80,6 @@ class Check:
     message: str = ""
     waiting: bool = False  # not wrong, only not there yet
     advisory: bool = False  # reported, but it may work all the same: nothing waits for it
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Something that a user may name in a spec."""
-
-    id: str
-    name: str
-    detail: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,25 +198,27 @@ class Preflight(Protocol[S_contra]):
         """Whether there is room for all of them. Plans whose references don't resolve need no room."""
 
 
-class Discovery(Protocol[S_contra]):
-    async def discover(self, session: S_contra, what: Discoverable) -> Sequence[Item]:
-        """What users may name in their specs. Empty for what the vendor does not have."""
-
-
 class ClusterDriver(Protocol[C, S]):
+    """What a provider does for a cluster besides its machines. Inherit from it; methods with a body are optional."""
+
     async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
         """What can be wrong with the cluster itself: its endpoint, networks and failure domains.
 
         Also asked of clusters that are provisioned, for problems that appear later: they are only reported.
         """
+        return ()
 
     async def converge(self, scope: ClusterScope[C, S]) -> Wait | None:
         """Brings about what machines need: categories, networks, balancers. None: provisioned."""
 
     async def endpoint(self, scope: ClusterScope[C, S]) -> tuple[str, int] | None:
         """The address of the control plane, where the provider decides it; None: the user's stays."""
+        infra: Any = scope.infra
+        held = infra.spec.control_plane_endpoint
+        return None if held.port or not held.host else (held.host, 6443)
 
-    async def failure_domains(self, scope: ClusterScope[C, S]) -> Sequence[FailureDomain]: ...
+    async def failure_domains(self, scope: ClusterScope[C, S]) -> Sequence[FailureDomain]:
+        return ()
 
     async def release(self, scope: ClusterScope[C, S]) -> Wait | None:
         """None: everything of this cluster was seen to be gone."""
@@ -279,6 +270,7 @@ class Instances(Protocol[C, M, S, P]):
 
     def keep_id(self, scope: MachineScope[C, M, S], id: str) -> None:
         """Notes the id in the object's status, for kinds that have a field for it."""
+        return
 
     # -- for vendors with tasks --------------------------------------------------------------------------------
 
@@ -291,6 +283,7 @@ class Instances(Protocol[C, M, S, P]):
 
     def keep_task(self, scope: MachineScope[C, M, S], task: TaskReference | None) -> None:
         """Notes the task in the object's status, so that another process can follow it."""
+        return
 
     def failure(self, scope: MachineScope[C, M, S], operation: Operation, task: Task, what: str) -> ProviderError:
         """The error of a task that failed. `what`: the first part of the message."""
@@ -300,9 +293,11 @@ class Instances(Protocol[C, M, S, P]):
 
     def expect(self, scope: MachineScope[C, M, S], change: Expected) -> None:
         """How soon the machine will change: the background watch looks more often or less often."""
+        return
 
     def stop_watching(self, uid: str) -> None:
         """The object is paused or gone."""
+        return
 
 
 class MachineDriver(Protocol[C, M, S]):
@@ -370,7 +365,6 @@ class Provider(Generic[C, M, S]):
     machine_driver: MachineDriver[C, M, S]
     connector: Connector[C, M, S]
     preflight: Preflight[S]
-    discovery: Discovery[S]
     cluster_finalizer: str
     machine_finalizer: str
     source_finalizer: str = ""  # keeps credentials while a cluster needs them; '': they may go at any time

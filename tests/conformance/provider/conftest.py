@@ -6,12 +6,14 @@ from functools import partial
 
 import pytest
 
+from conformance.provider.acme import open_acme
 from conformance.provider.nutanix import open_nutanix
 from conformance.provider.vendor import Open
 
 VENDORS: dict[str, Open] = {
     "nutanix-v4": partial(open_nutanix, version="v4"),
     "nutanix-v3": partial(open_nutanix, version="v3"),
+    "acme": open_acme,
 }
 
 

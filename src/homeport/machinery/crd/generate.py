@@ -13,6 +13,7 @@ from homeport.api.meta import Object
 from homeport.api.schema import (
     Atomic,
     Default,
+    Description,
     Enum,
     Format,
     ListType,
@@ -63,6 +64,8 @@ def _struct(cls: type[msgspec.Struct], *, skip: frozenset[str] = frozenset()) ->
     fields = {f.encode_name: hints[f.name] for f in msgspec.structs.fields(cls) if f.name not in skip}
     schema = _object(fields)
     for name, part in schema["properties"].items():
+        if any(isinstance(mark, Description) for mark in _marks(fields[name])):
+            continue
         if said := describe(cls.__module__, cls.__name__, name, part.get("description", "")):
             part["description"] = said
     if text := cls.__dict__.get("__doc__"):
@@ -158,6 +161,8 @@ def _apply(schema: Schema, mark: Mark) -> None:
             schema["x-kubernetes-map-type"] = "atomic"
         case Preserve():
             schema["x-kubernetes-preserve-unknown-fields"] = True
+        case Description(text):
+            schema["description"] = text
         case Default(value):
             schema["default"] = value
         case Rule():

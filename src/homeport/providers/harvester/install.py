@@ -9,7 +9,6 @@ from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider
 from homeport.providers.harvester.cluster import ClusterDriver
 from homeport.providers.harvester.connection import Connector, HarvesterSession
-from homeport.providers.harvester.discovery import Discovery
 from homeport.providers.harvester.endpoint import vip_interface
 from homeport.providers.harvester.machine import MachineDriver
 from homeport.providers.harvester.node import Nodes
@@ -37,7 +36,6 @@ def install(
         machine_driver=MachineDriver(manager.clock, Nodes(capi)),
         connector=connector,
         preflight=preflight,
-        discovery=Discovery(),
         cluster_finalizer=CLUSTER_FINALIZER,
         machine_finalizer=MACHINE_FINALIZER,
         source_finalizer=SOURCE_FINALIZER,

@@ -15,6 +15,7 @@ import aiohttp
 import orjson
 
 from homeport.client.dial import DialOptions
+from homeport.infra.account import Account
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import (
     Denied,
@@ -38,7 +39,6 @@ _TAKEN_WORDS = re.compile(
 )
 _MISFIT_WORDS = re.compile(r"unmanaged (network|subnet)|outside of the subnet|not (with)?in the subnet", re.IGNORECASE)
 _CAPACITY_WORDS = re.compile(r"insufficient|not enough|no host|quota|exhaust|full", re.IGNORECASE)
-_REFUSED_SECONDS, _REFUSED_LONGEST = 10.0, 300.0
 _SAFE_METHODS = ("GET", "OPTIONS", "HEAD")
 
 
@@ -99,8 +99,7 @@ class Client:
         self._tls = _insecure_tls() if insecure else _tls(dial, bundle)
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
-        self._refused: tuple[float, Denied] | None = None  # until when no request is sent, and why
-        self._refusals = 0
+        self._account = Account(endpoint.clock)
         self._login = asyncio.Lock()
         self._sessions = 0  # how many there have been
         self._closed = False
@@ -123,7 +122,7 @@ class Client:
         what: str = "",
     ) -> Reply:
         """The answer to a request, decoded. `what` names its object for messages. Raises ProviderError."""
-        self._spare_the_account()
+        self._account.check()
         async with self._endpoint.turn():
             headers = {"NTNX-Request-Id": request_id or str(uuid.uuid4()), "Accept": "application/json"}
             if etag:
@@ -152,28 +151,16 @@ class Client:
     async def _log_in(self, request: _Request) -> Reply:
         """One at a time: the others use the session of the first, or learn from it that the credentials are wrong."""
         async with self._login:
-            self._spare_the_account()
+            self._account.check()
             reply = await self._send(request)
             if reply.status == 401 and self._logged_in:
                 self._forget_session()
                 reply = await self._send(request)
             if reply.status == 401:
-                raise self._refuse(self._error(reply, ""))
-            self._refusals = 0
+                error = self._error(reply, "")
+                raise self._account.refuse(error) if isinstance(error, Denied) else error
+            self._account.accept()
             return reply
-
-    def _spare_the_account(self) -> None:
-        """Accounts are locked after a few wrong passwords: one asks for all, and not too often."""
-        if self._refused is not None and self._endpoint.clock.monotonic() < self._refused[0]:
-            raise Denied(self._refused[1].message, code=self._refused[1].code)
-        self._refused = None
-
-    def _refuse(self, error: ProviderError) -> ProviderError:
-        if isinstance(error, Denied):
-            pause = min(_REFUSED_SECONDS * 2 ** min(self._refusals, 10), _REFUSED_LONGEST)
-            self._refusals += 1
-            self._refused = (self._endpoint.clock.monotonic() + pause, error)
-        return error
 
     async def _send(self, request: _Request) -> Reply:
         """A kept-alive connection may have died without our knowing: what is safe to repeat is sent once more."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.infra.error import ProviderError, Taken
-from homeport.infra.protocol import Check, FailureDomain, Owned
+from homeport.infra.protocol import Check, ClusterDriver, FailureDomain, Owned
+from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, CLUSTER_MARK, MARK
 from homeport.providers.nutanix.preflight import Preflight, Scope
 from homeport.providers.nutanix.prism.record import Category
@@ -14,7 +16,7 @@ from homeport.runtime.outcome import Wait
 CATEGORY = "ClusterCategoryCreated"
 
 
-class ClusterDriver:
+class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
 
@@ -43,11 +45,6 @@ class ClusterDriver:
             raise
         scope.report(CATEGORY, True, "Succeeded", "")
         return None
-
-    async def endpoint(self, scope: Scope) -> tuple[str, int] | None:
-        """Users choose it; only the port may be left to us."""
-        held = scope.infra.spec.control_plane_endpoint
-        return None if held.port or not held.host else (held.host, 6443)
 
     async def _category(self, scope: Scope, *, create: bool) -> Category | None:
         prism, lookup = scope.session.prism, scope.session.lookup

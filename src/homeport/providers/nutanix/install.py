@@ -21,9 +21,8 @@ from homeport.infra.install import install as install_provider
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
 from homeport.providers.nutanix import failuredomain, metro
-from homeport.providers.nutanix.cluster import ClusterDriver
+from homeport.providers.nutanix.cluster import NutanixClusterDriver
 from homeport.providers.nutanix.connection import Connector, PrismSession
-from homeport.providers.nutanix.discovery import Discovery
 from homeport.providers.nutanix.machine import NutanixInstances
 from homeport.providers.nutanix.preflight import Preflight
 from homeport.runtime.cache import key_of
@@ -53,11 +52,10 @@ def install(
         name="nutanix",
         cluster_kind=NutanixCluster,
         machine_kind=NutanixMachine,
-        cluster_driver=ClusterDriver(preflight),
+        cluster_driver=NutanixClusterDriver(preflight),
         machine_driver=InstanceDriver(NutanixInstances(objects.domain), manager.clock),
         connector=Connector(manager.client, manager.clock, dial),
         preflight=preflight,
-        discovery=Discovery(),
         cluster_finalizer=CLUSTER_FINALIZER,
         machine_finalizer=MACHINE_FINALIZER,
         source_finalizer=SOURCE_FINALIZER,

@@ -169,7 +169,7 @@ class Lookup:
             for name in some:
                 asked[name].set_result([vm for vm in found if vm.name == name])
 
-    # -- lists, for preflight and discovery --------------------------------------------------------------------
+    # -- lists, for preflight ----------------------------------------------------------------------------------
 
     async def elements(self) -> Sequence[Element]:
         return [each for each in await self.all_elements() if not each.is_central]

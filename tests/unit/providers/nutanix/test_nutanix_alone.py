@@ -19,8 +19,8 @@ from homeport.api.nutanix.v1beta1 import (
 )
 from homeport.infra.error import Denied, Misconfigured
 from homeport.infra.plan import MachinePlan
-from homeport.infra.preflight import check_machines, discover
-from homeport.infra.protocol import Discoverable, Instance, MachineScope, Provider
+from homeport.infra.preflight import check_machines
+from homeport.infra.protocol import Instance, MachineScope, Provider
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.install import install
 from homeport.runtime.clock import SystemClock
@@ -71,24 +71,6 @@ def plan(count: int = 1, **more: Any) -> MachinePlan:
     template.metadata.name = "request"
     template.spec.template.spec = spec(**more)
     return MachinePlan("MachineRequest one", count, template)
-
-
-async def test_what_an_account_may_name_is_listed_from_plain_settings(site: Site, provider: Nutanix) -> None:
-    wanted: dict[Discoverable, str] = {
-        "clusters": "nutanix-cluster-1",
-        "networks": "vm-network",
-        "images": "ubuntu-22.04-kube-v1.30.0",
-        "projects": "kubernetes-project",
-    }
-    for what, name in wanted.items():
-        found = await discover(provider, settings(site), SECRET, what)
-        assert name in [each.name for each in found], what
-    hosts = await discover(provider, settings(site), SECRET, "hosts")
-    world = {host.name for cluster in site.prism.world.clusters for host in cluster.hosts}
-    assert {each.name for each in hosts} <= world
-    assert {each.detail["cluster"] for each in hosts} >= {"nutanix-cluster-1"}
-    classes = await discover(provider, settings(site), SECRET, "storage classes")
-    assert {each.detail["cluster"] for each in classes} >= {"nutanix-cluster-1"}
 
 
 async def test_wrong_settings_are_refused_by_field_and_wrong_credentials_by_the_vendor(
