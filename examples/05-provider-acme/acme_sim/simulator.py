@@ -5,6 +5,8 @@ It does not save its state: when the plane stops, its machines are gone.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from acme_sim.server import Server
 from acme_sim.world import NAME, World
 from homeport.sim.engine.tls import Authority
@@ -39,6 +41,9 @@ class AcmeSimulator:
 
     async def save(self) -> None:
         """Its machines live as long as the process."""
+
+    async def copy(self, target: Path) -> None:
+        """Nothing is saved, so there is nothing to copy."""
 
     async def close(self) -> None:
         await self._server.close()
