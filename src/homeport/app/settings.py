@@ -51,7 +51,7 @@ def parse_by_name(option: str, values: Sequence[str], names: Sequence[str]) -> d
     found: dict[str, str] = {}
     for value in values:
         name, equals, rest = value.partition("=")
-        if not equals or name not in simulators.NAMES:
+        if not equals or name not in (*simulators.NAMES, *names):
             if len(names) != 1:
                 forms = " or ".join(f"{each}={value}" for each in names)
                 raise SettingsError(f"{option} {value}: several simulators run: expected {forms}")

@@ -24,6 +24,25 @@ def test_an_unknown_simulator_is_named_with_the_known_ones() -> None:
         parse_names("vsphere")
 
 
+def test_a_simulator_of_a_plugin_is_named_by_its_module() -> None:
+    name = "homeport.sim.prism.simulator:SIMULATOR"  # any Simulator will do
+    assert parse_names(f"prism,{name}") == ("prism", name)
+    assert [each.name for each in simulators.load([name])] == ["prism"]
+    assert parse_by_name("--sim-listen", [f"{name}=127.0.0.1:0"], [name]) == {name: "127.0.0.1:0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("no_such_module:SIMULATOR", "--sim 'no_such_module:SIMULATOR': module no_such_module can't be imported"),
+        ("homeport.sim.prism.simulator:NAME", "module homeport.sim.prism.simulator has no Simulator NAME"),
+    ],
+)
+def test_a_plugin_without_a_simulator_is_refused(name: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(SimulationError, match=told):
+        Simulation(tmp_path / "sim", Simulators(names=(name,)), LogStreams())
+
+
 def test_a_plain_value_is_that_of_the_only_simulator() -> None:
     assert parse_by_name("--sim-world", ["w.yaml"], ["prism"]) == {"prism": "w.yaml"}
     assert parse_by_name("--sim-world", ["prism=w.yaml"], ["prism", "other"]) == {"prism": "w.yaml"}
