@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeport.api.meta import Object
-from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Write
-from homeport.runtime.cache import Cache
+from homeport.infra.reconciler import edited
 from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
 
 
-class CapacityReconciler:
+class CapacityReconciler(ObjectReconciler[Object, Scope[Object]]):
     def __init__(
         self, manager: Manager, kind: type[Object], capacity: Callable[[Any], Mapping[str, Any]], provider: str
     ) -> None:
-        self._client = manager.client
-        self._kind = kind
-        self._templates: Cache[Any] = manager.informers.get(kind).cache
+        self.controller_name = f"{provider}machinetemplate"
+        self.kind = kind
+        self.field_manager = f"homeport-{provider}"
+        super().__init__(manager)
         self._capacity = capacity
-        self._write = Write(field_manager=f"homeport-{provider}")
 
-    async def reconcile(self, key: Key) -> None:
-        template = self._templates.get(key)
-        if template is None or template.metadata.deletion_timestamp:
-            return
-        wanted, status = dict(self._capacity(template)), template.status
-        if dict(status.capacity) == wanted:
-            return
-        gone = {name: None for name in status.capacity if name not in wanted}
-        body = {"metadata": {"uid": template.metadata.uid}, "status": {"capacity": {**wanted, **gone}}}
-        try:
-            await self._client.patch(self._kind, key, MergePatch(body), self._write, subresource="status")
-        except NotFound:
-            return
+    def predicate(self, old: Object | None, new: Object | None) -> bool:
+        return edited(old, new)
+
+    def load(self, obj: Object) -> Scope[Object] | None:
+        return None if obj.metadata.deletion_timestamp else Scope(obj)
+
+    def phases(self, scope: Scope[Object]) -> Sequence[Phase[Scope[Object]]]:
+        return [self._publish]
+
+    async def _publish(self, scope: Scope[Object]) -> Wait | None:
+        status: Any = getattr(scope.object, "status", None)
+        status.capacity = dict(self._capacity(scope.object))
+        return None

@@ -24,6 +24,7 @@ from homeport.infra.witness import Witness
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -34,21 +35,14 @@ _CHECK_AGAIN_SECONDS = 30.0
 
 
 class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
-    def __init__(
-        self,
-        manager: Manager,
-        provider: Provider[C, M, S],
-        departures: Departures,
-        plans: Plans | None = None,
-        capi: Capi | None = None,
-    ) -> None:
-        former = provider.former_finalizers
-        super().__init__(manager, provider.name, provider.cluster_kind, provider.cluster_finalizer, former)
+    def __init__(self, manager: Manager, provider: Provider[C, M, S], capi: Capi | None = None) -> None:
+        kind, finalizers = provider.cluster_kind, (provider.cluster_finalizer, provider.former_finalizers)
+        super().__init__(manager, provider.name, "cluster", kind, *finalizers)
         self._provider = provider
-        self._plans = plans
-        self._informers = manager.informers
+        template = provider.template_kind
+        self.plans = Plans(manager, self.controller, provider.cluster_kind, template) if template else None
+        self.departures = Departures(manager, provider, self.controller.queue.add)
         self._clusters = manager.informers.get(Cluster).cache
-        self._infra = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
         self._machines.add_index(BY_CLUSTER, _cluster_index)
         self._orphans = Orphans(
@@ -58,29 +52,27 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             self.clock,
             self._machines,
             Witness(capi),
-            departures,
+            self.departures,
             manager.fence,
             lambda namespace: manager.informers.unreadable(namespace, provider.machine_kind.__resource__),
         )
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        infra = self._infra.get(key)
-        if infra is None:
-            self._went_well(key)
-            self._orphans.forget(key)
-            return None
-        if names.MANAGED_BY in infra.metadata.annotations:
-            return None  # somebody else provides this infrastructure, and says when it is ready
-        cluster, scope = self._owner(infra), ProviderScope(infra)
-        if await self._rests(scope, cluster):
-            return None
-        return await self.reported(scope, self._guarded(scope, cluster))
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._orphans.forget(key)
 
-    async def _guarded(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
+    def load(self, obj: C) -> ProviderScope[C] | None:
+        """None: somebody else provides this infrastructure, and reports when it is ready."""
+        return None if names.MANAGED_BY in obj.metadata.annotations else ProviderScope(obj, self._owner(obj))
+
+    def phases(self, scope: ProviderScope[C]) -> Sequence[Phase[ProviderScope[C]]]:
+        return [self._guarded]
+
+    async def _guarded(self, scope: ProviderScope[C]) -> Wait | None:
         await self._orphans.record(scope)
         try:
             work = self._release if scope.deleting else self._normal
-            wait = await work(scope, cluster)
+            wait = await work(scope, scope.cluster)
         except ProviderError as error:
             await self._orphans.refuse(scope, error.message)
             self._report_reachable(scope, error)
@@ -109,14 +101,14 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
                 quiet=True,  # the Cluster takes it in a moment, or somebody forgot it: the condition says so
             )
         made = self._scope(scope, cluster, await self._connect(scope))
-        if self._plans is not None:
-            made.plan = await self._plans.of(cluster)
+        if self.plans is not None:
+            made.plan = await self.plans.of(cluster)
         failed = self._report_checks(scope, await check_cluster(self._provider, made))
         if failed is not None and not made.provisioned:
             return failed
         # Not earlier: the finalizer is the proof that the vendor may hold something. Without it the object can be
         # deleted without asking the vendor, which may be impossible for ever; a status can get lost.
-        await self._hold_finalizer(scope)
+        await self.hold_finalizer(scope)
         self._fence()
         wait = await self._provider.cluster_driver.converge(made)
         if wait is not None:
@@ -193,7 +185,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def _release(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
-        if not self._holds(scope):
+        if not self.holds_finalizer(scope):
             return None
         name = cluster.metadata.name if cluster else scope.object.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
         left = self._machines.by(BY_CLUSTER, f"{scope.key.namespace}/{name}")
@@ -201,7 +193,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             shown = ", ".join(sorted(each.metadata.name for each in left)[:3])
             return Wait("WaitingForMachines", f"{len(left)} machines of the cluster still exist ({shown})")
         machine_kind = self._provider.machine_kind.__resource__
-        unreadable = await_readable(self._informers, scope.key.namespace, machine_kind)
+        unreadable = await_readable(self.informers, scope.key.namespace, machine_kind)
         if unreadable is not None:
             return unreadable
         sharing = any(
@@ -216,8 +208,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         wait = await self._provider.cluster_driver.release(made)
         if wait is not None:
             return wait
-        await self._drop_finalizer(scope)
-        return None
+        return await self.drop_finalizer(scope)
 
     def _owner(self, infra: C) -> Cluster | None:
         owner = owner_of_kind(infra, Cluster.__resource__)

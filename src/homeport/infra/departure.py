@@ -21,8 +21,8 @@ from homeport.runtime.manager import Manager
 
 
 class Departures:
-    def __init__(self, manager: Manager, provider: Provider[Any, Any, Any]) -> None:
-        self.wake: Callable[[Key], None] = lambda key: None  # called with the InfraCluster
+    def __init__(self, manager: Manager, provider: Provider[Any, Any, Any], wake: Callable[[Key], None]) -> None:
+        self._wake = wake  # called with the InfraCluster
         self._clock = manager.clock
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = manager.informers.get(provider.cluster_kind).cache
@@ -55,7 +55,7 @@ class Departures:
         control_plane = names.CONTROL_PLANE_LABEL in obj.metadata.labels
         deletion = Deletion(self._clock.now(), control_plane)
         self._pending.setdefault(key_of(infra), {})[obj.metadata.uid] = deletion
-        self.wake(key_of(infra))
+        self._wake(key_of(infra))
 
 
 def _belongs(infra: Any, cluster: str) -> bool:

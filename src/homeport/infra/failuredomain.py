@@ -11,10 +11,11 @@ from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
 from homeport.api.meta import Object
 from homeport.client.protocol import Key
 from homeport.infra.protocol import FailureDomain
-from homeport.infra.reconciler import ProviderReconciler, ProviderScope
-from homeport.runtime.controller import Controller
+from homeport.machinery import condition
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
 
 D = TypeVar("D", bound=Object)
 SAFE = "FailureDomainSafeForDeletion"
@@ -55,33 +56,39 @@ _USERS = (
 )
 
 
-class FailureDomainReconciler(ProviderReconciler[D], Generic[D]):
+class DomainScope(Scope[D]):
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
+        """The condition is about deletion."""
+        return super().report(kind, status, reason, message, now) if self.deleting else False
+
+
+class FailureDomainReconciler(ObjectReconciler[D, DomainScope[D]], Generic[D]):
     """Objects that define failure domains stay while anything in their namespace is placed by them."""
 
     condition = SAFE
+    drop_empty_messages = True
+    workers = 2
 
     def __init__(self, manager: Manager, provider: str, kind: type[D], finalizer: str, users: Sequence[User]) -> None:
-        super().__init__(manager, provider, kind, finalizer)
-        self._domains = manager.informers.get(kind).cache
+        self.controller_name = kind.__resource__.kind.lower()
+        self.kind = kind
+        self.field_manager = f"homeport-{provider}"
+        self.finalizer = finalizer
+        super().__init__(manager)
         self._users = [(each, manager.informers.get(each.kind).cache) for each in users]
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        domain = self._domains.get(key)
-        if domain is None:
-            return None
-        scope = ProviderScope(domain)
-        if not scope.deleting:
-            await self._hold_finalizer(scope)
-            return None
-        return await self.reported(scope, self._release(scope))
+    def load(self, obj: D) -> DomainScope[D]:
+        return DomainScope(obj)
 
-    async def _release(self, scope: ProviderScope[D]) -> Wait | None:
+    def phases(self, scope: DomainScope[D]) -> Sequence[Phase[DomainScope[D]]]:
+        return [self._await_users, self.drop_finalizer] if scope.deleting else [self.hold_finalizer]
+
+    async def _await_users(self, scope: DomainScope[D]) -> Wait | None:
         users = list(self._found(scope.key))
-        if users:
-            more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-            return Wait("FailureDomainInUse", f"still used by {', '.join(users[:_SHOWN])}{more}", warning=True)
-        await self._drop_finalizer(scope)
-        return None
+        if not users:
+            return None
+        more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
+        return Wait("FailureDomainInUse", f"still used by {', '.join(users[:_SHOWN])}{more}", warning=True)
 
     def _found(self, key: Key) -> Iterator[str]:
         for user, cache in self._users:
@@ -92,16 +99,15 @@ class FailureDomainReconciler(ProviderReconciler[D], Generic[D]):
 
 def install(manager: Manager, provider: str, kind: type[D], finalizer: str, users: Sequence[User]) -> None:
     """`users`: kinds of the provider that refer to failure domains. Machines and MachineDeployments always do."""
-    domains, everybody = manager.informers.get(kind).cache, (*users, *_USERS)
+    everybody = (*users, *_USERS)
+    reconciler = FailureDomainReconciler(manager, provider, kind, finalizer, everybody)
 
     def waiting(obj: Any) -> Iterator[Key]:
         """Those that are to be deleted may go when one of their users went."""
-        for domain in domains.list(obj.metadata.namespace):
+        for domain in reconciler.objects.list(obj.metadata.namespace):
             if domain.metadata.deletion_timestamp:
                 yield Key(domain.metadata.namespace, domain.metadata.name)
 
-    reconciler = FailureDomainReconciler(manager, provider, kind, finalizer, everybody)
-    controller = Controller(kind.__resource__.kind.lower(), kind, reconciler, workers=2)
     for user in everybody:
-        controller.map(user.kind, waiting)
-    manager.add(controller)
+        reconciler.controller.map(user.kind, waiting)
+    manager.add(reconciler.controller)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
-
-import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
@@ -22,11 +19,9 @@ from homeport.infra.address import machine_of, takes_addresses
 from homeport.infra.capacity import CapacityReconciler
 from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
 from homeport.infra.departure import Departures
-from homeport.infra.driver import ATTEMPT
 from homeport.infra.machine import MachineReconciler
-from homeport.infra.plan import Plans
 from homeport.infra.protocol import Provider, Session
-from homeport.infra.reconciler import is_provisioned
+from homeport.infra.reconciler import edited
 from homeport.infra.source import SourceReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -39,49 +34,42 @@ S = TypeVar("S", bound=Session)
 
 _SECRET = Resource("", "v1", "Secret", "secrets")
 _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
-_MACHINE_WORKERS = 32
 
 
 def install(manager: Manager, provider: Provider[C, M, S], capi: Capi | None = None) -> None:
     """Without `capi` no workload cluster can be asked, and no machine without an object is removed."""
-    links, departures = _Links(manager, provider), Departures(manager, provider)
-    _add_clusters(manager, provider, links, departures, capi)
-    _add_machines(manager, provider, links, departures)
+    links, clusters = _Links(manager, provider), ClusterReconciler(manager, provider, capi)
+    _add_clusters(manager, provider, links, clusters)
+    _add_machines(manager, provider, links, clusters.departures)
     if provider.source_finalizer:
         _add_sources(manager, provider, links)
     if provider.template_kind is not None and provider.capacity is not None:
-        capacity = CapacityReconciler(manager, provider.template_kind, provider.capacity, provider.name)
-        manager.add(Controller(f"{provider.name}machinetemplate", provider.template_kind, capacity, predicate=_edited))
+        manager.add(CapacityReconciler(manager, provider.template_kind, provider.capacity, provider.name).controller)
     manager.job(lambda: _until_the_end(provider))
 
 
 def _add_clusters(
-    manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures, capi: Capi | None
+    manager: Manager,
+    provider: Provider[Any, Any, Any],
+    links: _Links,
+    reconciler: ClusterReconciler[Any, Any, Any],
 ) -> None:
-    plans = Plans(manager, provider.cluster_kind, provider.template_kind) if provider.template_kind else None
-    reconciler: ClusterReconciler[Any, Any, Any] = ClusterReconciler(manager, provider, departures, plans, capi)
-    controller = Controller(f"{provider.name}cluster", provider.cluster_kind, reconciler, predicate=_edited)
-    reconciler.attach(controller)
+    controller, plans = reconciler.controller, reconciler.plans
     if plans is not None and provider.template_kind is not None:
-        plans.attach(controller)
-        controller.map(provider.template_kind, plans.unprovisioned_beside, predicate=_edited)
-        controller.map(MachineDeployment, plans.infra_of_deployment, predicate=_edited)
-    departures.wake = controller.queue.add
+        controller.map(provider.template_kind, plans.unprovisioned_beside, predicate=edited)
+        controller.map(MachineDeployment, plans.infra_of_deployment, predicate=edited)
     controller.map(Cluster, links.infra_of_cluster, predicate=_cluster_news)
     controller.map(provider.machine_kind, links.waiting_for_machine, predicate=_went)
     for kind in (_SECRET, _CONFIG_MAP):
         controller.map(metadata_only(kind), links.users_of)
     for trigger in provider.triggers:
-        controller.map(trigger.kind, trigger.keys, predicate=_edited)
+        controller.map(trigger.kind, trigger.keys, predicate=edited)
     manager.add(controller)
 
 
 def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _Links, departures: Departures) -> None:
     reconciler: MachineReconciler[Any, Any, Any] = MachineReconciler(manager, provider, departures)
-    name = f"{provider.name}machine"
-    edited = partial(_machine_edited, (f"{provider.name}.homeport.dev/", ATTEMPT))
-    controller = Controller(name, provider.machine_kind, reconciler, workers=_MACHINE_WORKERS, predicate=edited)
-    reconciler.attach(controller)
+    controller = reconciler.controller
     controller.map(Machine, links.infra_of_machine, predicate=_machine_news)
     controller.map(Cluster, links.machines_of_cluster, predicate=_progress)
     for kind in (_SECRET, _CONFIG_MAP):
@@ -110,9 +98,9 @@ def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Li
         finalizers = (provider.source_finalizer, provider.former_finalizers)
         reconciler = SourceReconciler(manager, kind, *finalizers, users_of, provider.name)
         controller = Controller(f"{provider.name}{kind.kind.lower()}", metadata_only(kind), reconciler, workers=2)
-        controller.map(provider.cluster_kind, sources_of, predicate=_edited)
+        controller.map(provider.cluster_kind, sources_of, predicate=edited)
         if provider.machine_sources is not None:
-            controller.map(provider.machine_kind, machine_sources_of, predicate=_edited)
+            controller.map(provider.machine_kind, machine_sources_of, predicate=edited)
         manager.add(controller)
 
 
@@ -196,39 +184,6 @@ def _cluster_name(infra: Any) -> str:
 
 
 # -- what is worth a look ----------------------------------------------------------------------------------------
-
-
-def _edited(old: Any, new: Any) -> bool:
-    """Everything but what we write ourselves: status, finalizers and the provider id. A status that was lost counts."""
-    if old is None or new is None:
-        return True
-    lost = _has_status(old) and is_provisioned(old) and not is_provisioned(new)
-    return lost or _read_of(old) != _read_of(new)
-
-
-def _machine_edited(recorded: tuple[str, ...], old: Any, new: Any) -> bool:
-    """Not what a driver records (annotations that start with `recorded`): it would cut short the wait for a retry."""
-    if old is None or new is None:
-        return True
-    return _edited(_without(recorded, old), _without(recorded, new))
-
-
-def _without(recorded: tuple[str, ...], obj: Any) -> Any:
-    annotations = {name: value for name, value in obj.metadata.annotations.items() if not name.startswith(recorded)}
-    replace = msgspec.structs.replace
-    return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
-
-
-def _read_of(obj: Any) -> tuple[Any, ...]:
-    meta, spec = obj.metadata, obj.spec
-    if hasattr(spec, "provider_id"):
-        spec = msgspec.structs.replace(spec, provider_id="")
-    annotations = {name: value for name, value in meta.annotations.items() if name != names.BLOCK_MOVE}
-    return (annotations, meta.labels, meta.owner_references, meta.deletion_timestamp, spec)
-
-
-def _has_status(obj: Any) -> bool:
-    return hasattr(getattr(obj, "status", None), "initialization") and hasattr(obj.status, "ready")
 
 
 def _went(old: Any, new: Any) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
 from homeport.api.meta import Object, Resource
@@ -14,14 +16,16 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
 from homeport.infra.departure import Departures
+from homeport.infra.driver import ATTEMPT
 from homeport.infra.error import ProviderError, Unreachable
 from homeport.infra.orphan import provider_id
 from homeport.infra.protocol import ClusterScope, Instance, MachineScope, Provider, Session, StaticAddress
-from homeport.infra.reconciler import ProviderReconciler, ProviderScope, has_run, is_provisioned
+from homeport.infra.reconciler import ProviderReconciler, ProviderScope, edited, has_run, is_provisioned
 from homeport.infra.sweep import orphans_of
 from homeport.infra.vip import with_vip
 from homeport.runtime.manager import Manager, Solo
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase
 
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
@@ -33,15 +37,16 @@ _GONE_SECONDS = 60.0
 
 
 class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
+    workers = 32
+
     def __init__(self, manager: Manager, provider: Provider[C, M, S], departures: Departures) -> None:
-        former = provider.former_finalizers
-        super().__init__(manager, provider.name, provider.machine_kind, provider.machine_finalizer, former)
+        kind, finalizers = provider.machine_kind, (provider.machine_finalizer, provider.former_finalizers)
+        super().__init__(manager, provider.name, "machine", kind, *finalizers)
         self._provider = provider
         self._departures = departures
         self._machines = manager.informers.get(Machine).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
-        self._infra = manager.informers.get(provider.machine_kind).cache
         self._claims = (
             Claims(manager, provider.name, provider.machine_kind) if takes_addresses(provider.machine_kind) else None
         )
@@ -53,29 +58,41 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
 
     # -- one loop ----------------------------------------------------------------------------------------------
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        infra = self._infra.get(key)
-        if infra is None:
-            self._went_well(key)
-            self._missed.pop(key, None)
-            self._never_asked.pop(key, None)
-            if self._claims is not None:
-                await self._claims.release_left(key)
-            self._departures.forget(key)
-            return None
-        machine = self._owner(infra)
-        cluster, scope = self._cluster(infra, machine), ProviderScope(infra)
-        if await self._rests(scope, cluster):
-            wait = await self._settled(scope, machine, cluster)
-            if wait is None:
-                self._provider.machine_driver.stop_watching(infra.metadata.uid)
-            return wait
-        return await self.reported(scope, self._guarded(scope, machine, cluster))
+    def predicate(self, old: M | None, new: M | None) -> bool:
+        """Not what a driver records: it would cut short the wait for a retry."""
+        if old is None or new is None:
+            return True
+        recorded = (f"{self._provider.name}.homeport.dev/", ATTEMPT)
+        return edited(_without(recorded, old), _without(recorded, new))
 
-    async def _guarded(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
+    def forget(self, key: Key) -> None:
+        super().forget(key)
+        self._missed.pop(key, None)
+        self._never_asked.pop(key, None)
+
+    async def gone(self, key: Key) -> Wait | None:
+        if self._claims is not None:
+            await self._claims.release_left(key)
+        self._departures.forget(key)
+        return None
+
+    def load(self, obj: M) -> ProviderScope[M]:
+        machine = self._owner(obj)
+        return ProviderScope(obj, self._cluster(obj, machine), machine)
+
+    async def rest(self, scope: ProviderScope[M]) -> Wait | None:
+        wait = await self._settled(scope, scope.machine, scope.cluster)
+        if wait is None:
+            self._provider.machine_driver.stop_watching(scope.object.metadata.uid)
+        return wait
+
+    def phases(self, scope: ProviderScope[M]) -> Sequence[Phase[ProviderScope[M]]]:
+        return [self._guarded]
+
+    async def _guarded(self, scope: ProviderScope[M]) -> Wait | None:
         try:
             work = self._release if scope.deleting else self._normal
-            wait = await work(scope, machine, cluster)
+            wait = await work(scope, scope.machine, scope.cluster)
         except ProviderError as error:
             self._report_reachable(scope, error)
             wait = self._failed(scope.key, error)
@@ -99,7 +116,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         # Not earlier: an object that holds nothing at the vendor can be deleted without asking the vendor, which may
         # be impossible for ever.
         blank = not scope.object.metadata.finalizers
-        await self._hold_finalizer(scope)
+        await self.hold_finalizer(scope)
         if blank and self._alone:
             self._never_asked[scope.key] = scope.object.metadata.uid
         # Not earlier: machines that can't be made yet must not take the addresses of those that can.
@@ -143,8 +160,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return None
         scope = ClusterScope(cluster, infra_cluster, made.session, provisioned=True)
         owned = await self._provider.cluster_driver.list_owned(scope)
-        known = frozenset(each.metadata.uid for each in self._infra)
-        ids = frozenset(filter(None, (provider_id(each) for each in self._infra)))
+        known = frozenset(each.metadata.uid for each in self.objects)
+        ids = frozenset(filter(None, (provider_id(each) for each in self.objects)))
         orphans = orphans_of(owned, infra_cluster.metadata.uid, known, ids)
         if not orphans:
             return None
@@ -235,19 +252,19 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
         spec.provider_id = instance.provider_id
         scope.update_metadata(written)
-        self._say_paused(scope, cluster)  # of the generation that this write made
+        self.pause(scope)  # of the generation that this write made
 
     # -- being moved -------------------------------------------------------------------------------------------
     # The status does not go along to another plane, and with it goes what is under way. From its first finalizer on
     # until it says which machine is its own, an object asks clusterctl to wait; when it is paused, it gets there.
 
-    def _marks(self, obj: M) -> dict[str, str]:
+    def marks(self, obj: M) -> dict[str, str]:
         spec: Any = getattr(obj, "spec", None)
         return {} if spec.provider_id or is_provisioned(obj) else {names.BLOCK_MOVE: ""}
 
     async def _block_move(self, scope: ProviderScope[M]) -> None:
         """Once more for one that has rested in between."""
-        marks = self._marks(scope.object)
+        marks = self.marks(scope.object)
         if marks and names.BLOCK_MOVE not in scope.object.metadata.annotations:
             await self._annotate(scope, marks)
 
@@ -287,7 +304,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     # -- shrinking ---------------------------------------------------------------------------------------------
 
     async def _release(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
-        if not self._holds(scope):
+        if not self.holds_finalizer(scope):
             return None
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
         if cluster is None or infra_cluster is None:
@@ -306,8 +323,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if self._claims is not None:
             await self._claims.release(scope.object)
         self._departures.release(scope.object)
-        await self._drop_finalizer(scope)
-        return None
+        return await self.drop_finalizer(scope)
 
     # -- the object itself -------------------------------------------------------------------------------------
 
@@ -361,3 +377,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if ref is None:
             return None
         return self._infra_clusters.get(Key(cluster.metadata.namespace, ref.name))
+
+
+def _without(recorded: tuple[str, ...], obj: M) -> M:
+    """Without the annotations that start with `recorded`."""
+    annotations = {name: value for name, value in obj.metadata.annotations.items() if not name.startswith(recorded)}
+    replace = msgspec.structs.replace
+    return replace(obj, metadata=replace(obj.metadata, annotations=annotations))

@@ -51,13 +51,17 @@ class ClusterPlan:
     endpoint_supplied: bool = False  # the control plane provider supplies the control plane's endpoint
 
 
-NO_PLAN = ClusterPlan()
+NO_PLAN: ClusterPlan = ClusterPlan()
 
 
 class Plans:
     """Reads plans from caches. Kinds that clusters refer to are watched from the first time they are needed."""
 
-    def __init__(self, manager: Manager, cluster_kind: type[Object], template_kind: type[Object]) -> None:
+    def __init__(
+        self, manager: Manager, controller: Controller, cluster_kind: type[Object], template_kind: type[Object]
+    ) -> None:
+        # A change of a control plane or bootstrap template wakes its keys, which are InfraClusters.
+        self._controller = controller
         self._client = manager.client
         self._contracts = Contracts(manager.informers)
         self._infra = manager.informers.get(cluster_kind).cache
@@ -66,12 +70,7 @@ class Plans:
         self._deployments = manager.informers.get(MachineDeployment).cache
         self._cluster_kind = cluster_kind.__resource__.kind
         self._template_kind = template_kind.__resource__.kind
-        self._controller: Controller | None = None
         self._watched: dict[Any, Any] = {}
-
-    def attach(self, controller: Controller) -> None:
-        """The controller whose keys (InfraClusters) a change of a control plane or bootstrap template wakes."""
-        self._controller = controller
 
     async def of(self, cluster: Cluster) -> ClusterPlan:
         machines: list[MachinePlan] = []
@@ -151,7 +150,7 @@ class Plans:
 
     async def _read(self, served: ResolvedResource, key: Key) -> Unstructured | None:
         informer = self._watched.get(served.resource)
-        if informer is None and self._controller is not None:
+        if informer is None:
             informer = self._controller.watch(served.resource, self.unprovisioned_beside, predicate=_spec_changed)
             self._watched[served.resource] = informer
         if informer is not None and informer.synced.is_set():

@@ -60,10 +60,8 @@ class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
         self._orphans: dict[Key, tuple[str, float]] = {}  # UIDs of addresses without a claim, and since when
         self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
 
-    @staticmethod
-    def predicate(old: IPAddressClaim | None, new: IPAddressClaim | None) -> bool:
-        """Everything but what our own reports change."""
-        return old is None or new is None or _read_of(old) != _read_of(new)
+    def predicate(self, old: IPAddressClaim | None, new: IPAddressClaim | None) -> bool:
+        return claim_changed(old, new)
 
     async def gone(self, key: Key) -> Wait | None:
         return await self._await_orphan(key, self._addresses.get(key))
@@ -178,6 +176,11 @@ class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
         except NotFound:
             await drop_address(self.client, address)
         return None
+
+
+def claim_changed(old: IPAddressClaim | None, new: IPAddressClaim | None) -> bool:
+    """Everything but what our own reports change."""
+    return old is None or new is None or _read_of(old) != _read_of(new)
 
 
 def _read_of(claim: IPAddressClaim) -> tuple[Any, ...]:

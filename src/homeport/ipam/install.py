@@ -10,7 +10,7 @@ from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.capi import name as names
 from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
 from homeport.client.protocol import Key
-from homeport.ipam.claim import ClaimReconciler
+from homeport.ipam.claim import ClaimReconciler, claim_changed
 from homeport.ipam.pool import BY_POOL, PoolReconciler, index_value, pools_named
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
@@ -26,7 +26,7 @@ def install(manager: Manager) -> None:
     for kind in KINDS.values():
         claims.map(kind, links.waiting(kind))
         pools = PoolReconciler(manager, kind).controller
-        pools.map(IPAddressClaim, _pools(kind), predicate=ClaimReconciler.predicate)
+        pools.map(IPAddressClaim, _pools(kind), predicate=claim_changed)
         pools.map(IPAddress, _pools(kind))
         pools.map(Cluster, links.pools_of_cluster(kind), predicate=_unpaused)
         manager.add(pools)

@@ -107,6 +107,15 @@ class Scope(Generic[O]):
         after = condition.find(held.conditions, kind)
         return _content(before) != _content(after)
 
+    def drop_empty_messages(self) -> None:
+        held: Any = getattr(self.object, "status", None)
+        if held is not None:
+            held.conditions = [_without_empty_message(each) for each in held.conditions]
+
+
+def _without_empty_message(found: dict[str, Any]) -> dict[str, Any]:
+    return found if found.get("message", "?") else {key: value for key, value in found.items() if key != "message"}
+
 
 def _content(found: Mapping[str, Any] | None) -> tuple[Any, ...]:
     return () if found is None else (found.get("status"), found.get("reason"), found.get("message"))
@@ -146,6 +155,7 @@ class Reporting(Generic[S]):
 
     condition = "Ready"
     waits_are_events = True  # False: conditions report what is waited for; events are for warnings alone
+    drop_empty_messages = False  # True: the kind's definition rejects conditions whose message is there and empty
     pace = Pace()
 
     def __init__(self, client: Client, recorder: Recorder, *, manager: str, clock: Clock | None = None) -> None:
@@ -216,6 +226,8 @@ class Reporting(Generic[S]):
             log.info("status not written", object=str(scope.key), error=str(error))
 
     async def _store(self, scope: S) -> None:
+        if self.drop_empty_messages:
+            scope.drop_empty_messages()
         patch = scope.status_patch()
         held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=scope.urgent, changed=bool(patch))
         if held:

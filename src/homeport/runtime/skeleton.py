@@ -7,7 +7,7 @@ phases in `phases`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from homeport.api.meta import Object
@@ -30,11 +30,11 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
     kind: type[O]
     field_manager: str
     finalizer = ""  # '': the kind needs none
+    former_finalizers: frozenset[str] = frozenset()  # what the finalizer was called before
     workers = 8
     status_wakes = True  # see Controller
 
-    @staticmethod
-    def predicate(old: Any, new: Any) -> bool:
+    def predicate(self, old: O | None, new: O | None) -> bool:
         """Which changes of an object wake its own key: all of them, unless a reconciler narrows that."""
         del old, new
         return True
@@ -101,10 +101,10 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
 
     async def hold_finalizer(self, scope: S) -> Wait | None:
         """A phase: nothing is created for an object that could vanish without us."""
-        finalizers = scope.object.metadata.finalizers
-        if self.finalizer not in finalizers:
+        ours, others = self._finalizers(scope)
+        if ours != [self.finalizer]:
             try:
-                await self._write_finalizers(scope, [*finalizers, self.finalizer])
+                await self._write_finalizers(scope, [*others, self.finalizer], self.marks(scope.object))
             except NotFound:
                 scope.released = True
                 return Wait("Deleted", "the object was deleted before it was reconciled", quiet=True)
@@ -112,19 +112,37 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
 
     async def drop_finalizer(self, scope: S) -> Wait | None:
         """The last phase of a deletion."""
-        finalizers = scope.object.metadata.finalizers
-        if self.finalizer in finalizers:
-            left = [each for each in finalizers if each != self.finalizer]
+        ours, others = self._finalizers(scope)
+        if ours:
             try:
-                await self._write_finalizers(scope, left)
+                await self._write_finalizers(scope, others, {})
             except NotFound:
-                left = []
-            scope.released = not left
+                others = []
+            scope.released = not others
         return None
 
-    async def _write_finalizers(self, scope: S, finalizers: list[str]) -> None:
+    def holds_finalizer(self, scope: S) -> bool:
+        return bool(self._finalizers(scope)[0])
+
+    def marks(self, obj: O) -> Mapping[str, str]:
+        """Annotations that an object gets together with its finalizer."""
+        del obj
+        return {}
+
+    def _finalizers(self, scope: S) -> tuple[list[str], list[str]]:
+        """Ours, by whatever name, and those of others."""
+        names = self.former_finalizers | {self.finalizer}
+        found = scope.object.metadata.finalizers
+        return [each for each in found if each in names], [each for each in found if each not in names]
+
+    async def _write_finalizers(self, scope: S, finalizers: list[str], annotations: Mapping[str, str]) -> None:
         """Other finalizers may come and go: the list is written for this very state of the object."""
         meta = scope.object.metadata
-        body = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": finalizers}
+        body: dict[str, Any] = {
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+            "finalizers": finalizers,
+            **({"annotations": dict(annotations)} if annotations else {}),
+        }
         patch = MergePatch({"metadata": body})
         scope.update_metadata(await self.client.patch(self.kind, scope.key, patch, self._write))

@@ -74,8 +74,7 @@ class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
         self._lock = InitLock(self.client, informers.get(CONFIG_MAP, LOCKS).cache, self._write)
         self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl)
 
-    @staticmethod
-    def predicate(old: KubeadmConfig | None, new: KubeadmConfig | None) -> bool:
+    def predicate(self, old: KubeadmConfig | None, new: KubeadmConfig | None) -> bool:
         """Our own status patches need no look."""
         if old is None or new is None:
             return True

@@ -39,18 +39,12 @@ def _relevant_fields(obj: Any) -> tuple[Any, ...]:
     return (*state_of(obj), obj.metadata.deletion_timestamp)
 
 
-def cluster_matters(old: Any, new: Any) -> bool:
-    found = new if new is not None else old
-    return found.spec.topology.class_ref is not None and matters(old, new)
-
-
 class TopologyReconciler(ObjectReconciler[Cluster, TopologyScope]):
     controller_name = "topology"
     kind = Cluster
     field_manager = MANAGER
     condition = Condition.TOPOLOGY_RECONCILED
     waits_are_events = False
-    predicate = staticmethod(cluster_matters)
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
@@ -69,6 +63,10 @@ class TopologyReconciler(ObjectReconciler[Cluster, TopologyScope]):
         cluster = self.objects.get(key)
         wait = None if cluster is None or cluster.metadata.deletion_timestamp else self._class_in_work(cluster)
         return wait or await super().reconcile(key)
+
+    def predicate(self, old: Cluster | None, new: Cluster | None) -> bool:
+        found = new if new is not None else old
+        return found is not None and found.spec.topology.class_ref is not None and matters(old, new)
 
     def forget(self, key: Key) -> None:
         super().forget(key)

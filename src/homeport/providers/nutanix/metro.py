@@ -7,19 +7,20 @@ asks for that gets an error; it is never placed without its failure domain.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
 from homeport.api.meta import Object
 from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite, NutanixVirtualHADomain
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixFailureDomain
 from homeport.client.protocol import Key
-from homeport.infra.reconciler import ProviderReconciler, ProviderScope
 from homeport.runtime.cache import key_of
-from homeport.runtime.controller import Controller
+from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
 
 O = TypeVar("O", bound=Object)
 
@@ -37,19 +38,18 @@ def refusal(domain: str) -> str:
     return f"failure domain {domain!r}: Homeport does not support placement by metro availability yet: {_ADVICE}"
 
 
-class MetroReconciler(ProviderReconciler[O]):
+class MetroReconciler(ObjectReconciler[O, Scope[O]], Generic[O]):
     """What the three kinds have in common. `validated` and `safe` are conditions as upstream spells them."""
 
-    drop_empty_messages = False
-    kind: ClassVar[type[Any]]
+    field_manager = "homeport-nutanix"
     validated: ClassVar[tuple[str, str, str]]  # its type, and its reasons when it holds and when not
     safe: ClassVar[tuple[str, str]]  # its type, and its reason when it doesn't hold
 
     def __init__(self, manager: Manager) -> None:
-        name = self.kind.__resource__.kind.lower()
-        super().__init__(manager, "nutanix", self.kind, f"{_GROUP}/{name}")
+        self.controller_name = self.kind.__resource__.kind.lower()
+        self.finalizer = f"{_GROUP}/{self.controller_name}"
+        super().__init__(manager)
         informers = manager.informers
-        self._objects = informers.get(self.kind).cache
         self._domains = informers.get(NutanixFailureDomain).cache
         self._metros = informers.get(NutanixMetro).cache
         self._sites = informers.get(NutanixMetroSite).cache
@@ -58,15 +58,16 @@ class MetroReconciler(ProviderReconciler[O]):
         self._machines = informers.get(Machine).cache
         self._deployments = informers.get(MachineDeployment).cache
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        found = self._objects.get(key)
-        if found is None:
-            return None
-        scope = ProviderScope(found)
-        return await self.reported(scope, self._release(scope) if scope.deleting else self._normal(scope))
+    def load(self, obj: O) -> Scope[O]:
+        return Scope(obj)
 
-    async def _normal(self, scope: ProviderScope[O]) -> Wait:
-        await self._hold_finalizer(scope)
+    def phases(self, scope: Scope[O]) -> Sequence[Phase[Scope[O]]]:
+        return [self._release, self.drop_finalizer] if scope.deleting else [self.hold_finalizer, self._normal]
+
+    def _condition(self, scope: Scope[O], kind: str, ok: bool, reason: str, message: str) -> None:
+        scope.report(kind, "True" if ok else "False", reason, message, rfc3339(self.clock.now()))
+
+    async def _normal(self, scope: Scope[O]) -> Wait:
         wrong = list(self._wrong(scope.object))
         condition, valid, invalid = self.validated
         self._condition(scope, condition, not wrong, invalid if wrong else valid, "; ".join(wrong))
@@ -74,14 +75,13 @@ class MetroReconciler(ProviderReconciler[O]):
             return Wait(invalid, "; ".join(wrong), warning=True)
         return Wait(UNSUPPORTED, f"Homeport does not support metro availability yet: {_ADVICE}", warning=True)
 
-    async def _release(self, scope: ProviderScope[O]) -> Wait | None:
+    async def _release(self, scope: Scope[O]) -> Wait | None:
         users = list(self._users(scope.key))
         if users:
             condition, reason = self.safe
             text = f"still used by {', '.join(users[:5])}" + (f" and {len(users) - 5} more" if len(users) > 5 else "")
             self._condition(scope, condition, False, reason, text)
             return Wait(reason, text, warning=True)
-        await self._drop_finalizer(scope)
         return None
 
     @abstractmethod
@@ -173,12 +173,12 @@ class NutanixVirtualHADomainReconciler(MetroReconciler[NutanixVirtualHADomain]):
     def _users(self, key: Key) -> Iterator[str]:
         return iter(())
 
-    async def _normal(self, scope: ProviderScope[NutanixVirtualHADomain]) -> Wait:
+    async def _normal(self, scope: Scope[NutanixVirtualHADomain]) -> Wait:
         text = "Homeport does not check the protection policy and the recovery plans"
         self._condition(scope, "VHADomainPCResourcesValidated", False, UNSUPPORTED, text)
         return await super()._normal(scope)
 
-    async def _release(self, scope: ProviderScope[NutanixVirtualHADomain]) -> Wait | None:
+    async def _release(self, scope: Scope[NutanixVirtualHADomain]) -> Wait | None:
         spec = scope.object.spec
         made = [str(plan.recovery_plan) for group in spec.movement_groups for plan in group.category_recovery_plans]
         made += [str(spec.protection_policy)] if spec.protection_policy else []
@@ -201,7 +201,8 @@ _REFERENCES = (NutanixFailureDomain, NutanixMetro, NutanixMetroSite, NutanixVirt
 
 def install(manager: Manager) -> None:
     for made in RECONCILERS:
-        objects = manager.informers.get(made.kind).cache
+        reconciler = made(manager)
+        objects = reconciler.objects
 
         def beside(obj: Any, objects: Any = objects) -> Iterable[Key]:
             """They are few, and what they refer to is in their namespace."""
@@ -212,7 +213,7 @@ def install(manager: Manager) -> None:
             found = objects.list(obj.metadata.namespace)
             return (key_of(each) for each in found if each.metadata.deletion_timestamp)
 
-        controller = Controller(made.kind.__resource__.kind.lower(), made.kind, made(manager))
+        controller = reconciler.controller
         for kind in _REFERENCES:
             if kind is not made.kind:
                 controller.map(kind, beside)
