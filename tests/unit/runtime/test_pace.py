@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from homeport.client.protocol import Key
+from homeport.runtime.pace import Pace, Pacer, status_changed
+
+A = Key("default", "a")
+
+
+def delays(pace: Pace, *steps: tuple[float, bool, bool]) -> list[float]:
+    """Of loops at these times: (now, urgent, changed)."""
+    pacer = Pacer(pace)
+    return [pacer.delay(A, now, urgent=urgent, changed=changed) for now, urgent, changed in steps]
+
+
+def test_without_a_pace_every_change_is_written_at_once() -> None:
+    assert delays(Pace(), (0, False, True), (0, False, True)) == [0, 0]
+
+
+def test_a_change_that_nobody_acts_on_waits_for_the_pace() -> None:
+    assert delays(Pace(1.0), (10, False, True), (10.4, False, True), (11, False, True)) == [1.0, pytest.approx(0.6), 0]
+
+
+def test_an_urgent_change_is_written_at_once_and_starts_the_pace_anew() -> None:
+    assert delays(Pace(1.0), (10, True, True), (10.5, False, True)) == [0, 0.5]
+
+
+def test_after_a_quiet_time_the_next_change_is_written_at_once() -> None:
+    assert delays(Pace(1.0), (10, True, True), (20, False, True)) == [0, 0]
+
+
+def test_a_settling_change_that_is_taken_back_is_never_written() -> None:
+    steps = ((10, False, True), (11, False, False), (12.5, False, True), (14.5, False, True))
+    assert delays(Pace(2.0, settle=True), *steps) == [2.0, 0, 2.0, 0]
+
+
+def test_a_settling_change_waits_its_time_after_every_write() -> None:
+    assert delays(Pace(2.0, settle=True), (10, True, True), (20, False, True)) == [0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ([], [("Ready", "True")], True),
+        ([], [("Ready", "False")], False),
+        ([("Ready", "True")], [("Ready", "False")], True),
+        ([("Ready", "False")], [("Ready", "False")], False),
+        ([("Ready", "True")], [], False),
+        ([], [("Other", "True")], False),
+    ],
+)
+def test_a_condition_changed_when_its_status_did(
+    before: list[tuple[str, str]], after: list[tuple[str, str]], changed: bool
+) -> None:
+    old, new = ([{"type": kind, "status": status} for kind, status in each] for each in (before, after))
+    assert status_changed(old, new, ["Ready"]) is changed
