@@ -96,7 +96,7 @@ class DeployReconciler:
         self._failures: dict[Key, int] = {}
         self._handlers: dict[Key, Callable[[Unstructured | None, Unstructured | None], None]] = {}
         self._clock = manager.clock
-        self.wake: Callable[[Key], None] = lambda cluster: None
+        self.controller = Controller("cloud-controller-manager", Cluster, self, predicate=_changed)
 
     async def reconcile(self, key: Key) -> Wait | None:
         cluster = self._clusters.get(key)
@@ -174,7 +174,7 @@ class DeployReconciler:
         def changed(old: Unstructured | None, new: Unstructured | None) -> None:
             found = new if new is not None else old
             if found is not None and _ANY in found.name and (old is None or new is None):
-                self.wake(key)  # not for changes: its status changes all the time
+                self.controller.wake(key)  # not for changes: its status changes all the time
 
         return self._handlers.setdefault(key, changed)
 
@@ -242,8 +242,7 @@ def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], imag
     """`image` is that of the cloud controller manager; '': the one of this release."""
     clouds = {each.kind.__resource__.kind: _Cloud(manager, each) for each in supports}
     reconciler = DeployReconciler(manager, capi, clouds, image)
-    controller = Controller("cloud-controller-manager", Cluster, reconciler, predicate=_changed)
-    reconciler.wake = controller.wake
+    controller = reconciler.controller
     clusters = manager.informers.get(Cluster).cache
 
     def of_infra(kind: str) -> Callable[[Any], Iterable[Key]]:
