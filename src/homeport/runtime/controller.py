@@ -82,7 +82,7 @@ class Controller:
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
         self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
         self._since: dict[Key, float] = {}  # when each unfinished key got its present reason
-        self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
+        self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding, in connect
         self._reconciler = traced_reconciler(name, reconciler)
         self._workers = workers
         self._resync = resync
@@ -170,9 +170,10 @@ class Controller:
             lambda old, new, initial: forget(key_of(old)) if new is None and old is not None else None
         )
 
-    def connect(self, informers: Informers) -> None:
-        """Attaches to the shared informers. Called once, by the manager."""
+    def connect(self, informers: Informers, mine: Callable[[Key], bool] | None = None) -> None:
+        """Attaches to the shared informers. Called once, by the manager. `mine`: which keys are ours (None: all)."""
         self._shared = informers
+        self.mine = mine or self.mine
         self._gate = Gate(informers)
         for watch in self._watches:
             informer = informers.get(watch.kind, watch.query)

@@ -90,8 +90,7 @@ class Manager:
 
     def add(self, controller: Controller) -> Controller:
         self.controllers.append(controller)
-        self._share(controller)
-        controller.connect(self.informers)
+        controller.connect(self.informers, self._share_of(controller))
         return controller
 
     def job(self, run: Job) -> None:
@@ -188,11 +187,13 @@ class Manager:
                     clock=self.clock,
                 )
 
-    def _share(self, controller: Controller) -> None:
+    def _share_of(self, controller: Controller) -> Callable[[Key], bool] | None:
+        """Which keys of a controller this process works on. None: all of them."""
         shards = self._tenure
-        if isinstance(shards, Shards) and isinstance(self.mode, Sharded):
-            shard_key = controller.shard_key or self.mode.shard_key
-            controller.mine = lambda key: shards.mine(shard_key(key))
+        if not isinstance(shards, Shards) or not isinstance(self.mode, Sharded):
+            return None
+        shard_key = controller.shard_key or self.mode.shard_key
+        return lambda key: shards.mine(shard_key(key))
 
     async def _let_go(self) -> None:
         for controller in self.controllers:
