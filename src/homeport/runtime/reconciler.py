@@ -34,6 +34,10 @@ _WRITE_SECONDS = 5.0  # how long a shutdown waits for a status that is being wri
 Phase = Callable[[S], Awaitable[Wait | None]]
 
 
+class ObjectGone(Exception):
+    """The object in work was deleted meanwhile: nothing more may be done for it, and there is nothing to report on."""
+
+
 class Reconciler(Protocol):
     async def reconcile(self, key: Key) -> Wait | None: ...
 
@@ -184,6 +188,8 @@ class Reporting(Generic[S]):
             raise  # we stop: what was written stands, the next loop observes it
         except (Conflict, TooManyRequests):
             raise  # nothing is wrong with the object: the next loop comes in a moment
+        except ObjectGone:
+            return None  # its deletion wakes us
         except Terminal as stop:
             self._report_wait(scope, stop.reason, stop.message, warn=True)
             await self._store_quietly(scope)

@@ -17,7 +17,7 @@ from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait, sooner
 from homeport.runtime.pace import Pace
-from homeport.runtime.reconciler import Phase, Reporting, Scope, run_phases
+from homeport.runtime.reconciler import ObjectGone, Phase, Reporting, Scope, run_phases
 
 O = TypeVar("O", bound=Object)
 S = TypeVar("S", bound=Scope[Any])
@@ -106,8 +106,7 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
             try:
                 await self._write_finalizers(scope, [*others, self.finalizer], self.marks(scope.object))
             except NotFound:
-                scope.released = True
-                return Wait("Deleted", "the object was deleted before it was reconciled", quiet=True)
+                raise ObjectGone from None
         return None
 
     async def drop_finalizer(self, scope: S) -> Wait | None:

@@ -90,18 +90,24 @@ async def test_a_deletion_drops_the_finalizer_by_whatever_name_and_reports_on_wh
 
 
 @virtual
-async def test_an_object_that_went_before_it_got_its_finalizer_is_no_error() -> None:
+async def test_nothing_is_done_for_an_object_that_went_before_it_got_its_finalizer() -> None:
     class Late(Widgets):
+        copied = False
+
         async def hold_finalizer(self, scope: Scope[Widget]) -> Wait | None:
             await self.client.delete(WIDGET, A)
             return await super().hold_finalizer(scope)
 
+        async def copy(self, scope: Scope[Widget]) -> Wait | None:
+            self.copied = True
+            return None
+
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))
-        outcome = await p.reconcile(Late(p), A)
-        assert outcome.error is None
-        assert outcome.wait is not None
-        assert outcome.wait.quiet
+        reconciler = Late(p)
+        outcome = await p.reconcile(reconciler, A)
+        assert (outcome.error, outcome.wait) == (None, None)
+        assert not reconciler.copied
 
 
 @virtual
