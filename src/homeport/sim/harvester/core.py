@@ -61,7 +61,8 @@ class Core:
         """What faults meet: `kind: vm`, `entity:` its name."""
         meta = obj["metadata"]
         state = {**labels(obj), "namespace": meta.get("namespace", "")}
-        return Subject(kind=kind, name=meta["name"], ext_id=meta.get("uid", ""), state=state)
+        namespace = meta.get("namespace", "")
+        return Subject(kind=kind, namespace=namespace, name=meta["name"], ext_id=meta.get("uid", ""), state=state)
 
     # -- writing -----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from homeport.sim.engine.fault import (
     AddressChange,
+    AddressLate,
     AddressLoss,
     AgentSilence,
     Crash,
@@ -32,7 +33,7 @@ from homeport.sim.engine.fault import (
 )
 
 REQUEST_EFFECTS = (Status, Throttle, Delay, Drop, Stale, WatchCut)
-MACHINE_EFFECTS = (Crash, NoBoot, AgentSilence, AddressChange, AddressLoss)
+MACHINE_EFFECTS = (Crash, NoBoot, AgentSilence, AddressLate, AddressChange, AddressLoss)
 
 VOCABULARY = Vocabulary(
     "harvester", (*REQUEST_EFFECTS, ImportFailure, *MACHINE_EFFECTS, Outage), ("operation", "cluster")

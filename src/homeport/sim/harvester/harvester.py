@@ -47,6 +47,8 @@ from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.definition import definitions
 from homeport.sim.harvester.gate import KubernetesGate, Past
 from homeport.sim.harvester.guest import Guestroom, machine_id
+from homeport.sim.harvester.host.hosting import FOLLOWED as HOSTED
+from homeport.sim.harvester.host.hosting import Hosting
 from homeport.sim.harvester.kind import (
     CLAIM,
     DATA_VOLUME,
@@ -110,7 +112,8 @@ class Harvester:
             "launcher": Loop("launcher", self.launchers.settle),
         }
         self.balancing = Balancing(core, network)
-        self.loops.update(self.balancing.loops)
+        self.hosting = Hosting(core, self.instances, self.launchers)
+        self.loops.update({**self.balancing.loops, **self.hosting.loops})
 
     @classmethod
     async def open(
@@ -153,9 +156,10 @@ class Harvester:
     async def _start(self) -> None:
         await self._define()
         mirror = self.core.mirror
-        for kind in (*_FOLLOWED, *BALANCED):
+        for kind in (*_FOLLOWED, *BALANCED, *HOSTED):
             mirror.follow(kind)
         self.balancing.install(self.server.admission)
+        self.hosting.install(self.server.registry)
         mirror.index(POD, BY_INSTANCE, lambda pod: [labels(pod)[CREATED_BY]] if is_launcher(pod) else [])
         mirror.index(VOLUME, BY_CLAIM, lambda volume: _claim_of(volume))
         for kind in (VM, VMI):
@@ -239,6 +243,7 @@ class Harvester:
         mirror.on(VMI, self._instance_changed)
         mirror.on(POD, self._pod_changed)
         self.balancing.connect()
+        self.hosting.connect()
         mirror.on(NODE, lambda key, new, old: self._offer_room())
 
     def _image_changed(self, key: str) -> None:
@@ -325,6 +330,7 @@ class Harvester:
         for name, kind in (("image", IMAGE), ("instance", VMI)):
             for obj in self.core.mirror.all(kind):
                 self.loops[name].add(str(key_of(obj)))
+        self.hosting.meet_faults()
 
     @property
     def faults(self) -> Injector:

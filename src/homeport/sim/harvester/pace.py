@@ -19,6 +19,7 @@ class Pace:
     agent: float = 0.0  # from there until the guest agent reports addresses
     shutdown: float = 0.0  # of a guest that is asked to end
     migrate: float = 0.0
+    lost: float = 0.0  # until the VMs of a node that does not answer are given up
 
     def scaled(self, factor: float) -> Pace:
         """`factor` 0.5: twice as fast."""
@@ -26,7 +27,7 @@ class Pace:
 
 
 INSTANT = Pace()
-REAL = Pace(download=90.0, bind=4.0, launch=8.0, start=4.0, agent=35.0, shutdown=8.0, migrate=20.0)
+REAL = Pace(download=90.0, bind=4.0, launch=8.0, start=4.0, agent=35.0, shutdown=8.0, migrate=20.0, lost=300.0)
 
 
 def parse_speed(text: str) -> Pace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+from homeport.sim.engine.fault import ImportFailure
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.kind import IMAGE, STORAGE_CLASS, Json
 from homeport.sim.harvester.object import condition, is_true, key_of, leaving, status_of
@@ -54,6 +55,8 @@ class Images:
             return self._core.pace.retry
 
     async def _initialize(self, image: Json) -> float | None:
+        for _, fault in self._core.faults.strike(self._core.subject(image, "image"), ImportFailure):
+            raise ImportFailed(fault.message)
         download = self.download_of(image)
         if not 200 <= download.status < 400:
             raise ImportFailed(f"got {download.status} status code from {image['spec'].get('url', '')}")

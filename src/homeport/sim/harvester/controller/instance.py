@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 
-from homeport.sim.engine.fault import AddressChange, AddressLate, AddressLoss, Crash, NoBoot
+from homeport.sim.engine.fault import AddressChange, AddressLate, AddressLoss, AgentSilence, Crash, NoBoot
 from homeport.sim.engine.guest import Machine
 from homeport.sim.harvester.controller.launcher import Launchers
 from homeport.sim.harvester.controller.machine import CONTROLLER_FINALIZER, INSTANCE_FINALIZER
@@ -177,10 +177,11 @@ class Instances:
         core, now = self._core, self._core.clock.now()
         subject = core.subject(vmi, "vm")
         found = await self.room.furnish(vmi)
-        late = core.faults.strike(subject, AddressLate)
+        late = [each.seconds for _, each in core.faults.strike(subject, AddressLate)]
+        late += [each.seconds for _, each in core.faults.strike(subject, AgentSilence)]
         reports: float | None = now + core.pace.agent
         if late:
-            reports = None if late[0][1].seconds is None else now + late[0][1].seconds
+            reports = None if late[0] is None else now + late[0]
         booted = not core.faults.strike(subject, NoBoot)
         crash = core.faults.strike(subject, Crash)
         moves = [(now + each.seconds, False) for _, each in core.faults.strike(subject, AddressChange)]

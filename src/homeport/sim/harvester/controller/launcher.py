@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from homeport.machinery.quantity import parse_quantity
@@ -42,13 +42,21 @@ class Launchers:
         self.waiting: set[str] = set()  # Pods that no node takes: room that becomes free is offered to them
 
     def of(self, vmi: Json) -> Json | None:
-        """The Pod of an instance, the newest if it has several."""
-        found = self._core.mirror.by(POD, BY_INSTANCE, vmi["metadata"]["uid"])
-        alive = [pod for pod in found if status_of(pod).get("phase") not in _FINAL] or found
-        return alive[-1] if alive else None
+        """The Pod of an instance: of several, as during a migration, the one that lives on its node."""
+        node = status_of(vmi).get("nodeName")
 
-    async def create(self, vmi: Json) -> None:
+        def rank(pod: Json) -> tuple[bool, bool, bool]:
+            over = status_of(pod).get("phase") in _FINAL
+            return not over, not leaving(pod), pod["spec"].get("nodeName") == node
+
+        return max(self._core.mirror.by(POD, BY_INSTANCE, vmi["metadata"]["uid"]), key=rank, default=None)
+
+    async def create(self, vmi: Json, *, away: str = "", marks: Mapping[str, str] | None = None) -> None:
+        """`away`: not on this node. `marks`: more labels."""
         pod = _pod(vmi, self._core.rng.randbytes(3).hex()[:5])
+        pod["metadata"]["labels"].update(marks or {})
+        if away:
+            pod["spec"]["affinity"] = _away(pod["spec"].get("affinity") or {}, away)
         node, _ = self._choose(pod)
         if node:
             pod["spec"]["nodeName"] = node
@@ -219,6 +227,19 @@ def _pod(vmi: Json, suffix: str) -> Json:
         },
         "spec": made,
     }
+
+
+def _away(affinity: Json, node: str) -> Json:
+    """Not on this node, besides what is asked for anyway."""
+    rule = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}
+    by_node = affinity.get("nodeAffinity") or {}
+    required = by_node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = [
+        {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), rule]}
+        for term in required.get("nodeSelectorTerms") or [{}]
+    ]
+    held = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {**affinity, "nodeAffinity": {**by_node, **held}}
 
 
 def requests(vmi: Json) -> dict[str, str]:
