@@ -159,7 +159,7 @@ def _parts(cls: type[msgspec.Struct]) -> tuple[_Part, ...]:
     return tuple(parts)
 
 
-def wire(value: Any) -> Any:
+def wire(value: object) -> Any:
     """The JSON of an object or a part of one, without the nested structs that nobody filled in.
 
     What is required and may be empty is written though it is, since that is a value, if its struct is written at all.

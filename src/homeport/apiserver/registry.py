@@ -217,7 +217,7 @@ class Registry:
         namespace: str,
         name: str,
         patch_type: str,
-        patch: Any,
+        patch: object,
         *,
         subresource: str = "",
         force: bool = False,

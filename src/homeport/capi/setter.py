@@ -21,7 +21,7 @@ _TIMEOUTS = {
 }
 
 
-def put(obj: Json, path: Sequence[str], value: Any) -> None:
+def put(obj: Json, path: Sequence[str], value: object) -> None:
     *above, last = path
     for name in above:
         below = obj.get(name)

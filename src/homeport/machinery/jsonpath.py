@@ -54,7 +54,7 @@ def simple_path(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read(obj: Any, path: str) -> Any:
+def read(obj: object, path: str) -> Any:
     """The value at a plain path, or None."""
     for name in simple_path(path):
         if not isinstance(obj, dict):
@@ -63,7 +63,7 @@ def read(obj: Any, path: str) -> Any:
     return obj
 
 
-def write(obj: dict[str, Any], path: str, value: Any) -> None:
+def write(obj: dict[str, Any], path: str, value: object) -> None:
     """Sets the value at a plain path; maps on the way are made as needed."""
     *parents, last = simple_path(path)
     for name in parents:
@@ -74,7 +74,7 @@ def write(obj: dict[str, Any], path: str, value: Any) -> None:
     obj[last] = value
 
 
-def render(value: Any) -> str:
+def render(value: object) -> str:
     """A value as kubectl prints it."""
     if isinstance(value, str):
         return value

@@ -33,7 +33,7 @@ class PatchTooLarge(PatchError):
     """More operations than a JSON patch may have."""
 
 
-def same(left: Any, right: Any) -> bool:
+def same(left: object, right: object) -> bool:
     """JSON equality: like ==, but true is not 1."""
     if left is right:
         return True
@@ -48,7 +48,7 @@ def same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
-def json_patch(doc: Any, operations: Any) -> Any:
+def json_patch(doc: object, operations: object) -> Any:
     """Applies all operations or none. Negative indices count from the end, as the API server allows."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch must be a list of operations")
@@ -231,7 +231,7 @@ def _get(container: Any, key: str, why: str) -> Any:
     return container.get(key) if isinstance(container, dict) else container[_index(key, len(container), why)]
 
 
-def merge_patch(doc: Any, patch: Any) -> Any:
+def merge_patch(doc: object, patch: object) -> Any:
     """null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         raise PatchError("a merge patch must be an object")
@@ -254,7 +254,7 @@ def _merge(doc: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def without_nulls(value: Any) -> Any:
+def without_nulls(value: object) -> Any:
     """The value less its null fields; nulls that are items of a list stay."""
     if isinstance(value, dict):
         return {key: without_nulls(below) for key, below in value.items() if below is not None}

@@ -21,7 +21,7 @@ _DELETE: Final = "$deleteFromPrimitiveList"
 Json = dict[str, Any]
 
 
-def strategic_merge(doc: Mapping[str, Any], patch: Any, schema: Schema | None) -> Json:
+def strategic_merge(doc: Mapping[str, Any], patch: object, schema: Schema | None) -> Json:
     if schema is None:
         raise PatchError("strategic merge patch format is not supported")
     if not isinstance(patch, dict):

@@ -73,7 +73,7 @@ def load_all(text: str | bytes, source: str = "") -> list[dict[str, Any]]:
     return objects
 
 
-def dump(obj: Any) -> str:
+def dump(obj: object) -> str:
     """YAML text that kubectl reads back to the same values."""
     text: str = yaml.dump(
         obj, Dumper=_KubeDumper, sort_keys=False, default_flow_style=False, allow_unicode=True, width=4096

@@ -74,7 +74,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> AbstractCont
 # -- controllers ---------------------------------------------------------------------------------------------------
 
 
-def traced_reconciler(controller: str, reconciler: Any) -> Any:
+def traced_reconciler(controller: str, reconciler: object) -> Any:
     """The reconciler itself when tracing is off, else one that makes a span of every reconcile."""
     return reconciler if _tracer is None else _TracedReconciler(_tracer, controller, reconciler)
 

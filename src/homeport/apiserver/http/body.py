@@ -216,12 +216,12 @@ def shown_bytes(body: bytes) -> str:
 _GO_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
 
 
-def go_name(value: Any) -> str:
+def go_name(value: object) -> str:
     """What error messages call a JSON value."""
     return _GO_NAMES.get(type(value), "null")
 
 
-def duplicate_fields(body: bytes, parsed: Any) -> list[str]:
+def duplicate_fields(body: bytes, parsed: object) -> list[str]:
     """Paths of fields that a JSON body gives twice. Costs a count of keys when there are none."""
     if body.count(b'":') == _count_keys(parsed) and not any(spaced in body for spaced in _SPACED_COLONS):
         return []

@@ -49,7 +49,7 @@ class Connection(RequestHandler):
         allowed = limits.anonymous_seconds if self._request_count else limits.header_seconds
         return now - self.quiet_since > allowed
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         # The certificate can't change while the connection lasts.
         self._peer = tls.getpeercert(binary_form=True) if tls is not None else None

@@ -64,7 +64,7 @@ def _handled(served: ServedKind, version: Version) -> str:
     return f'{served.kind} in version "{version.resource.version}" cannot be handled as a {served.kind}'
 
 
-def check_duplicates(ctx: Context, body: bytes, parsed: Any, prefix: str, version: Version | None = None) -> bool:
+def check_duplicates(ctx: Context, body: bytes, parsed: object, prefix: str, version: Version | None = None) -> bool:
     """Refuses, reports or ignores fields that come twice, as `fieldValidation` says. Whether there are any."""
     found = [f'duplicate field "{path}"' for path in duplicate_fields(body, parsed)]
     if ctx.field_validation == "Strict" and found:

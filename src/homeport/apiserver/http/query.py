@@ -43,7 +43,7 @@ class Query(Mapping[str, str]):
     def __contains__(self, key: object) -> bool:
         return key in self._values
 
-    def get(self, key: str, default: Any = "") -> Any:
+    def get(self, key: str, default: object = "") -> Any:
         found = self._values.get(key)
         return found[0] if found else default
 

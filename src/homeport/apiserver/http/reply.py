@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
 
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.helpers import rfc822_formatted_time
@@ -63,7 +62,7 @@ class Reply(StreamResponse):
             self._keep_alive = request.keep_alive
         return None
 
-    async def write_eof(self, data: Any = b"") -> None:
+    async def write_eof(self, data: bytes = b"") -> None:
         request = self._req
         if self._eof_sent or request is None:
             return

@@ -29,7 +29,7 @@ class Struct(dict[str, Any]):
     """A value whose fields messages show in the order given; maps are shown sorted."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as messages show it: text in quotes, everything else as JSON."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
@@ -42,7 +42,7 @@ def required(field: str, detail: str = "") -> Cause:
     return Cause("FieldValueRequired", f"Required value: {detail}" if detail else "Required value", field)
 
 
-def invalid(field: str, value: Any, detail: str) -> Cause:
+def invalid(field: str, value: object, detail: str) -> Cause:
     text = f"Invalid value: {shown(value)}: {detail}" if detail else f"Invalid value: {shown(value)}"
     return Cause("FieldValueInvalid", text, field)
 
@@ -51,16 +51,16 @@ def forbidden(field: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {detail}", field)
 
 
-def duplicate(field: str, value: Any) -> Cause:
+def duplicate(field: str, value: object) -> Cause:
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", field)
 
 
-def missing(field: str, value: Any) -> Cause:
+def missing(field: str, value: object) -> Cause:
     """The value names something that is not there."""
     return Cause("FieldValueNotFound", f"Not found: {shown(value)}", field)
 
 
-def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:
+def unsupported(field: str, value: object, choices: Iterable[str]) -> Cause:
     listed = ", ".join(shown(choice) for choice in choices)
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", field)
 
@@ -223,7 +223,7 @@ def selector_is_empty(selector: Json | None) -> bool:
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
-def immutable(field: str, new: Any, old: Any) -> Iterator[Cause]:
+def immutable(field: str, new: object, old: object) -> Iterator[Cause]:
     if new != old:
         yield invalid(field, new, IMMUTABLE)
 

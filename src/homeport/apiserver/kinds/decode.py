@@ -32,10 +32,10 @@ class Type:
         """Whether `fill` has anything to do here or below."""
         return False
 
-    def read(self, value: Any, unknown: list[str]) -> Any:
+    def read(self, value: object, unknown: list[str]) -> Any:
         raise Mistake(value, self.name)
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """Adds unset fields that are always written."""
 
     def zero(self) -> Any:
@@ -49,7 +49,7 @@ class Scalar(Type):
         self._zero = zero
         self.always = always
 
-    def read(self, value: Any, unknown: list[str]) -> Any:
+    def read(self, value: object, unknown: list[str]) -> Any:
         return self._read(value)
 
     def zero(self) -> Any:
@@ -65,7 +65,7 @@ class List(Type):
     def filled(self) -> bool:
         return self._item.filled
 
-    def read(self, value: Any, unknown: list[str]) -> Any:
+    def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not list:
             raise Mistake(value, self.name)
         item = self._item
@@ -91,7 +91,7 @@ class Map(Type):
     def filled(self) -> bool:
         return self._item.filled
 
-    def read(self, value: Any, unknown: list[str]) -> Any:
+    def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise Mistake(value, self.name)
         item = self._item
@@ -148,7 +148,7 @@ class Struct(Type):
             self._below = [(name, field.type) for name, field in self._fields.items() if field.type.filled]
         return self._fields
 
-    def read(self, value: Any, unknown: list[str]) -> Any:
+    def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise Mistake(value, self.name)
         fields = self.fields

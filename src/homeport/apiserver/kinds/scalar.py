@@ -53,7 +53,7 @@ def _json_kind(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     if type(value) is str:
         return value
     raise Mistake(value, "string")
@@ -68,7 +68,7 @@ def named_text(name: str) -> Callable[[Any], str]:
     return read
 
 
-def boolean(value: Any) -> bool:
+def boolean(value: object) -> bool:
     if type(value) is bool:
         return value
     raise Mistake(value, "bool")
@@ -91,7 +91,7 @@ def number(value: Any) -> int | float:
     raise Mistake(value, "float64")
 
 
-def int_or_string(value: Any) -> int | str:
+def int_or_string(value: object) -> int | str:
     if type(value) is str:
         return value
     return _int32(value)
@@ -100,7 +100,7 @@ def int_or_string(value: Any) -> int | str:
 _int32 = integer("int32", 32)
 
 
-def quantity(value: Any) -> str:
+def quantity(value: object) -> str:
     if type(value) not in (str, int, float):
         raise Mistake(value, "", text=_QUANTITY)
     try:
@@ -109,7 +109,7 @@ def quantity(value: Any) -> str:
         raise Mistake(value, "", text=_QUANTITY) from None
 
 
-def base64_text(value: Any) -> str:
+def base64_text(value: object) -> str:
     if type(value) is not str:
         raise Mistake(value, "[]uint8")
     plain = value.replace("\n", "").replace("\r", "") if "\n" in value or "\r" in value else value
@@ -151,14 +151,14 @@ _SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").fullmatch
 _MICROS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z").fullmatch
 
 
-def time(value: Any) -> str:
+def time(value: object) -> str:
     if _plain(value, _SECONDS):
         return str(value)
     parsed = _parse(value, "2006-01-02T15:04:05Z07:00", (*_DATE, *_CLOCK, *_ZONE))
     return parsed.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def microtime(value: Any) -> str:
+def microtime(value: object) -> str:
     if _plain(value, _MICROS):
         return str(value)
     parsed = _parse(value, "2006-01-02T15:04:05.000000Z07:00", (*_DATE, *_EXACT_CLOCK, *_ZONE))

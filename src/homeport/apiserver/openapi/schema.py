@@ -54,7 +54,7 @@ def list_name(served: ServedKind, version: Version) -> str:
     return model.removesuffix(served.kind) + (served.list_kind or f"{served.kind}List")
 
 
-def references(schema: Any) -> Iterator[str]:
+def references(schema: object) -> Iterator[str]:
     """Names of the definitions that a schema points to."""
     if isinstance(schema, Mapping):
         for key, value in schema.items():

@@ -7,7 +7,6 @@ before the merge.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 
@@ -29,7 +28,7 @@ class Applier:
         self._writer = writer
         self._now = now
 
-    async def apply(self, ctx: Context, target: Target, applied: Any, force: bool) -> tuple[bytes, bool]:
+    async def apply(self, ctx: Context, target: Target, applied: object, force: bool) -> tuple[bytes, bool]:
         """The object, and whether it was created."""
         if not isinstance(applied, dict):
             raise BadRequest("an applied configuration must be one object")

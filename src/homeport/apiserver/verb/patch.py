@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from homeport.apiserver.resource import Json
 from homeport.apiserver.target import Target
 from homeport.client.errors import BadRequest, Invalid, UnsupportedMediaType
@@ -16,7 +14,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
-def patched(target: Target, patch_type: str, patch: Any, base: Json) -> Json:
+def patched(target: Target, patch_type: str, patch: object, base: Json) -> Json:
     try:
         if patch_type == JSON_PATCH:
             result = json_patch(base, patch)

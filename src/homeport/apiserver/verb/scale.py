@@ -21,7 +21,7 @@ def read_path(obj: Json, path: str) -> Any:
     return value
 
 
-def write_path(obj: Json, path: str, value: Any) -> None:
+def write_path(obj: Json, path: str, value: object) -> None:
     *parents, last = path.strip(".").split(".")
     for part in parents:
         obj = obj.setdefault(part, {})

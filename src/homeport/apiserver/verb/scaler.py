@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
 from homeport.apiserver.kinds import decode
@@ -47,7 +45,7 @@ class Scaler:
                 continue
         raise target.conflict(MODIFIED)
 
-    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: Any) -> bytes:
+    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: object) -> bytes:
         for _ in range(ATTEMPTS):
             record, old, obj = await self._writer.load(target)
             body = patched(target, patch_type, patch, scale_of(old, _scale_at(target), target.served))
@@ -64,7 +62,7 @@ class Scaler:
                 continue
         raise target.conflict(MODIFIED)
 
-    async def apply(self, ctx: Context, target: Target, applied: Any, force: bool) -> bytes:
+    async def apply(self, ctx: Context, target: Target, applied: object, force: bool) -> bytes:
         """The count alone is applied, and owned through this subresource."""
         if not isinstance(applied, dict):
             raise BadRequest("an applied configuration must be one object")

@@ -149,7 +149,7 @@ class Writer:
 
     # -- patch -------------------------------------------------------------------------------------------------
 
-    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: Any) -> tuple[bytes, bool]:
+    async def patch(self, ctx: Context, target: Target, patch_type: str, patch: object) -> tuple[bytes, bool]:
         for _ in range(ATTEMPTS):
             record, old, base = await self._load_for(target, patch_type)
             body = patched(target, patch_type, patch, base)

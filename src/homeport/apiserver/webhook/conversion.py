@@ -90,7 +90,7 @@ def parse_answer(body: bytes, uid: str, version: str, count: int) -> list[Any]:
     return converted
 
 
-def checked(new: Any, old: Json, target: str) -> Json:
+def checked(new: object, old: Json, target: str) -> Json:
     """The converted object, with the metadata of the old one but for labels and annotations."""
     if not isinstance(new, dict):
         raise CallFailed("webhook returned something that is not an object")

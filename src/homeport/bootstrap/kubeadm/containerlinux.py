@@ -53,7 +53,7 @@ def transpile(text: str, *, strict: bool) -> Json:
     return _Conversion(strict).mapping(given, _CONFIG, "additionalConfig")
 
 
-def merge(first: Any, second: Any) -> Any:
+def merge(first: object, second: object) -> Any:
     """As Ignition appends configs: lists one after the other, of anything else the second if it says something."""
     if isinstance(first, dict) and isinstance(second, dict):
         merged = dict(first)

@@ -19,7 +19,7 @@ _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _LITERAL = re.compile("[\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]+")
 
 
-def dump_yaml(value: Any) -> str:
+def dump_yaml(value: object) -> str:
     return "\n".join(_block(value, 0)) + "\n"
 
 

@@ -38,7 +38,7 @@ class Codec(NamedTuple):
     down: Callable[[Any, Context], Any]
 
 
-def parse_seconds(text: Any) -> int:
+def parse_seconds(text: object) -> int:
     """Whole seconds of a Go duration, as many as an int32 holds. Raises ValueError.
 
     Parts of a second count as a whole one: 0 often means that there is no limit at all.

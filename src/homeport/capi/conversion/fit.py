@@ -8,7 +8,7 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 
-def fit(value: Any, schema: Schema) -> None:
+def fit(value: object, schema: Schema) -> None:
     """Changes the value. Older versions write `""`, `0` and `{}` where newer ones want the field left out."""
     if isinstance(value, list):
         if items := schema.get("items"):

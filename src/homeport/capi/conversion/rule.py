@@ -88,7 +88,7 @@ def apply_down(rules: Sequence[Rule], obj: Json, context: Context) -> None:
         rule.down(obj, context)
 
 
-def find(obj: Any, path: str) -> Any:
+def find(obj: object, path: str) -> Any:
     """The value at a path, or ABSENT."""
     for name in path.split("."):
         if not isinstance(obj, dict) or name not in obj:
@@ -113,7 +113,7 @@ def take(obj: Json, path: str) -> Any:
     return value
 
 
-def put(obj: Json, path: str, value: Any) -> None:
+def put(obj: Json, path: str, value: object) -> None:
     *parents, name = path.split(".")
     for parent in parents:
         inner = obj.get(parent)

@@ -9,6 +9,7 @@ from homeport.capi.name import Condition
 from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
 from homeport.core.related import Related
+from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 from homeport.runtime.pace import status_changed
 from homeport.runtime.reconciler import Scope
@@ -36,7 +37,7 @@ class ClusterScope(Scope[Cluster]):
             or (_complete(after) and not _complete(before))
         )
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
         before = _reported(self.object)
         if reason == "ReconcileError":

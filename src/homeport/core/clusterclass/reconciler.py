@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.meta import wire
@@ -15,6 +14,7 @@ from homeport.capi.reconciler import CapiReconciler
 from homeport.client.errors import NotFound
 from homeport.core.clusterclass.status import EXTERNAL, Seen, external_patches, fill_in
 from homeport.core.clusterclass.template import TemplateRef, templates
+from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
@@ -23,7 +23,7 @@ MANAGER = "homeport-clusterclass"
 
 
 class ClassScope(Scope[ClusterClass]):
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """The reconciler fills in the status itself; what is wrong is told by event, too."""
         return None
 

@@ -56,7 +56,7 @@ class Report:
 
 
 class SetScope(Scope[ClusterResourceSet]):
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """`reported` says Ready when all is done; the set says which Clusters that means, and has said it already."""
         held = self.object.status
         if status == "True":

@@ -10,6 +10,7 @@ from homeport.client.protocol import Key
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.status import report
 from homeport.core.related import Related
+from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 from homeport.runtime.pace import status_changed
 from homeport.runtime.reconciler import Scope
@@ -47,7 +48,7 @@ class MachineScope(Scope[Machine]):
             or status_changed(before.conditions, after.conditions, _AWAITED)
         )
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
         before = _reported(self.object)
         if reason == "ReconcileError":

@@ -11,6 +11,7 @@ from homeport.core.machinedeployment.revision import history_limit, revision_of
 from homeport.core.machinedeployment.status import Seen, report
 from homeport.core.machineset.replica import is_available
 from homeport.core.machineset.share import share_of
+from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 from homeport.runtime.reconciler import Scope
 
@@ -31,7 +32,7 @@ class DeploymentScope(Scope[MachineDeployment]):
         except ValueError as error:  # where no admission has looked at it
             self.seen.trouble = f"spec.rollout.strategy.rollingUpdate: {error}"
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
         before = _reported(self.object)
         if reason == "ReconcileError":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineHealthCheck
 from homeport.capi import name
@@ -40,7 +39,7 @@ class CheckScope(Scope[MachineHealthCheck]):
         self.cluster = cluster
         self.trouble = ""
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """The reconciler fills in the status itself; errors are recorded as events."""
         return None
 

@@ -7,6 +7,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.core.machineset.status import report
 from homeport.core.related import Related
+from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Scope
@@ -28,7 +29,7 @@ class SetScope(Scope[MachineSet]):
     def wanted(self) -> int:
         return self.object.spec.replicas or 0
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
         before = _reported(self.object)
         if reason == "ReconcileError":

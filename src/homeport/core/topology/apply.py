@@ -152,7 +152,7 @@ def _spec(obj: Mapping[str, Any]) -> Any:
     return obj.get("spec") or {}
 
 
-def digest(value: Any) -> bytes:
+def digest(value: object) -> bytes:
     return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 

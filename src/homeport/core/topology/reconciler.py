@@ -30,7 +30,7 @@ CLASS = "topology.class"
 _CLASS_SECONDS = 10.0  # that a change of a class may take before Clusters complain
 
 
-def matters(old: Any, new: Any) -> bool:
+def matters(old: object, new: object) -> bool:
     """Statuses decide nothing here."""
     return old is None or new is None or _relevant_fields(old) != _relevant_fields(new)
 

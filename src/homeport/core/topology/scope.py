@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.name import Condition, Reason
 from homeport.capi.object import summary
+from homeport.machinery import condition
 from homeport.runtime.reconciler import Scope
 
 
@@ -15,7 +14,7 @@ class TopologyScope(Scope[Cluster]):
         super().__init__(cluster)
         self.news: dict[str, list[str]] = {}  # what was done, by the reason of the event that tells it
 
-    def report(self, kind: str, status: Any, reason: str, message: str, now: str) -> bool | None:
+    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """In the words that everybody knows."""
         if self.deleting:
             status, reason = "False", Reason.DELETING

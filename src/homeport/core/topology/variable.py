@@ -39,13 +39,13 @@ class Definition:
     def has_default(self) -> bool:
         return self.schema.get("default") is not None
 
-    def defaulted(self, value: Any) -> Any:
+    def defaulted(self, value: object) -> Any:
         """The value with what its schema fills in; None, where nothing is set, becomes the default of the whole."""
         held = {_HOLDER: orjson.loads(orjson.dumps(value))}
         _compiled(_text(self.schema)).checker.default(held)
         return held.get(_HOLDER)
 
-    def violations(self, value: Any, old: Any = None) -> Iterator[v.Violation]:
+    def violations(self, value: object, old: object = None) -> Iterator[v.Violation]:
         """Fields are below `value`. `old` is what rules about changes compare with."""
         compiled = _compiled(_text(self.schema))
         held = {_HOLDER: orjson.loads(orjson.dumps(value))}

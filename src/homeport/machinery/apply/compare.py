@@ -18,7 +18,7 @@ class ShapeError(ValueError):
     """An object doesn't fit its schema so badly that its fields have no names."""
 
 
-def item_element(shape: Shape, item: Any) -> str:
+def item_element(shape: Shape, item: object) -> str:
     """The step that names an item of a set or keyed list."""
     if not shape.keys:
         if isinstance(item, dict):
@@ -165,7 +165,7 @@ def _lists(shape: Shape, old: list[Any], new: list[Any]) -> _Difference:
     return changed or None, removed or None
 
 
-def all_fields(shape: Shape, value: Any) -> Trie:
+def all_fields(shape: Shape, value: object) -> Trie:
     """Every field of a value that one side lacks, the containers among them."""
     if isinstance(value, dict):
         if value and shape.is_map and not shape.map_atomic:
@@ -186,7 +186,7 @@ def all_fields(shape: Shape, value: Any) -> Trie:
 _DEEP: Final = (dict, list)
 
 
-def fields_of(shape: Shape, value: Any) -> Trie:
+def fields_of(shape: Shape, value: object) -> Trie:
     """The set that an applied configuration owns: its leaves, map and list items, not the structs on the way."""
     return _fields(shape, value) or {}
 

@@ -21,7 +21,7 @@ class ElementError(ValueError):
     """Not a step of a path."""
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """JSON as Go writes it: sorted keys, no spaces, HTML characters escaped."""
     text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     return text if text.isascii() and not any(char in text for char in "<>&") else text.translate(_ESCAPES)
@@ -45,7 +45,7 @@ def _text_value(value: str) -> str:
     return f"v:{canonical(value)}"
 
 
-def value_element(value: Any) -> str:
+def value_element(value: object) -> str:
     return _text_value(value) if type(value) is str else f"v:{canonical(value)}"
 
 

@@ -54,12 +54,12 @@ def _place(entry: Json) -> tuple[str, ...]:
     return operation, entry.get("time") or "", manager, entry.get("apiVersion", ""), subresource
 
 
-def is_reset(given: Any) -> bool:
+def is_reset(given: object) -> bool:
     """`[]` and `[{}]` ask to forget all managers."""
     return isinstance(given, list) and (not given or (len(given) == 1 and given[0] == {}))
 
 
-def read(given: Any) -> list[Json] | None:
+def read(given: object) -> list[Json] | None:
     """Entries that a client sent, in canonical form; None when they can't be understood (the stored ones stay)."""
     if not isinstance(given, list):
         return None
@@ -78,7 +78,7 @@ def read(given: Any) -> list[Json] | None:
     return list(found.values())
 
 
-def problems(given: Any, path: str = "metadata.managedFields") -> list[Problem]:
+def problems(given: object, path: str = "metadata.managedFields") -> list[Problem]:
     """What validation refuses with 422."""
     found: list[Problem] = []
     for index, entry in enumerate(given if isinstance(given, list) else ()):

@@ -160,7 +160,7 @@ def ordered_keys(trie: Trie) -> list[str]:
     return sorted(trie, key=element.order)
 
 
-def parse(raw: Any) -> Trie:
+def parse(raw: object) -> Trie:
     """A set that somebody else wrote, with every step in its canonical spelling. Unknown kinds of steps are dropped."""
     if not isinstance(raw, Mapping):
         raise element.ElementError(f"fieldsV1 must be an object, not {type(raw).__name__}")

@@ -13,7 +13,7 @@ from homeport.machinery.schema.node import MISSING
 Json = dict[str, Any]
 
 
-def merge(shape: Shape, live: Any, applied: Any) -> Any:
+def merge(shape: Shape, live: object, applied: object) -> Any:
     """`applied` wins in leaves; nothing is removed. Both values are there; null is a value."""
     kind = applied if applied is not None else live
     if isinstance(kind, dict) and shape.is_map and not shape.map_atomic:
@@ -79,7 +79,7 @@ def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]
     return result
 
 
-def remove(shape: Shape, value: Any, fields: Trie) -> Any:
+def remove(shape: Shape, value: object, fields: Trie) -> Any:
     """The value less `fields`. What a removal leaves empty becomes null, as upstream leaves it."""
     if isinstance(value, dict) and shape.is_map:
         return _remove_from_map(shape, value, fields) if value and not shape.map_atomic else None
@@ -110,7 +110,7 @@ def _remove_from_list(shape: Shape, value: list[Any], fields: Trie) -> list[Any]
     return result or None
 
 
-def check(shape: Shape | None, value: Any, path: str = "") -> list[str]:
+def check(shape: Shape | None, value: object, path: str = "") -> list[str]:
     """What keeps a configuration from being applied: wrong types, undeclared fields, duplicate list items."""
     if shape is None:
         return [f"{path}: field not declared in schema"]

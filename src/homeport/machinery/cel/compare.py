@@ -25,7 +25,7 @@ _NUMBERS: Final = frozenset({int, float, Uint})
 _PLAIN: Final = frozenset({str, bytes, bool, Duration, Timestamp, type(None)})
 
 
-def equals(left: Any, right: Any) -> bool:
+def equals(left: object, right: object) -> bool:
     """`left == right` whatever the types: values of unrelated types are not equal, numbers compare by value."""
     kind, other = type(left), type(right)
     if kind in _NUMBERS:
@@ -123,23 +123,23 @@ def compare(left: Any, right: Any) -> int:
     return -1 if left < right else 1
 
 
-def less(left: Any, right: Any) -> bool:
+def less(left: object, right: object) -> bool:
     return compare(left, right) < 0
 
 
-def less_equal(left: Any, right: Any) -> bool:
+def less_equal(left: object, right: object) -> bool:
     return compare(left, right) <= 0
 
 
-def greater(left: Any, right: Any) -> bool:
+def greater(left: object, right: object) -> bool:
     return compare(left, right) > 0
 
 
-def greater_equal(left: Any, right: Any) -> bool:
+def greater_equal(left: object, right: object) -> bool:
     return compare(left, right) >= 0
 
 
-def contains(needle: Any, container: Any) -> bool:
+def contains(needle: object, container: object) -> bool:
     """`needle in container`"""
     if isinstance(container, list):
         return any(equals(needle, item) for item in container)
@@ -179,7 +179,7 @@ _TYPES: Final[dict[type, t.CelType]] = {
 }
 
 
-def type_of_value(value: Any) -> t.CelType:
+def type_of_value(value: object) -> t.CelType:
     known = _TYPES.get(type(value))
     if known is not None:
         return known

@@ -15,7 +15,7 @@ def map_keys(schema: Schema) -> tuple[str, ...]:
     return tuple(schema.get("x-kubernetes-list-map-keys") or ())
 
 
-def item_key(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+def item_key(item: object, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
     """What identifies an item; None when a key is missing or no scalar."""
     if not isinstance(item, dict):
         return None
@@ -43,14 +43,14 @@ class OldItems:
             if key is not None:
                 self._by_key.setdefault(key, item)
 
-    def get(self, item: Any) -> Any:
+    def get(self, item: object) -> Any:
         if not self._by_key:
             return None
         key = item_key(item, self._keys)
         return None if key is None else self._by_key.get(key)
 
 
-def unchanged(schema: Schema, new: Any, old: Any) -> bool:
+def unchanged(schema: Schema, new: object, old: object) -> bool:
     """Whether two values are the same, as far as their schema can tell.
 
     The order of keyed items is no part of a value. What the schema does not describe, such as most of the

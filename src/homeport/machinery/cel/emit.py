@@ -48,7 +48,7 @@ class EmitterCore:
 
     # --- names and costs
 
-    def bind(self, value: Any) -> str:
+    def bind(self, value: object) -> str:
         """A global name for an object the code needs."""
         name = self._bound.get(id(value))
         if name is None:
@@ -127,7 +127,7 @@ class EmitterCore:
             return code
         return Code(f"{self.bind(runtime.as_bool)}({code.source})", None, code.depth + 1)
 
-    def literal(self, value: Any) -> str:
+    def literal(self, value: object) -> str:
         if value is None or type(value) in (bool, str, bytes):
             return repr(value)
         if type(value) is int:

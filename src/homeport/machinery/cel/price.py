@@ -36,7 +36,7 @@ def bounded(cost: int) -> int:
     return cost
 
 
-def walk(value: Any) -> int:
+def walk(value: object) -> int:
     """The cost of visiting a value with all that is in it."""
     if isinstance(value, (str, bytes)):
         return len(value) // 10
@@ -47,7 +47,7 @@ def walk(value: Any) -> int:
     return 1
 
 
-def equality(left: Any, right: Any) -> int:
+def equality(left: object, right: object) -> int:
     return tenth(min(size_of(left), size_of(right)))
 
 
@@ -71,11 +71,11 @@ def _walk_first(value: Any, *rest: Any) -> int:
     return bounded(walk(value))
 
 
-def search(text: Any, part: Any) -> int:
+def search(text: object, part: object) -> int:
     return bounded(tenth(size_of(text)) * tenth(size_of(part)))
 
 
-def pattern(text: Any, expression: Any, *rest: Any) -> int:
+def pattern(text: object, expression: object, *rest: object) -> int:
     return bounded(tenth(1 + size_of(text)) * quarter(size_of(expression)))
 
 

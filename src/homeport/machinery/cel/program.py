@@ -51,7 +51,7 @@ class Program:
             raise EvaluationError(f"no such attribute(s): {', '.join(sorted(missing))}")
         return self.run(*(given.get(name) for name in self.names))[0]
 
-    def run(self, *values: Any) -> tuple[Any, int]:
+    def run(self, *values: object) -> tuple[Any, int]:
         """The value and what it cost, for values in the order of the declared variables."""
         try:
             result, cost = self._fast(*values)

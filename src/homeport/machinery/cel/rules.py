@@ -48,7 +48,7 @@ class Rules:
     def __bool__(self) -> bool:
         return self._tree is not None
 
-    def validate(self, obj: Any, old: Any = MISSING) -> list[Violation]:
+    def validate(self, obj: object, old: object = MISSING) -> list[Violation]:
         """All violations of the object; `old` is what it replaces, if it replaces something."""
         if self._tree is None or obj is None:
             return []

@@ -50,7 +50,7 @@ def field(raw: dict[str, Any], name: str) -> Any:
     return value
 
 
-def entry(raw: dict[str, Any], name: Any) -> Any:
+def entry(raw: dict[str, Any], name: object) -> Any:
     """An entry of a raw map; null is a value here."""
     if name not in raw:
         raise no_such_key(name)
@@ -68,7 +68,7 @@ def convert_pairs(pairs: Iterable[tuple[Any, Any]], convert: Callable[[Any], Any
         yield key, convert(value)
 
 
-def spread(optional: Any) -> tuple[Any, ...]:
+def spread(optional: object) -> tuple[Any, ...]:
     """An optional item of a list literal: one item or none."""
     if not isinstance(optional, Optional):
         raise no_such_overload()
@@ -83,19 +83,19 @@ def make_map(pairs: Iterable[tuple[Any, Any, bool]]) -> dict[Any, Any]:
     return made
 
 
-def insert(target: dict[Any, Any], key: Any, value: Any) -> None:
+def insert(target: dict[Any, Any], key: object, value: object) -> None:
     stored = to_key(key)
     if stored in target:
         raise EvaluationError(f"insert failed: key {key} already exists")
     target[stored] = value
 
 
-def insert_all(target: dict[Any, Any], entries: Any) -> None:
+def insert_all(target: dict[Any, Any], entries: object) -> None:
     for key, value in iterate_pairs(entries):
         insert(target, from_key(key), value)
 
 
-def is_present(optional: Any) -> bool:
+def is_present(optional: object) -> bool:
     if not isinstance(optional, Optional):
         raise no_such_overload()
     return optional.present

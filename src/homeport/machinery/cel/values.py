@@ -120,7 +120,7 @@ def to_key(value: Any) -> Any:
     raise EvaluationError(f"unsupported key type: {kind.__name__}")
 
 
-def from_key(key: Any) -> Any:
+def from_key(key: object) -> Any:
     return key.value if type(key) is BoolKey else key
 
 
@@ -133,7 +133,7 @@ class MapList(list[Any]):
 
     keys: tuple[str, ...] = ()
 
-    def key_of(self, item: Any) -> Any:
+    def key_of(self, item: object) -> Any:
         values = item.raw if isinstance(item, ObjectValue) else item
         if not isinstance(values, dict):
             raise no_such_overload()
@@ -149,7 +149,7 @@ class ObjectValue:
         self.raw = raw
         self.declared = declared
 
-    def find(self, identifier: Any) -> Any:
+    def find(self, identifier: object) -> Any:
         """The value of a field, or NOT_FOUND. A null counts as absent, as do unknown properties."""
         if type(identifier) is not str:
             raise no_such_overload()
@@ -187,7 +187,7 @@ class Unknown:
 NOT_FOUND: Final = object()
 
 
-def find(container: Any, key: Any) -> Any:
+def find(container: object, key: object) -> Any:
     """The value under a key of a map or an object, or NOT_FOUND."""
     if isinstance(container, dict):
         return container.get(to_key(key), NOT_FOUND)
@@ -196,7 +196,7 @@ def find(container: Any, key: Any) -> Any:
     raise no_such_overload()
 
 
-def select(operand: Any, field: str) -> Any:
+def select(operand: object, field: str) -> Any:
     """`operand.field`"""
     if isinstance(operand, Optional):
         return optional_select(operand, field)
@@ -206,7 +206,7 @@ def select(operand: Any, field: str) -> Any:
     return value
 
 
-def optional_select(operand: Any, field: str) -> Optional:
+def optional_select(operand: object, field: str) -> Optional:
     """`operand.?field`"""
     if isinstance(operand, Optional):
         if not operand.present:
@@ -216,14 +216,14 @@ def optional_select(operand: Any, field: str) -> Optional:
     return NONE if value is NOT_FOUND else Optional(value)
 
 
-def has(operand: Any, field: str) -> bool:
+def has(operand: object, field: str) -> bool:
     """`has(operand.field)`"""
     if isinstance(operand, Optional):
         return operand.present and find(operand.value, field) is not NOT_FOUND
     return find(operand, field) is not NOT_FOUND
 
 
-def index(container: Any, key: Any) -> Any:
+def index(container: object, key: object) -> Any:
     """`container[key]`"""
     if isinstance(container, Optional):
         return optional_index(container, key)
@@ -238,7 +238,7 @@ def index(container: Any, key: Any) -> Any:
     return value
 
 
-def optional_index(container: Any, key: Any) -> Optional:
+def optional_index(container: object, key: object) -> Optional:
     """`container[?key]`"""
     if isinstance(container, Optional):
         if not container.present:
@@ -260,7 +260,7 @@ def list_position(key: Any) -> int:
     raise EvaluationError(f"unsupported index: {key}")
 
 
-def iterate(container: Any) -> Any:
+def iterate(container: object) -> Any:
     """What a macro over the container visits: the items of a list, the keys of a map."""
     if isinstance(container, list):
         return container
@@ -271,7 +271,7 @@ def iterate(container: Any) -> Any:
     raise EvaluationError("got a value that can't be iterated, expected iterable type")
 
 
-def iterate_pairs(container: Any) -> Any:
+def iterate_pairs(container: object) -> Any:
     """Index and item of a list, key and value of a map."""
     if isinstance(container, list):
         return enumerate(container)
@@ -283,7 +283,7 @@ def iterate_pairs(container: Any) -> Any:
     raise EvaluationError("unsupported comprehension range type")
 
 
-def as_bool(value: Any) -> bool:
+def as_bool(value: object) -> bool:
     """Guards a condition whose type is only known now."""
     if value is True or value is False:
         return bool(value)

@@ -23,7 +23,7 @@ class Budget:
         if self._steps > _MOST_STEPS:
             raise CallError(f"the template does not come to an end: it takes more than {_MOST_STEPS} steps")
 
-    def spend(self, *values: Any) -> None:
+    def spend(self, *values: object) -> None:
         """For going over the values once. Raises if it becomes too much, or if one of them is too large."""
         for value in values:
             if isinstance(value, str):

@@ -18,7 +18,7 @@ _SCRIPT: Final = {
 _MARKUP: Final = str.maketrans({"\0": "�", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def index(value: Any, *keys: Any) -> Any:
+def index(value: object, *keys: object) -> Any:
     if value is None:
         raise CallError("can't index: the value is nil")
     for key in keys:
@@ -47,7 +47,7 @@ def _position(key: Any, size: int, *, end: bool = False) -> int:
     return int(key)
 
 
-def cut(value: Any, *bounds: Any) -> Any:
+def cut(value: object, *bounds: object) -> Any:
     if len(bounds) > 3 or (isinstance(value, str) and len(bounds) == 3):
         raise CallError(f"{len(bounds)} bounds are too many")
     if not isinstance(value, str | list):
@@ -61,7 +61,7 @@ def cut(value: Any, *bounds: Any) -> Any:
     return text_of(part) if isinstance(part, bytes) else type(value)(part)
 
 
-def length(value: Any) -> int:
+def length(value: object) -> int:
     if isinstance(value, str):
         return len(octets(value))
     if isinstance(value, dict | list):
@@ -69,7 +69,7 @@ def length(value: Any) -> int:
     raise CallError(f"a value of type {type_of(value)} has no length")
 
 
-def lines(*values: Any) -> str:
+def lines(*values: object) -> str:
     return " ".join(map(shown, values)) + "\n"
 
 
@@ -78,11 +78,11 @@ def _joined(values: tuple[Any, ...]) -> str:
     return printed(["<no value>" if each is None else each for each in values])
 
 
-def markup(*values: Any) -> str:
+def markup(*values: object) -> str:
     return _joined(values).translate(_MARKUP)
 
 
-def script(*values: Any) -> str:
+def script(*values: object) -> str:
     parts: list[str] = []
     for c in _joined(values):
         if c in _SCRIPT:
@@ -95,11 +95,11 @@ def script(*values: Any) -> str:
     return "".join(parts)
 
 
-def query(*values: Any) -> str:
+def query(*values: object) -> str:
     return quote_plus(octets(_joined(values)), safe="~")
 
 
-def call(*_: Any) -> Any:
+def call(*_: object) -> Any:
     raise CallError("the value is not a function")
 
 

@@ -21,7 +21,7 @@ _BASIC: Final = frozenset({"bool", "float64", "string"})
 _HINT: Final = ": numbers of variables are float64: use 3.0 for 3, or convert with int"
 
 
-def equal(first: Any, *others: Any) -> bool:
+def equal(first: object, *others: object) -> bool:
     if not others:
         raise CallError("a second argument is missing")
     return any(_equal(first, other) for other in others)
@@ -58,7 +58,7 @@ def less(left: Any, right: Any) -> bool:
     return bool(left < right)
 
 
-def less_or_equal(left: Any, right: Any) -> bool:
+def less_or_equal(left: object, right: object) -> bool:
     return less(left, right) or equal(left, right)
 
 

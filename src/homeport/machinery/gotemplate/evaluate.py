@@ -43,7 +43,7 @@ class Evaluation:
     def forget(self, mark: int) -> None:
         del self._variables[mark:]
 
-    def turn(self, pipeline: Pipeline, key: Any, item: Any) -> None:
+    def turn(self, pipeline: Pipeline, key: object, item: object) -> None:
         """Sets the variables of a range for the next item."""
         names = pipeline.variables
         if not names:
@@ -70,7 +70,7 @@ class Evaluation:
 
     # -- pipelines -------------------------------------------------------------------------------------------------
 
-    def pipeline(self, pipeline: Pipeline, dot: Any) -> Any:
+    def pipeline(self, pipeline: Pipeline, dot: object) -> Any:
         """MISSING for nil, as Go forgets the difference here. Sets the pipeline's variables."""
         value: Any = _NOTHING
         for command in pipeline.commands:

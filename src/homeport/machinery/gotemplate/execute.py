@@ -24,7 +24,7 @@ class _Continue(Exception):
     pass
 
 
-def execute(tree: Tree, functions: Mapping[str, Function], data: Any, *, limit: int, strict: bool) -> str:
+def execute(tree: Tree, functions: Mapping[str, Function], data: object, *, limit: int, strict: bool) -> str:
     """Raises TemplateError."""
     run = _Run(tree, functions, limit or LARGEST, strict)
     try:

@@ -43,7 +43,7 @@ def functions(table: Mapping[str, tuple[str, Callable[..., Any]]], *, cheap: boo
     return {name: function(signature, call, cheap=cheap) for name, (signature, call) in table.items()}
 
 
-def fitting(value: Any, wanted: str) -> Any:
+def fitting(value: object, wanted: str) -> Any:
     """The value as a function gets it. Raises CallError if it is of another type."""
     if wanted == "any" or wanted == "value":
         return None if value is MISSING else value

@@ -28,7 +28,7 @@ class Form:
     sharp_v: bool = False
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """As %v does."""
     if type(value) is str:
         return value
@@ -74,7 +74,7 @@ class Printer:
     def __init__(self) -> None:
         self._written = 0
 
-    def value(self, value: Any, verb: str, form: Form, depth: int) -> str:
+    def value(self, value: object, verb: str, form: Form, depth: int) -> str:
         text = self._value(value, verb, form, depth)
         self._written += 2 if isinstance(value, dict | list) else len(text) + 1
         if self._written > LARGEST:

@@ -12,7 +12,7 @@ from homeport.machinery.gotemplate.value import kind_of, type_of
 _WIDEST: Final = 1_000_000  # where Go stops reading digits
 
 
-def sprintf(form: str, *values: Any) -> str:
+def sprintf(form: str, *values: object) -> str:
     return _Sprintf(form, values).run()
 
 

@@ -25,7 +25,7 @@ class Template:
             raise TemplateError(1, f"a template has at most {_LONGEST} characters")
         self._tree = parse(text, self._functions)
 
-    def render(self, data: Any, *, limit: int = 0, strict: bool = False) -> str:
+    def render(self, data: object, *, limit: int = 0, strict: bool = False) -> str:
         """The text for `data`, which stays as it is. Raises TemplateError.
 
         `limit` is for the bytes of the text. `strict`: a key that a map has not is an error instead of `<no value>`.

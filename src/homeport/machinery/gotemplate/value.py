@@ -97,7 +97,7 @@ INTEGERS: Final = frozenset({"int", "int64", "int32"})
 UNSIGNED: Final = frozenset({"uint8", "uint64"})
 
 
-def type_of(value: Any) -> str:
+def type_of(value: object) -> str:
     """The name of its type, as %T shows it."""
     known = _TYPES.get(type(value))
     if known is not None:
@@ -109,7 +109,7 @@ def type_of(value: Any) -> str:
     return next((name for kind, name, _ in _NAMES if isinstance(value, kind)), type(value).__name__)
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     known = _TYPES.get(type(value))
     if known is not None:
         return known[1]
@@ -120,7 +120,7 @@ def kind_of(value: Any) -> str:
     return next((short for kind, _, short in _NAMES if isinstance(value, kind)), "struct")
 
 
-def truth(value: Any) -> bool:
+def truth(value: object) -> bool:
     """Go's truth: what is empty or zero is false."""
     return True if isinstance(value, Object) else bool(value)
 

@@ -31,7 +31,7 @@ _UNCHECKED: Final = v.invalid(
 class Rules(Protocol):
     """The CEL rules of a schema, compiled (see homeport.machinery.cel)."""
 
-    def validate(self, obj: Any, old: Any = ...) -> Iterable[Any]:
+    def validate(self, obj: object, old: object = ...) -> Iterable[Any]:
         """Broken rules, each with path, message, reason and value. Without `old` the object is a new one."""
 
 

@@ -52,7 +52,7 @@ class Explainer:
         self._builtin = builtin
         self._within = within
 
-    def explain(self, value: Any, old: Any = UNRELATED) -> list[Violation]:
+    def explain(self, value: object, old: object = UNRELATED) -> list[Violation]:
         """Everything that is wrong with the value. What was wrong in `old` and has not changed is tolerated."""
         return list(self._ratcheted(self._schema, value, "", old).errors.values())
 

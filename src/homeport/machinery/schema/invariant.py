@@ -92,7 +92,7 @@ def _unique_check(schema: Schema) -> Callable[[list[Any]], bool] | None:
     return keyed
 
 
-def embedded_violations(schema: Schema, value: Any, path: str = "", root: bool = True) -> Iterator[Violation]:
+def embedded_violations(schema: Schema, value: object, path: str = "", root: bool = True) -> Iterator[Violation]:
     if isinstance(value, dict):
         if schema.embedded and not root:
             yield from embedded_object(value, path)
@@ -107,7 +107,7 @@ def embedded_violations(schema: Schema, value: Any, path: str = "", root: bool =
             yield from embedded_violations(schema.items, item, f"{path}[{index}]", False)
 
 
-def list_violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation]:
+def list_violations(schema: Schema, value: object, path: str = "") -> Iterator[Violation]:
     if isinstance(value, dict):
         for name, item in value.items():
             child = schema.properties.get(name)

@@ -27,7 +27,7 @@ def types_of(schema: Schema) -> tuple[str, ...]:
     return (schema.type,) if schema.type else ()
 
 
-def kind_of(value: Any) -> tuple[str, str]:
+def kind_of(value: object) -> tuple[str, str]:
     """JSON type and format of a value."""
     if isinstance(value, bool):
         return "boolean", ""
@@ -40,7 +40,7 @@ def kind_of(value: Any) -> tuple[str, str]:
     return ("array", "") if isinstance(value, list) else ("object", "")
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Equal as JSON: true is not 1."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
@@ -71,7 +71,7 @@ def is_multiple(value: float, factor: float) -> bool:
     return abs(quotient) <= EXACT_MAX and abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
 
 
-def unchanged(schema: Schema | None, old: Any, new: Any) -> bool:
+def unchanged(schema: Schema | None, old: object, new: object) -> bool:
     """Equal, where the order of a list with keys does not count and items without their keys equal nothing."""
     if isinstance(old, dict) and isinstance(new, dict):
         if len(old) != len(new):
@@ -86,7 +86,7 @@ def unchanged(schema: Schema | None, old: Any, new: Any) -> bool:
     return same(old, new)
 
 
-def correlate(schema: Schema, value: list[Any], old: Any) -> list[Any] | None:
+def correlate(schema: Schema, value: list[Any], old: object) -> list[Any] | None:
     """For each item of a list with keys, the item of the old list that has the same keys."""
     if schema.list_type != "map" or not isinstance(old, list):
         return None

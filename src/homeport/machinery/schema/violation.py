@@ -36,15 +36,15 @@ def forbidden(field: str, detail: str) -> Violation:
     return Violation(FORBIDDEN, f"Forbidden: {detail}", field)
 
 
-def invalid(field: str, value: Any, detail: str) -> Violation:
+def invalid(field: str, value: object, detail: str) -> Violation:
     return Violation(INVALID, f"Invalid value: {show(value)}: {detail}", field)
 
 
-def type_invalid(field: str, value: Any, detail: str) -> Violation:
+def type_invalid(field: str, value: object, detail: str) -> Violation:
     return Violation(TYPE_INVALID, f"Invalid value: {show(value)}: {detail}", field)
 
 
-def not_supported(field: str, value: Any, supported: Iterable[Any]) -> Violation:
+def not_supported(field: str, value: object, supported: Iterable[Any]) -> Violation:
     known = ", ".join(quote(v if isinstance(v, str) else encode(v)) for v in supported)
     text = f"Unsupported value: {show(value)}"
     return Violation(NOT_SUPPORTED, f"{text}: supported values: {known}" if known else text, field)
@@ -60,11 +60,11 @@ def too_many(field: str, actual: int, limit: int) -> Violation:
     return Violation(TOO_MANY, f"Too many: {actual}: must have at most {limit} {unit}", field)
 
 
-def duplicate(field: str, value: Any) -> Violation:
+def duplicate(field: str, value: object) -> Violation:
     return Violation(DUPLICATE, f"Duplicate value: {show(value)}", field)
 
 
-def broken_rule(field: str, message: str, reason: str, value: Any) -> Violation:
+def broken_rule(field: str, message: str, reason: str, value: object) -> Violation:
     """A CEL rule that does not hold. Objects and lists (value None) are not shown."""
     field = field or NOWHERE
     if reason == FORBIDDEN:
@@ -84,7 +84,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A value inside a message."""
     if isinstance(value, Verbatim):
         return str(value)
@@ -95,7 +95,7 @@ def show(value: Any) -> str:
     return encode(value)
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """Compact JSON with sorted keys, as Go prints maps."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 

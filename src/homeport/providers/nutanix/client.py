@@ -116,7 +116,7 @@ class Client:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Any = None,
+        body: object = None,
         etag: str = "",
         request_id: str = "",
         what: str = "",
@@ -263,7 +263,7 @@ def failed_task(text: str, codes: Sequence[str], what: str) -> ProviderError:
     return Rejected(said, code=codes[0] if codes else "")
 
 
-def read_error(body: Any) -> tuple[str, list[str]]:
+def read_error(body: object) -> tuple[str, list[str]]:
     """The sentences and codes of an error body, v4's or v3's."""
     if not isinstance(body, dict):
         return (str(body)[:300] if body else "", [])

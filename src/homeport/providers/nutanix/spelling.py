@@ -66,7 +66,7 @@ def _rename_list(parent: Json, other: str, field: str) -> None:
     parent[field] = [each for number, each in enumerate(joined) if each not in joined[:number]]
 
 
-def identifier(value: Any) -> Any:
+def identifier(value: object) -> Any:
     """`x` > {type: name, name: x}; {name: x} and {uuid: x} get their type. What is no identifier stays as it is."""
     if isinstance(value, str):
         kind = "uuid" if _is_uuid(value) else "name"

@@ -10,7 +10,7 @@ from homeport.machinery.patch import same
 Operation = dict[str, Any]
 
 
-def json_patch_diff(before: Any, after: Any) -> list[Operation]:
+def json_patch_diff(before: object, after: object) -> list[Operation]:
     """Operations that make `after` of `before`; none when they are equal. Lists: what both begin and end with stays."""
     return list(_diff("", before, after))
 

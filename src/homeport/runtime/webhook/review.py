@@ -19,7 +19,7 @@ class ReviewError(ValueError):
     """The question can't be answered: it is none, or not for us."""
 
 
-async def answer_default(hooks: Hooks, review: Any) -> Json:
+async def answer_default(hooks: Hooks, review: object) -> Json:
     request = _request(review, ADMISSION)
     kind = _kind(hooks, request)
     obj, old = request.get("object"), request.get("oldObject")
@@ -36,7 +36,7 @@ async def answer_default(hooks: Hooks, review: Any) -> Json:
     return _admitted(request, patchType="JSONPatch", patch=base64.b64encode(orjson.dumps(patch)).decode())
 
 
-async def answer_validate(hooks: Hooks, review: Any) -> Json:
+async def answer_validate(hooks: Hooks, review: object) -> Json:
     request = _request(review, ADMISSION)
     kind = _kind(hooks, request)
     obj, old = request.get("object"), request.get("oldObject")
@@ -63,7 +63,7 @@ def refusal(kind: KindHooks, name: str, causes: list[Cause]) -> ApiError:
     return invalid(kind.resource.group, kind.resource.kind, name, causes)
 
 
-def answer_convert(hooks: Hooks, review: Any) -> Json:
+def answer_convert(hooks: Hooks, review: object) -> Json:
     request = _request(review, CONVERSION)
     wanted, objects = request.get("desiredAPIVersion"), request.get("objects")
     if not isinstance(wanted, str) or not isinstance(objects, list):

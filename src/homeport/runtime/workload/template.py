@@ -18,7 +18,7 @@ REVISION_LABEL = "controller-revision-hash"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def short_hash(value: Any, salt: int = 0) -> str:
+def short_hash(value: object, salt: int = 0) -> str:
     """Ten letters that stand for a value; `salt` gives another for the same value."""
     digest = hashlib.sha256(orjson.dumps([value, salt] if salt else value, option=orjson.OPT_SORT_KEYS)).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])

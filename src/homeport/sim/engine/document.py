@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -73,7 +73,7 @@ def read_document(path: Path) -> Document:
     return Document(text, str(path))
 
 
-def write_document(value: Any) -> str:
+def write_document(value: object) -> str:
     """YAML of any record; reading it back gives the same record."""
     return yaml.dump(msgspec.to_builtins(value))
 

@@ -13,7 +13,7 @@ _DEFAULT: Options = {"dict": frozenset({"replace"}), "list": frozenset(), "str":
 _WORD = re.compile(r"(dict|list|str)\(([^)]*)\)")
 
 
-def merged(before: Json, after: Json, how: Any = "") -> Json:
+def merged(before: Json, after: Json, how: object = "") -> Json:
     """`how`: `list(append)+dict(recurse_array,no_replace)+str()`, or a list of {name, settings}."""
     return _dicts(before, after, _options(how))
 

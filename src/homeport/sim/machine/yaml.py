@@ -23,6 +23,6 @@ def load_all(text: str | bytes) -> Iterator[Any]:
     return yaml.load_all(text, Loader=_LOADER)
 
 
-def dump(value: Any) -> str:
+def dump(value: object) -> str:
     text: str = yaml.dump(value, Dumper=_DUMPER)
     return text

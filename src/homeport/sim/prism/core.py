@@ -7,7 +7,7 @@ import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -85,7 +85,7 @@ class Core:
 
     # Every change goes through here: versions, times, what is used, and the past.
 
-    def put(self, table: Table[E], record: E, **changes: Any) -> E:
+    def put(self, table: Table[E], record: E, **changes: object) -> E:
         now = self.now()
         known = table.get(record.ext_id)
         stamp = {"created": now} if known is None and not record.created else {}

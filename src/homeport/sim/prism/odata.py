@@ -253,7 +253,7 @@ def _compared(compare: Callable[[Any, Any], bool], left: Value, right: Value, op
     return test
 
 
-def walk(value: Any, steps: list[str]) -> Any:
+def walk(value: object, steps: list[str]) -> Any:
     for step in steps:
         if not isinstance(value, Mapping):
             return None

@@ -31,7 +31,7 @@ def is_sorted(items: list[Any]) -> bool:
     return all(compare(a, b) <= 0 for a, b in itertools.pairwise(items))
 
 
-def total(items: list[Any], zero: Any = 0) -> Any:
+def total(items: list[Any], zero: object = 0) -> Any:
     if not items:
         return zero
     kind = type(items[0])
@@ -60,15 +60,15 @@ def largest(items: list[Any]) -> Any:
     return max(items, key=_by_order)
 
 
-def index_of(items: list[Any], wanted: Any) -> int:
+def index_of(items: list[Any], wanted: object) -> int:
     return next((index for index, item in enumerate(items) if equals(item, wanted)), -1)
 
 
-def last_index_of(items: list[Any], wanted: Any) -> int:
+def last_index_of(items: list[Any], wanted: object) -> int:
     return next((index for index in range(len(items) - 1, -1, -1) if equals(items[index], wanted)), -1)
 
 
-def includes(target: Any, wanted: Any) -> bool:
+def includes(target: object, wanted: object) -> bool:
     return contains(wanted, target) if isinstance(target, list) else equals(target, wanted)
 
 

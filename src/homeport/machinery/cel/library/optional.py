@@ -11,7 +11,7 @@ from homeport.machinery.cel.library.registry import A, Function, function, metho
 from homeport.machinery.cel.values import NONE, Duration, Optional, Timestamp, optional_select
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: object) -> bool:
     """Whether a value is the empty one of its type."""
     if value is None or value is False:
         return True
@@ -26,17 +26,17 @@ def is_zero(value: Any) -> bool:
     return isinstance(value, (str, bytes, list, dict)) and not value
 
 
-def of_non_zero(value: Any) -> Optional:
+def of_non_zero(value: object) -> Optional:
     return NONE if is_zero(value) else Optional(value)
 
 
-def optional_or(left: Any, right: Any) -> Any:
+def optional_or(left: object, right: object) -> Any:
     if not isinstance(left, Optional):
         raise no_such_overload()
     return left if left.present else right
 
 
-def or_value(left: Any, right: Any) -> Any:
+def or_value(left: object, right: object) -> Any:
     if not isinstance(left, Optional):
         raise no_such_overload()
     return left.value if left.present else right

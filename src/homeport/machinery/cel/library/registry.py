@@ -61,7 +61,7 @@ def table(functions: Iterable[Function]) -> dict[str, tuple[Overload, ...]]:
     return {name: tuple(overloads) for name, overloads in grouped.items()}
 
 
-def accepts(declared: CelType, value: Any) -> bool:
+def accepts(declared: CelType, value: object) -> bool:
     """Whether a value may be passed where `declared` is expected."""
     kind = declared.kind
     if kind in ("dyn", "param"):

@@ -17,25 +17,25 @@ _MOST_ITEMS: Final = 100_000
 _EXACT: Final = Context(prec=2000, Emax=10_000, Emin=-10_000)
 
 
-def add(*values: Any) -> Int64:
+def add(*values: object) -> Int64:
     return Int64(wrapped(sum(map(to_int64, values))))
 
 
-def multiply(first: Any, *values: Any) -> Int64:
+def multiply(first: object, *values: object) -> Int64:
     result = to_int64(first)
     for value in values:
         result = wrapped(result * to_int64(value))
     return Int64(result)
 
 
-def divide(left: Any, right: Any) -> Int64:
+def divide(left: object, right: object) -> Int64:
     """Towards zero."""
     dividend, divisor = to_int64(left), _divisor(right)
     size = abs(dividend) // abs(divisor)
     return Int64(wrapped(size if (dividend < 0) == (divisor < 0) else -size))
 
 
-def remainder(left: Any, right: Any) -> Int64:
+def remainder(left: object, right: object) -> Int64:
     """With the sign of the dividend."""
     dividend, divisor = to_int64(left), _divisor(right)
     size = abs(dividend) % abs(divisor)
@@ -80,7 +80,7 @@ def sequence(*bounds: int) -> str:
     return " ".join(map(str, numbers))
 
 
-def round_to(value: Any, places: int, *limits: float) -> float:
+def round_to(value: object, places: int, *limits: float) -> float:
     """Up from `limits` on, 0.5 if there is none."""
     threshold = limits[0] if limits else 0.5
     try:
@@ -105,7 +105,7 @@ def rounded(how: Callable[[float], int]) -> Callable[[Any], float]:
     return call
 
 
-def decimals(operation: Callable[[Decimal, Decimal], Decimal], first: Any, values: tuple[Any, ...]) -> float:
+def decimals(operation: Callable[[Decimal, Decimal], Decimal], first: object, values: tuple[Any, ...]) -> float:
     """In decimals, so that 0.1 and 0.2 are 0.3."""
     result = _decimal(first)
     for value in values:
@@ -129,7 +129,7 @@ def _quotient(left: Decimal, right: Decimal) -> Decimal:
     return _EXACT.divide(left, right).quantize(Decimal("1e-16"), rounding=ROUND_HALF_UP, context=_EXACT)
 
 
-def octal(value: Any) -> Int64:
+def octal(value: object) -> Int64:
     """The number that octal digits mean."""
     text = shown(value)
     try:

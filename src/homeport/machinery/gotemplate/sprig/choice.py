@@ -8,11 +8,11 @@ from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.value import truth
 
 
-def default(fallback: Any, *given: Any) -> Any:
+def default(fallback: object, *given: object) -> Any:
     return given[0] if given and truth(given[0]) else fallback
 
 
-def coalesce(*values: Any) -> Any:
+def coalesce(*values: object) -> Any:
     return next((value for value in values if truth(value)), None)
 
 

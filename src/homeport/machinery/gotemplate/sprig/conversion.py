@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import Final
 
 from homeport.machinery.gotemplate.literal import float_of, integer_of
 from homeport.machinery.gotemplate.printer import shown
@@ -14,11 +14,11 @@ _DECIMAL: Final = re.compile(r"([-+]?[0-9]*)(\.[0-9]*)?")
 _SPECIAL: Final = re.compile(r"([+-]?)(inf(?:inity)?|nan)", re.IGNORECASE)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     return value if isinstance(value, str) else shown(value)
 
 
-def to_int64(value: Any) -> int:
+def to_int64(value: object) -> int:
     """An int64: fractions are cut off, and texts are read in the base that they say."""
     if isinstance(value, float):
         # What does not fit is the smallest number, as amd64 has it.
@@ -38,7 +38,7 @@ def _parsed(text: str) -> int:
     return number if number is not None and INT_MIN <= number <= INT_MAX else 0
 
 
-def floating(value: Any) -> float:
+def floating(value: object) -> float:
     if isinstance(value, int | float):
         return float(value)
     if not isinstance(value, str):
@@ -51,7 +51,7 @@ def floating(value: Any) -> float:
     return float_of(value) or 0.0
 
 
-def strings(value: Any) -> list[str]:
+def strings(value: object) -> list[str]:
     """The items as texts, without those that are nil."""
     if value is None:
         return []

@@ -23,7 +23,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]")
 _ALWAYS: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff<>&]')
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """'' for what JSON has no form for."""
     try:
         return _json(value, "", markup=False)
@@ -31,22 +31,22 @@ def to_json(value: Any) -> str:
         return ""
 
 
-def must_json(value: Any) -> str:
+def must_json(value: object) -> str:
     return _strict(value, "", markup=False)
 
 
-def raw_json(value: Any) -> str:
+def raw_json(value: object) -> str:
     return _strict(value, "", markup=True)
 
 
-def pretty_json(value: Any) -> str:
+def pretty_json(value: object) -> str:
     try:
         return _json(value, "  ", markup=False)
     except ValueError:
         return ""
 
 
-def must_pretty_json(value: Any) -> str:
+def must_pretty_json(value: object) -> str:
     return _strict(value, "  ", markup=False)
 
 
@@ -114,7 +114,7 @@ def must_from_json(text: str) -> Any:
         raise CallError(f"no JSON: {wrong.msg}") from None
 
 
-def floats(value: Any) -> Any:
+def floats(value: object) -> Any:
     """Numbers of JSON are all float64 to Go."""
     if isinstance(value, dict):
         return {key: floats(below) for key, below in value.items()}

@@ -14,11 +14,11 @@ Json = dict[str, Any]
 CHANGES: Final = frozenset({"set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"})
 
 
-def make(*values: Any) -> Json:
+def make(*values: object) -> Json:
     return {text_of(values[i]): values[i + 1] if i + 1 < len(values) else "" for i in range(0, len(values), 2)}
 
 
-def put(value: Json, key: str, item: Any) -> Json:
+def put(value: Json, key: str, item: object) -> Json:
     if isinstance(value, NilMap):
         raise CallError("can't set a key: the map is nil")
     value[key] = item
@@ -35,7 +35,7 @@ def ordered(*values: Json) -> Strings:
     return Strings([key for value in values for key in sorted(value, key=octets)])
 
 
-def dig(*values: Any) -> Any:
+def dig(*values: object) -> Any:
     """The value at the end of a way of keys, or the last but one of the arguments if it ends before."""
     if len(values) < 3:
         raise CallError("expected keys, a default and a map")
@@ -82,7 +82,7 @@ def _merge(target: Json, source: Json, *, overwrite: bool) -> None:
             target[key] = value
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     if isinstance(value, dict):
         return type(value)({key: copied(below) for key, below in value.items()})
     if isinstance(value, list):
@@ -90,7 +90,7 @@ def copied(value: Any) -> Any:
     return value
 
 
-def deep_copy(value: Any) -> Any:
+def deep_copy(value: object) -> Any:
     if value is None:
         raise CallError("there is nothing to copy: the value is nil")
     return copied(value)

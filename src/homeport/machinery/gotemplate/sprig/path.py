@@ -141,7 +141,7 @@ def joined(parts: dict[str, Any]) -> str:
     return text
 
 
-def duration(value: Any) -> str:
+def duration(value: object) -> str:
     """Seconds as 1h2m3s."""
     seconds = 0
     if isinstance(value, str):
@@ -167,7 +167,7 @@ def _span(nanoseconds: int) -> str:
     return f"{sign}{hours}h{minutes}m{seconds}s" if hours else f"{sign}{minutes}m{seconds}s"
 
 
-def duration_round(value: Any) -> str:
+def duration_round(value: object) -> str:
     """Only the largest unit: 2h for 2h10m5s."""
     span = _read(value) if isinstance(value, str) else int(value) if isinstance(value, Int64) else 0
     for unit, seconds in _ROUNDED:

@@ -19,14 +19,14 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def chunk(size: int, value: Any) -> Lists:
+def chunk(size: int, value: object) -> Lists:
     items = _list(value)
     if size <= 0:
         raise CallError(f"a list can't be parted into pieces of {size}")
     return Lists([list(items[i : i + size]) for i in range(0, len(items), size)])
 
 
-def unique(value: Any) -> list[Any]:
+def unique(value: object) -> list[Any]:
     found: list[Any] = []
     plain: set[tuple[str, Any]] = set()
     for item in _list(value):
@@ -47,15 +47,15 @@ def _among(item: Any, items: list[Any] | tuple[Any, ...]) -> bool:
     return any(same(item, each) for each in items)
 
 
-def without(value: Any, *omitted: Any) -> list[Any]:
+def without(value: object, *omitted: object) -> list[Any]:
     return [item for item in _list(value) if not _among(item, omitted)]
 
 
-def has(needle: Any, value: Any) -> bool:
+def has(needle: object, value: object) -> bool:
     return value is not None and _among(needle, _list(value))
 
 
-def part(value: Any, *bounds: Any) -> Any:
+def part(value: object, *bounds: object) -> Any:
     items = _list(value)
     if not items:
         return None
@@ -66,7 +66,7 @@ def part(value: Any, *bounds: Any) -> Any:
     return type(items)(items[start:end])
 
 
-def concat(*values: Any) -> list[Any]:
+def concat(*values: object) -> list[Any]:
     return [item for value in values for item in _list(value)] or NilList()
 
 

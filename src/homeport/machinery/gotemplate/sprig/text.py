@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
@@ -117,19 +117,19 @@ def wrap(length: int, text: str, separator: str = "\n", *, long_words: bool = Fa
     return go.text_of(b"".join(parts) + raw[offset:])
 
 
-def quote(*values: Any) -> str:
+def quote(*values: object) -> str:
     return " ".join(quoted(text_of(each)) for each in values if each is not None)
 
 
-def single_quote(*values: Any) -> str:
+def single_quote(*values: object) -> str:
     return " ".join(f"'{shown(each)}'" for each in values if each is not None)
 
 
-def cat(*values: Any) -> str:
+def cat(*values: object) -> str:
     return " ".join(shown(each) for each in values if each is not None)
 
 
-def join(separator: str, value: Any) -> str:
+def join(separator: str, value: object) -> str:
     parts = strings(value)
     fits(sum(map(len, parts)) + len(parts) * len(separator))
     return separator.join(parts)
@@ -151,7 +151,7 @@ def split_map(separator: str, text: str, limit: int = -1) -> StringMap:
     return StringMap({f"_{i}": part for i, part in enumerate(split(separator, text, limit))})
 
 
-def sort(value: Any) -> Strings:
+def sort(value: object) -> Strings:
     return Strings(sorted(strings(value), key=octets)) if isinstance(value, list) else Strings([text_of(value)])
 
 

@@ -106,7 +106,7 @@ def described(description: str, marks: Sequence[str]) -> str:
     return "\n".join([description, *marks]).strip()
 
 
-def marks_in(description: Any) -> tuple[str, ...]:
+def marks_in(description: object) -> tuple[str, ...]:
     return tuple(line.strip() for line in str(description or "").splitlines() if ":" in line)
 
 

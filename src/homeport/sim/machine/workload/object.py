@@ -6,7 +6,6 @@ import base64
 import secrets
 import string
 from collections.abc import Iterator
-from typing import Any
 
 from homeport.api.meta import Resource
 from homeport.runtime.clock import rfc3339
@@ -74,7 +73,7 @@ def random_token() -> str:
     return f"{letters[:6]}.{letters[6:]}"
 
 
-def duration(value: Any, default: float) -> float:
+def duration(value: object, default: float) -> float:
     """`24h0m0s`, `15m`, `40s` in seconds."""
     if value in (None, ""):
         return default

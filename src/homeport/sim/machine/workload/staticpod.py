@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from homeport.runtime.clock import rfc3339
 from homeport.sim.machine import yaml
@@ -65,7 +64,7 @@ def _arguments(name: str, facts: Facts, address: str, port: int) -> list[str]:
     return [f"--{key}={value}" for key, value in sorted({**own, **arguments(extra)}.items())]
 
 
-def arguments(extra: Any) -> dict[str, str]:
+def arguments(extra: object) -> dict[str, str]:
     """extraArgs: a map in v1beta3, a list of names and values in v1beta4."""
     if isinstance(extra, dict):
         return {str(key): str(value) for key, value in extra.items()}

@@ -35,7 +35,7 @@ def reference(kind: str, uuid: str, name: str = "") -> Json:
     return {"kind": kind, "uuid": uuid, **({"name": name} if name else {})}
 
 
-def metadata(site: Site, kind: str, entity: Entity, **more: Any) -> Json:
+def metadata(site: Site, kind: str, entity: Entity, **more: object) -> Json:
     """Of an entity as it is read."""
     owner = site.world.users.get(getattr(entity, "owner", "")) or site.world.user("admin")
     found: Json = {
