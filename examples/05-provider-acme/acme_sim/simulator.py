@@ -66,7 +66,6 @@ class AcmeSimulator:
             admin="",
             admin_header="",
             requests=self._server.journal.total,
-            machines=len(self._world.machines),
         )
 
     def announce(self) -> str:
