@@ -67,6 +67,13 @@ async def test_kubectl_shows_the_world_of_the_guide(simulated: Harvester, cluste
     assert "condition met" in available
 
 
+@pytest.mark.parametrize("name", ["harvester", "harvester-harvester"])
+async def test_kubectl_logs_shows_the_requests(simulated: Harvester, cluster: Cluster, name: str) -> None:
+    await ok(cluster, "get", "nodes")
+    lines = await ok(cluster, "logs", "-n", "harvester-system", f"deploy/{name}")
+    assert any(line.startswith("GET /api/v1/nodes") and " 200 " in line for line in lines.splitlines())
+
+
 async def test_kubectl_runs_describes_and_stops_a_vm(simulated: Harvester, cluster: Cluster) -> None:
     manifest = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine"}
     manifest |= vm_manifest("worker-0", await class_of(simulated), strategy="Manual")

@@ -7,6 +7,7 @@ import asyncio
 import random
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
 import orjson
@@ -60,9 +61,19 @@ class Past:
 
 
 class KubernetesGate:
-    """A `Gate` of an embedded API server."""
+    """A `Gate` of an embedded API server. `log` gets a line for each request."""
 
-    def __init__(self, faults: Injector, journal: Journal, past: Past, clock: Clock, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        faults: Injector,
+        journal: Journal,
+        past: Past,
+        clock: Clock,
+        *,
+        seed: int = 0,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self._log = log
         self._faults = faults
         self._journal = journal
         self._past = past
@@ -131,6 +142,8 @@ class KubernetesGate:
             faults=faults,
         )
         self._journal.add(entry)
+        if self._log is not None:
+            self._log(entry.text)
 
 
 async def _read_ahead(exchange: Exchange) -> None:

@@ -32,7 +32,8 @@ from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector
 from homeport.sim.engine.journal import Journal
 from homeport.sim.harvester import access, admission
-from homeport.sim.harvester.admission.rule import BY_MAC, macs
+from homeport.sim.harvester.admission.machine import BY_MAC
+from homeport.sim.harvester.admission.rule import macs
 from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
 from homeport.sim.harvester.balancer.balancing import Balancing
 from homeport.sim.harvester.controller.claim import BY_CLAIM, Claims
@@ -147,7 +148,8 @@ class Harvester:
             faults if isinstance(faults, Injector) else Injector(clock, faults, seed=seed),
             manager.recorder,
             Leases(world.vlans, world.pod_network),
-            random.Random(seed),  # noqa: S311  (names and pauses, not secrets)
+            # Not the same again after a restart: names would be taken.
+            random.Random(f"{seed}/{server.store.revision}"),  # noqa: S311  (names and pauses, not secrets)
         )
         made = cls(server, world, core, manager, network or Network(), journal or Journal())
         await made._start()
@@ -322,7 +324,7 @@ class Harvester:
         http, core = self.server.http, self.core
         assert http is not None
         http.root.version = lambda: f"{self.world.kubernetes}+rke2r1"
-        http.gate = KubernetesGate(core.faults, self.journal, self._past, core.clock)
+        http.gate = KubernetesGate(core.faults, self.journal, self._past, core.clock, log=self.log.write)
         return url
 
     def meet_faults(self) -> None:

@@ -14,10 +14,11 @@ from homeport.sim.harvester.admission.refusal import unchangeable
 from homeport.sim.harvester.controller.machine import MAC_ADDRESSES, RUN_STRATEGY
 from homeport.sim.harvester.controller.run import run_strategy
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import NAD, Json
+from homeport.sim.harvester.kind import NAD, VM, Json
 from homeport.sim.harvester.manifest import NETWORK_GROUP
 from homeport.sim.harvester.object import labels, leaving, notes
 
+BY_MAC = "mac"  # index of VMs
 RESERVED_MEMORY = "harvesterhci.io/reservedMemory"
 HOTPLUG = "harvesterhci.io/enableCPUAndMemoryHotplug"
 _MIB = 1024**2
@@ -160,9 +161,12 @@ class MachineChanges:
 
     def _mac(self) -> str:
         """Locally administered, for one receiver."""
-        octets = bytearray(self._core.rng.randbytes(6))
-        octets[0] = (octets[0] | 0x02) & 0xFE
-        return ":".join(f"{octet:02x}" for octet in octets)
+        while True:
+            octets = bytearray(self._core.rng.randbytes(6))
+            octets[0] = (octets[0] | 0x02) & 0xFE
+            made = ":".join(f"{octet:02x}" for octet in octets)
+            if not self._core.mirror.by(VM, BY_MAC, made):
+                return made
 
 
 def _domain(vm: Json) -> Json:

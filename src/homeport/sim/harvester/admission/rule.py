@@ -8,7 +8,7 @@ from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.verb.admission import Attributes
 from homeport.machinery.quantity import Quantity, QuantityError, parse_quantity
 from homeport.sim.harvester.admission.access import image_of_class, may_read
-from homeport.sim.harvester.admission.machine import RESERVED_MEMORY
+from homeport.sim.harvester.admission.machine import BY_MAC, RESERVED_MEMORY
 from homeport.sim.harvester.admission.refusal import failed, invalid
 from homeport.sim.harvester.controller.image import IMAGE_ID
 from homeport.sim.harvester.controller.template import CLAIM_TEMPLATES, claim_templates
@@ -17,7 +17,6 @@ from homeport.sim.harvester.kind import CLAIM, NAD, STORAGE_CLASS, VM, Json
 from homeport.sim.harvester.manifest import NETWORK_GROUP
 from homeport.sim.harvester.object import key_of, labels, leaving, notes
 
-BY_MAC = "mac"  # index of VMs
 MAINTENANCE = "harvesterhci.io/maintain-mode-strategy"
 _STRATEGIES = (
     "Migrate",
