@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from conformance.provider.acme import open_acme
+from conformance.provider.harvester import open_harvester
 from conformance.provider.nutanix import open_nutanix
 from conformance.provider.vendor import Open
 
@@ -14,6 +15,7 @@ VENDORS: dict[str, Open] = {
     "nutanix-v4": partial(open_nutanix, version="v4"),
     "nutanix-v3": partial(open_nutanix, version="v3"),
     "acme": open_acme,
+    "harvester": open_harvester,
 }
 
 

@@ -35,6 +35,7 @@ from homeport.infra.error import (
 _LOOPBACK = ("127.", "localhost", "[::1]", "::1")
 _TLS = "TLS with "
 _NO_CONNECTION = "no connection to "
+_NO_ANSWER = "no answer in time"
 
 
 def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
@@ -74,6 +75,8 @@ def _explained(text: str, server: str, origin: str) -> str:
             f"{text}; set certificate-authority-data in the kubeconfig of {origin} to the CA of this server, use the "
             "name or address that its certificate has, or set insecure-skip-tls-verify: true for a first test"
         )
+    if _NO_ANSWER in text:
+        return f"{server} did not answer in time: {text}"
     if not text.startswith(_NO_CONNECTION):
         return f"{server}: {text}"
     parts = urlsplit(server)

@@ -15,7 +15,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Address
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
-from homeport.infra.protocol import Instance
+from homeport.infra.protocol import CREATING, DELETING, NO_ADDRESS, POWERED_OFF, POWERING_ON, Instance
 from homeport.infra.task import Absence
 from homeport.machinery import condition
 from homeport.providers.harvester.connection import HarvesterSession
@@ -31,6 +31,7 @@ from homeport.providers.harvester.observation import (
     network_names,
     power_of,
     rendered,
+    run_strategy,
     vm_id,
     why_not_running,
 )
@@ -131,7 +132,7 @@ class MachineDriver:
         if wait is not None:
             return wait
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
-            return Wait("WaitingForAddress", _no_address(machine), after=_AGAIN_SECONDS)
+            return Wait(NO_ADDRESS, _no_address(machine), after=_AGAIN_SECONDS)
         return await self._nodes.converge(scope, instance)
 
     async def _create(self, scope: Scope) -> Wait:
@@ -150,7 +151,7 @@ class MachineDriver:
         except Taken:
             made = await self._existing(scope)
         log.info("VM created", vm=_named(made))
-        return Wait("CreatingVM", f"VM {_named(made)} is being created", after=_AGAIN_SECONDS)
+        return Wait(CREATING, f"VM {_named(made)} is being created", after=_AGAIN_SECONDS)
 
     async def _existing(self, scope: Scope) -> Unstructured:
         """The answer to our create was lost, or the name is in use."""
@@ -210,16 +211,24 @@ class MachineDriver:
         machine: Machine = instance.vendor
         name = f"VM {_named(machine.vm)}"
         if not scope.has_run:
-            if instance.power == "off":
-                text = f"{name} is stopped: set its runStrategy to Always, or start it"
-                return Wait("PoweredOff", text, 60.0, warning=True)
-            return why_not_running(machine, await self._volumes(scope))
+            wait = why_not_running(machine, await self._volumes(scope))
+            return wait if instance.power != "off" else await self._power_on(scope, machine.vm)
         if instance.power == "unknown":  # it may run as before: its Node shows that
             raise Unreachable(f"the host of {name} does not respond: check the host in Harvester")
         if instance.power == "off":
             # Whoever stopped it had a reason: a machine that ran is not started against his will.
-            return Wait("PoweredOff", f"{name} is stopped: start it, or delete the Machine", 60.0, warning=True)
+            return Wait(POWERED_OFF, f"{name} is stopped: power it on, or delete the Machine", 60.0, warning=True)
         return Wait("Restarting", f"{name} is not running at the moment: it is started again", after=_AGAIN_SECONDS)
+
+    async def _power_on(self, scope: Scope, vm: Unstructured) -> Wait:
+        """One that never ran was stopped by mistake, unless its template wants it so."""
+        wanted = run_strategy({"spec": scope.infra.spec.virtual_machine_template.spec})
+        if wanted == "Halted" or run_strategy(vm) == wanted:
+            text = f"VM {_named(vm)} is stopped by its runStrategy {wanted}: power it on, or correct the template"
+            return Wait(POWERED_OFF, text, 60.0, warning=True)
+        body = {"metadata": {"uid": vm.uid}, "spec": {"runStrategy": wanted}}
+        await scope.session.patch(VM, Key(vm.namespace, vm.name), body)
+        return Wait(POWERING_ON, f"VM {_named(vm)} is being powered on", after=_AGAIN_SECONDS)
 
     async def _volumes(self, scope: Scope) -> Sequence[Unstructured]:
         listed = await scope.session.watches.list(DATA_VOLUME, key_of_vm(scope).namespace)
@@ -256,7 +265,7 @@ class MachineDriver:
             await self._hold_marks(scope, machine.vm)
             await self._mark_claims(scope, machine.vm)
             await scope.session.delete(VM, machine.vm)
-        return Wait("Deleting", text, after=_AGAIN_SECONDS)
+        return Wait(DELETING, text, after=_AGAIN_SECONDS)
 
     async def _mark_claims(self, scope: Scope, vm: Unstructured) -> None:
         """Volumes that others made on our behalf: once the VM is gone, only their labels tell whose they are."""
@@ -278,7 +287,7 @@ class MachineDriver:
         key = key_of_vm(scope)
         vmi = await scope.session.get(VMI, key)
         if vmi is not None and _is_our_instance(scope, vmi):
-            return Wait("Deleting", f"VM {key} is being stopped", after=_AGAIN_SECONDS)
+            return Wait(DELETING, f"VM {key} is being stopped", after=_AGAIN_SECONDS)
         left: list[str] = []
         for kind in _BELONGINGS:
             for each in await scope.session.list(kind, key.namespace, f"{MACHINE_UID}={scope.uid}"):
@@ -287,7 +296,7 @@ class MachineDriver:
                     await scope.session.delete(kind, each)
         if not left:
             return None
-        return Wait("Deleting", f"VM {key} is gone; {', '.join(left[:3])} are being deleted", after=2.0, quiet=True)
+        return Wait(DELETING, f"VM {key} is gone; {', '.join(left[:3])} are being deleted", after=2.0, quiet=True)
 
 
 async def _label(scope: Scope, kind: Resource, obj: Unstructured, labels: dict[str, str]) -> None:
@@ -342,7 +351,7 @@ def _report_migratable(scope: Scope, machine: Machine) -> None:
 def _no_address(machine: Machine) -> str:
     networks = ", ".join(network_names(machine.vm)) or "its network"
     return (
-        f"VM {_named(machine.vm)} runs but reports no address: check that the image runs qemu-guest-agent, that "
+        f"VM {_named(machine.vm)} has no address yet: check that the image runs qemu-guest-agent, that "
         f"{networks} has a DHCP server, and that the switch carries its VLAN to the hosts (the API does not show that)"
     )
 

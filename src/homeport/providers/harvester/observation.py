@@ -11,7 +11,7 @@ from homeport.api.meta import Unstructured
 from homeport.capi.cloud import Address
 from homeport.capi.family import Family, canonical, in_order, reachable
 from homeport.infra.error import Exhausted
-from homeport.infra.protocol import Power
+from homeport.infra.protocol import CREATING, Power
 from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
 
@@ -153,7 +153,7 @@ def why_not_running(machine: Machine, volumes: Sequence[Unstructured]) -> Wait:
         return Wait("VMNotReady", f"{name}: {failed.get('message') or shown}", 30.0, warning=True)
     if shown == "ErrorPvcNotFound":
         return Wait("VMNotReady", f"{name}: a PersistentVolumeClaim of it does not exist", 30.0, warning=True)
-    return Wait("VMNotReady", f"{name} is not running yet ({shown or 'no status'})", after=30.0)
+    return Wait(CREATING, f"{name} is being created ({shown or 'no status yet'})", after=30.0)
 
 
 def _volume_wait(name: str, volume: Unstructured) -> Wait | None:

@@ -106,7 +106,7 @@ def data_source(scope: Scope, image: Image | None) -> str:
     chosen = scope.infra.spec.user_data_source
     if chosen:
         return chosen
-    if not scope.session.harvester or (image is not None and image.for_openstack):
+    if scope.format == "ignition" or not scope.session.harvester or (image is not None and image.for_openstack):
         return "ConfigDrive"
     return "NoCloud"
 

@@ -1,0 +1,280 @@
+"""The KubeVirt provider, with a simulated Harvester."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeVar
+
+from conformance.provider.vendor import Found, Json, Verb, cannot
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
+from homeport.api.meta import Object, Unstructured
+from homeport.apiserver.auth.authn import authenticated
+from homeport.apiserver.request import User
+from homeport.client.dial import DIRECT
+from homeport.client.protocol import Key, MergePatch
+from homeport.providers.harvester.component import COMPONENT
+from homeport.providers.harvester.install import CONDITIONS
+from homeport.providers.harvester.observation import Machine, addresses_of
+from homeport.providers.harvester.resource import (
+    CLAIM,
+    CLUSTER_UID,
+    DATA_VOLUME,
+    IMAGE,
+    MACHINE_NAME,
+    MACHINE_UID,
+    NODE,
+    SERVICE,
+    VM,
+    VMI,
+)
+from homeport.runtime.clock import Clock
+from homeport.runtime.testing import shared_pki
+from homeport.sim.engine.fault import AddressLate, Delay, Drop, Effect, Fault, Match, Status, Throttle
+from homeport.sim.engine.journal import Journal
+from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.harvester import Harvester
+from homeport.sim.harvester.manifest import image as image_manifest
+from homeport.sim.harvester.pace import Pace
+
+T = TypeVar("T")
+
+_IMAGE = "rocky-9-cloud"
+_MACHINE = "11111111-2222-4333-8444-555555555555"
+_VERBS = {"create": "create", "delete": "delete", "read": "get"}
+
+
+class HarvesterVendor:
+    cluster_kind: type[Object] = KubevirtCluster
+    machine_kind: type[Object] = KubevirtMachine
+    component = COMPONENT
+    conditions = CONDITIONS
+    dial = DIRECT  # the kubeconfig has the CA of the server
+    free_addresses = ("10.40.1.10", "10.40.1.11")
+
+    def __init__(self, harvester: Harvester, url: str, journal: Journal) -> None:
+        self.harvester = harvester
+        self.created: list[str] = []
+        self._url = url
+        self._journal = journal
+        self._planted: set[str] = set()
+        self._client = harvester.client(field_manager="somebody")
+        self.change_password("password")
+        harvester.core.mirror.on(VM, self._note)
+
+    def _note(self, key: str, new: Json | None, old: Json | None) -> None:
+        if old is None and new is not None and new["metadata"]["name"] not in self._planted:
+            self.created.append(new["metadata"]["name"])
+
+    # -- manifests ---------------------------------------------------------------------------------------------
+
+    def credentials(self, password: str = "") -> Json:
+        ca = self.harvester.server.pki.ca_pem
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "h", "cluster": {"server": self._url, "certificate-authority-data": _base64(ca)}}],
+            "users": [{"name": "u", "user": {"token": password or "password"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "h", "user": "u", "namespace": "default"}}],
+            "current-context": "c",
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "harvester", "namespace": "default"},
+            "stringData": {"kubeconfig": json.dumps(config)},
+        }
+
+    def infra_cluster(self, name: str) -> Json:
+        number = sum(ord(letter) for letter in name) % 50
+        return {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+            "kind": "KubevirtCluster",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "controlPlaneEndpoint": {"host": f"10.40.0.{200 + number}", "port": 6443},
+                "controlPlaneServiceTemplate": {"spec": {"type": "ClusterIP"}},
+                "infraClusterSecretRef": {"name": "harvester"},
+            },
+        }
+
+    def infra_machine(self, name: str) -> Json:
+        inner = {
+            "domain": {"cpu": {"cores": 2}, "memory": {"guest": "4Gi"}},
+            "networks": [{"name": "nic-0", "multus": {"networkName": "default/workloads"}}],
+        }
+        return {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+            "kind": "KubevirtMachine",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "virtualMachineTemplate": {"spec": {"template": {"spec": inner}}},
+                "bootDisk": {"image": f"default/{_IMAGE}", "size": "40Gi"},
+            },
+        }
+
+    # -- state of the vendor -----------------------------------------------------------------------------------
+
+    def machines(self) -> list[Found]:
+        mirror = self.harvester.core.mirror
+        found = []
+        for vm in mirror.all(VM):
+            vmi = mirror.get(VMI, f"{vm['metadata']['namespace']}/{vm['metadata']['name']}")
+            machine = Machine(Unstructured(vm), Unstructured(vmi) if vmi is not None else None)
+            on = vmi is not None and (vmi.get("status") or {}).get("phase") == "Running"
+            addresses = tuple(addresses_of(machine, virtual="", first=0))
+            found.append(Found(vm["metadata"]["uid"], vm["metadata"]["name"], on, addresses))
+        return found
+
+    def cluster_objects(self, cluster: str) -> list[str]:
+        mirror, left = self.harvester.core.mirror, []
+        for record in self.harvester.server.store.range(SERVICE.qualified):
+            if record.name.endswith(f"/{cluster}-lb"):
+                left.append(f"Service {record.name}")
+        for kind in (CLAIM, DATA_VOLUME):
+            left += [f"{kind.kind} {each['metadata']['name']}" for each in mirror.all(kind)]
+        for record in self.harvester.server.store.range("secrets"):
+            if record.name.endswith("-cloud-init"):
+                left.append(f"Secret {record.name}")
+        return left
+
+    def require_cluster_objects(self) -> None:
+        """A Service."""
+
+    def requests(self) -> int:
+        return self._journal.total
+
+    # -- faults ------------------------------------------------------------------------------------------------
+
+    def _fault(self, effect: Effect, *, times: int | None = None, **match: Any) -> None:
+        self.harvester.faults.add(Fault(effect, Match(**match), times=times))
+
+    def _on(self, verb: Verb | Literal[""]) -> dict[str, str]:
+        if not verb:
+            return {}
+        known = _VERBS.get(verb)
+        return {"verb": known or cannot(f"there is no request to {verb} a VM"), "resource": VM.plural}
+
+    def refuse(self, status: int, verb: Verb | Literal[""] = "", *, times: int | None = None) -> None:
+        self._fault(Status(status), times=times, **self._on(verb))
+
+    def throttle(self, seconds: float, *, times: int) -> None:
+        self._fault(Throttle(seconds), times=times)
+
+    def lose_reply(self, verb: Verb, when: Literal["before", "after"], *, times: int = 1) -> None:
+        self._fault(Drop(when), times=times, **self._on(verb))
+
+    def delay_reply(self, verb: Verb, seconds: float) -> None:
+        self._fault(Delay(seconds), times=1, **self._on(verb))
+
+    def fail_operation(self, verb: Verb, message: str, *, times: int | None = None) -> None:
+        cannot("requests are answered when they are done: nothing is started that fails later")
+
+    def hang_operation(self, verb: Verb, seconds: float | None) -> None:
+        cannot("requests are answered when they are done: nothing is started that hangs")
+
+    def delay_address(self, seconds: float | None) -> None:
+        self._fault(AddressLate(seconds), kind="vm")
+
+    def clear_faults(self) -> None:
+        self.harvester.faults.set(())
+
+    # -- changes by others -------------------------------------------------------------------------------------
+
+    def slow_operations(self, seconds: float) -> None:
+        self.harvester.core.pace = Pace(launch=seconds, shutdown=seconds)
+
+    def create_foreign(self, name: str) -> str:
+        if name == "a":
+            cannot("VMs of one namespace can't have the same name")
+        return self._plant(name, {})
+
+    def create_orphan(self, cluster: Object, name: str) -> str:
+        labels = {MACHINE_NAME: name, MACHINE_UID: _MACHINE, CLUSTER_UID: cluster.metadata.uid}
+        return self._plant(name, labels)
+
+    def _plant(self, name: str, labels: dict[str, str]) -> str:
+        self._planted.add(name)
+        spec = {
+            "runStrategy": "Halted",
+            "template": {"spec": {"domain": {"devices": {}, "resources": {"limits": {"memory": "1Gi"}}}}},
+        }
+        body = {"metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec}
+        return now(self._client.create(body, kind=VM)).uid
+
+    def delete_machine(self, name: str) -> None:
+        now(self._client.delete(VM, _key(name)))
+
+    def power_off(self, name: str) -> None:
+        now(self._client.patch(VM, _key(name), MergePatch({"spec": {"runStrategy": "Halted"}})))
+
+    def power_on(self, name: str) -> None:
+        now(self._client.patch(VM, _key(name), MergePatch({"spec": {"runStrategy": "Always"}})))
+
+    def change_address(self, name: str, *, lost: bool = False) -> None:
+        instances = self.harvester.instances
+        vmi = self.harvester.core.mirror.get(VMI, _key(name))
+        assert vmi is not None
+        instances.boots[vmi["metadata"]["uid"]].readdress.append((self.harvester.core.clock.now(), lost))
+        self.harvester.loops["instance"].add(str(_key(name)))
+
+    def fill_hosts(self) -> Callable[[], None]:
+        def cordon(value: bool) -> None:
+            for node in self.harvester.core.mirror.all(NODE):
+                patch = MergePatch({"spec": {"unschedulable": value}})
+                now(self._client.patch(NODE, Key("", node["metadata"]["name"]), patch))
+
+        cordon(True)
+        return lambda: cordon(False)
+
+    def remove_image(self) -> Callable[[], None]:
+        now(self._client.delete(IMAGE, _key(_IMAGE)))
+
+        def bring_back() -> None:
+            (entry,) = [each for each in self.harvester.world.images if each.name == _IMAGE]
+            body, kind = image_manifest(entry)
+            now(self._client.create(body, kind=kind))
+
+        return bring_back
+
+    def change_password(self, password: str) -> None:
+        authenticator = self.harvester.server.authenticator
+        user = User("harvester-admin", ("system:masters",), "1")
+        authenticator._static = {hashlib.sha256(password.encode()).digest(): authenticated(user)}
+        authenticator._tokens._entries.clear()
+
+
+def _key(name: str) -> Key:
+    return Key("default", name)
+
+
+def _base64(data: bytes) -> str:
+    import base64
+
+    return base64.b64encode(data).decode()
+
+
+def now(work: Coroutine[Any, Any, T]) -> T:
+    """Requests to a server in this process are done without waiting for anything."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    work.close()
+    raise AssertionError("the request waits for something")
+
+
+@asynccontextmanager
+async def open_harvester(clock: Clock) -> AsyncIterator[HarvesterVendor]:
+    harvester = await Harvester.open(shared_pki(), clock=clock)
+    try:
+        url = await harvester.serve()
+        journal = Journal()
+        assert harvester.server.http is not None
+        past = Past(harvester.server.store, clock)
+        harvester.server.http.gate = KubernetesGate(harvester.faults, journal, past, clock)
+        yield HarvesterVendor(harvester, url, journal)
+    finally:
+        await harvester.close()
