@@ -1,0 +1,84 @@
+"""A cluster on Harvester, from its manifest to running machines and back to nothing."""
+
+from __future__ import annotations
+
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
+from homeport.client.protocol import Key
+from homeport.providers.harvester.resource import CLAIM, SECRET, VM
+from homeport.runtime.testing import virtual
+from scenario.harvester import manifest
+from scenario.harvester.site import condition_of, harvester_site
+
+NAME = "one"
+
+
+@virtual
+async def test_a_cluster_is_created_scaled_and_deleted_without_a_trace() -> None:
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 3, 3))
+        machines = await site.running(NAME, 3, 3)
+        assert sorted(site.created) == sorted(each.metadata.name for each in machines)
+        assert {each.spec.provider_id for each in machines} == {
+            f"harvester://{each.uid}" for each in await site.there(VM)
+        }
+        assert len(await site.there(CLAIM)) == len(await site.there(SECRET)) == 6
+        infra = await site.client.get(KubevirtCluster, Key("default", NAME))
+        zones = [each["name"] for each in infra.status.failure_domains]
+        assert zones == ["zone-a", "zone-b", "zone-c"]
+        planes = [each for each in machines if "cluster.x-k8s.io/control-plane" in each.metadata.labels]
+        assert sorted(each.spec.failure_domain or "" for each in planes) == zones
+        await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": 1}})
+        await site.running(NAME, 3, 1)
+        await site.delete(Cluster, NAME)
+        await site.gone(Cluster, NAME)
+        await site.empty()
+
+
+@virtual
+async def test_a_machine_whose_vm_is_deleted_behind_its_back_is_replaced() -> None:
+    async with harvester_site() as site:
+        check = {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "MachineHealthCheck",
+            "metadata": {"name": NAME, "namespace": "default"},
+            "spec": {
+                "clusterName": NAME,
+                "selector": {"matchLabels": {"cluster.x-k8s.io/deployment-name": f"{NAME}-md-0"}},
+                "checks": {"unhealthyNodeConditions": [{"type": "Ready", "status": "Unknown", "timeoutSeconds": 60}]},
+            },
+        }
+        await site.have(*manifest.cluster_objects(NAME, 1, 2), check)
+        before = await site.running(NAME, 1, 2)
+        lost = next(each for each in before if "cluster.x-k8s.io/control-plane" not in each.metadata.labels)
+        await site.infra.delete(VM, Key("default", lost.metadata.name))
+        await site.condition(KubevirtMachine, lost.metadata.name, "Ready", "False", "InstanceGone", timeout=300)
+        await site.gone(Machine, lost.metadata.name, timeout=1800)
+        await site.running(NAME, 1, 2)
+        await site.delete(Cluster, NAME)
+        await site.gone(Cluster, NAME)
+        await site.empty()
+
+
+@virtual
+async def test_a_cluster_gets_its_endpoint_from_a_load_balancer() -> None:
+    async with harvester_site() as site:
+        pool = {
+            "apiVersion": "loadbalancer.harvesterhci.io/v1beta1",
+            "kind": "IPPool",
+            "metadata": {"name": "workloads"},
+            "spec": {"ranges": [{"subnet": "10.40.0.0/16", "rangeStart": "10.40.1.0", "rangeEnd": "10.40.1.50"}]},
+        }
+        from homeport.providers.harvester.resource import IP_POOL
+
+        await site.infra.create(pool, kind=IP_POOL)
+        objects = manifest.cluster_objects(NAME, 1, 0)
+        objects[1] = manifest.infra_cluster(NAME, "", controlPlaneLoadBalancer={"ipam": "pool", "ipPool": "workloads"})
+        await site.have(*objects)
+        await site.running(NAME, 1)
+        infra = await site.client.get(KubevirtCluster, Key("default", NAME))
+        assert infra.spec.control_plane_endpoint.host.startswith("10.40.1.")
+        assert condition_of(infra, "LoadBalancerAvailable")["status"] == "True"
+        await site.delete(Cluster, NAME)
+        await site.gone(Cluster, NAME)
+        await site.empty()
