@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Any, Literal
 
-from conformance.provider.vendor import Found, Json, Verb, cannot
+from conformance.provider.vendor import Found, Json, Undo, Verb, cannot
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
-from homeport.api.meta import Object, Unstructured
+from homeport.api.meta import Object, Resource, Unstructured
 from homeport.apiserver.auth.authn import authenticated
 from homeport.apiserver.request import User
 from homeport.client.dial import DIRECT
@@ -26,7 +28,6 @@ from homeport.providers.harvester.resource import (
     MACHINE_NAME,
     MACHINE_UID,
     NODE,
-    SERVICE,
     VM,
     VMI,
 )
@@ -38,8 +39,6 @@ from homeport.sim.harvester.gate import KubernetesGate, Past
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.manifest import image as image_manifest
 from homeport.sim.harvester.pace import Pace
-
-T = TypeVar("T")
 
 _IMAGE = "rocky-9-cloud"
 _MACHINE = "11111111-2222-4333-8444-555555555555"
@@ -61,7 +60,7 @@ class HarvesterVendor:
         self._journal = journal
         self._planted: set[str] = set()
         self._client = harvester.client(field_manager="somebody")
-        self.change_password("password")
+        self._accept("password")
         harvester.core.mirror.on(VM, self._note)
 
     def _note(self, key: str, new: Json | None, old: Json | None) -> None:
@@ -129,16 +128,10 @@ class HarvesterVendor:
         return found
 
     def cluster_objects(self, cluster: str) -> list[str]:
-        mirror, left = self.harvester.core.mirror, []
-        for record in self.harvester.server.store.range(SERVICE.qualified):
-            if record.name.endswith(f"/{cluster}-lb"):
-                left.append(f"Service {record.name}")
-        for kind in (CLAIM, DATA_VOLUME):
-            left += [f"{kind.kind} {each['metadata']['name']}" for each in mirror.all(kind)]
-        for record in self.harvester.server.store.range("secrets"):
-            if record.name.endswith("-cloud-init"):
-                left.append(f"Secret {record.name}")
-        return left
+        mirror, store = self.harvester.core.mirror, self.harvester.server.store
+        left = [f"Service {each.name}" for each in store.range("services") if each.name.endswith(f"/{cluster}-lb")]
+        left += [f"Secret {each.name}" for each in store.range("secrets") if each.name.endswith("-cloud-init")]
+        return left + [f"{kind.kind} {each}" for kind in (CLAIM, DATA_VOLUME) for each in mirror.all(kind)]
 
     def require_cluster_objects(self) -> None:
         """A Service."""
@@ -186,60 +179,68 @@ class HarvesterVendor:
     def slow_operations(self, seconds: float) -> None:
         self.harvester.core.pace = Pace(launch=seconds, shutdown=seconds)
 
-    def create_foreign(self, name: str) -> str:
-        if name == "a":
+    async def create_foreign(self, name: str) -> str:
+        if any(each.name == name for each in self.machines()) or name == "a":
             cannot("VMs of one namespace can't have the same name")
-        return self._plant(name, {})
+        return await self._plant(name, {})
 
-    def create_orphan(self, cluster: Object, name: str) -> str:
+    async def create_orphan(self, cluster: Object, name: str) -> str:
         labels = {MACHINE_NAME: name, MACHINE_UID: _MACHINE, CLUSTER_UID: cluster.metadata.uid}
-        return self._plant(name, labels)
+        return await self._plant(name, labels)
 
-    def _plant(self, name: str, labels: dict[str, str]) -> str:
+    async def _plant(self, name: str, labels: dict[str, str]) -> str:
         self._planted.add(name)
         spec = {
             "runStrategy": "Halted",
             "template": {"spec": {"domain": {"devices": {}, "resources": {"limits": {"memory": "1Gi"}}}}},
         }
         body = {"metadata": {"name": name, "namespace": "default", "labels": labels}, "spec": spec}
-        return now(self._client.create(body, kind=VM)).uid
+        return (await self._client.create(body, kind=VM)).uid
 
-    def delete_machine(self, name: str) -> None:
-        now(self._client.delete(VM, _key(name)))
+    async def delete_machine(self, name: str) -> None:
+        await self._client.delete(VM, _key(name))
+        await self.harvester.settled()
 
-    def power_off(self, name: str) -> None:
-        now(self._client.patch(VM, _key(name), MergePatch({"spec": {"runStrategy": "Halted"}})))
+    async def power_off(self, name: str) -> None:
+        await self._patch(VM, name, {"spec": {"runStrategy": "Halted"}})
 
-    def power_on(self, name: str) -> None:
-        now(self._client.patch(VM, _key(name), MergePatch({"spec": {"runStrategy": "Always"}})))
+    async def power_on(self, name: str) -> None:
+        await self._patch(VM, name, {"spec": {"runStrategy": "Always"}})
 
-    def change_address(self, name: str, *, lost: bool = False) -> None:
-        instances = self.harvester.instances
+    async def _patch(self, kind: Resource, name: str, body: Json) -> None:
+        await self._client.patch(kind, _key(name) if kind.namespaced else Key("", name), MergePatch(body))
+        await self.harvester.settled()
+
+    async def change_address(self, name: str, *, lost: bool = False) -> None:
         vmi = self.harvester.core.mirror.get(VMI, _key(name))
         assert vmi is not None
-        instances.boots[vmi["metadata"]["uid"]].readdress.append((self.harvester.core.clock.now(), lost))
+        boot = self.harvester.instances.boots[vmi["metadata"]["uid"]]
+        boot.readdress.append((self.harvester.core.clock.now(), lost))
         self.harvester.loops["instance"].add(str(_key(name)))
+        await self.harvester.settled()
 
-    def fill_hosts(self) -> Callable[[], None]:
-        def cordon(value: bool) -> None:
+    async def fill_hosts(self) -> Undo:
+        async def cordon(value: bool) -> None:
             for node in self.harvester.core.mirror.all(NODE):
-                patch = MergePatch({"spec": {"unschedulable": value}})
-                now(self._client.patch(NODE, Key("", node["metadata"]["name"]), patch))
+                await self._patch(NODE, node["metadata"]["name"], {"spec": {"unschedulable": value}})
 
-        cordon(True)
-        return lambda: cordon(False)
+        await cordon(True)
+        return partial(cordon, False)
 
-    def remove_image(self) -> Callable[[], None]:
-        now(self._client.delete(IMAGE, _key(_IMAGE)))
+    async def remove_image(self) -> Undo:
+        await self._client.delete(IMAGE, _key(_IMAGE))
 
-        def bring_back() -> None:
+        async def bring_back() -> None:
             (entry,) = [each for each in self.harvester.world.images if each.name == _IMAGE]
             body, kind = image_manifest(entry)
-            now(self._client.create(body, kind=kind))
+            await self._client.create(body, kind=kind)
 
         return bring_back
 
-    def change_password(self, password: str) -> None:
+    async def change_password(self, password: str) -> None:
+        self._accept(password)
+
+    def _accept(self, password: str) -> None:
         authenticator = self.harvester.server.authenticator
         user = User("harvester-admin", ("system:masters",), "1")
         authenticator._static = {hashlib.sha256(password.encode()).digest(): authenticated(user)}
@@ -251,19 +252,7 @@ def _key(name: str) -> Key:
 
 
 def _base64(data: bytes) -> str:
-    import base64
-
     return base64.b64encode(data).decode()
-
-
-def now(work: Coroutine[Any, Any, T]) -> T:
-    """Requests to a server in this process are done without waiting for anything."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
-    work.close()
-    raise AssertionError("the request waits for something")
 
 
 @asynccontextmanager

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from conformance.provider.vendor import Found, Json, Verb, cannot
+from conformance.provider.vendor import Found, Json, Undo, Verb, cannot
 from homeport.api.meta import Object
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.client.dial import DialOptions
@@ -199,7 +199,7 @@ class Nutanix:
     def slow_operations(self, seconds: float) -> None:
         self.prism.core.pace = Pace(default=Progress(seconds=seconds))
 
-    def create_foreign(self, name: str) -> str:
+    async def create_foreign(self, name: str) -> str:
         return self._plant(name).ext_id
 
     def _plant(self, name: str, **more: Any) -> Vm:
@@ -209,7 +209,7 @@ class Nutanix:
         self._known.add(vm.ext_id)
         return core.put(core.world.vms, vm)
 
-    def create_orphan(self, cluster: Object, name: str) -> str:
+    async def create_orphan(self, cluster: Object, name: str) -> str:
         marks = ("homeport-machine:11111111-2222-4333-8444-555555555555", f"homeport-cluster:{cluster.metadata.uid}")
         (category,) = [
             each for each in self.prism.world.categories if (each.key, each.value) == (_CATEGORY, cluster.metadata.name)
@@ -220,42 +220,42 @@ class Nutanix:
         (only,) = [vm for vm in self.prism.world.vms if vm.name == name]
         return only
 
-    def delete_machine(self, name: str) -> None:
+    async def delete_machine(self, name: str) -> None:
         self.prism.machines.delete(self._vm(name), "admin")
         self.prism.settle()
 
-    def power_off(self, name: str) -> None:
+    async def power_off(self, name: str) -> None:
         self.prism.power.off(self._vm(name).ext_id)
 
-    def power_on(self, name: str) -> None:
+    async def power_on(self, name: str) -> None:
         self.prism.power.on(self._vm(name).ext_id)
 
-    def change_address(self, name: str, *, lost: bool = False) -> None:
+    async def change_address(self, name: str, *, lost: bool = False) -> None:
         self.prism.power._readdress(self._vm(name), lost=lost)
 
-    def fill_hosts(self) -> Callable[[], None]:
+    async def fill_hosts(self) -> Undo:
         core = self.prism.core
         (element,) = [each for each in core.world.clusters if each.name == ELEMENT]
         full = tuple(msgspec.structs.replace(host, maintenance=True) for host in element.hosts)
         core.put(core.world.clusters, element, hosts=full)
 
-        def make_room() -> None:
+        async def make_room() -> None:
             core.put(core.world.clusters, element, hosts=element.hosts)
 
         return make_room
 
-    def remove_image(self) -> Callable[[], None]:
+    async def remove_image(self) -> Undo:
         core = self.prism.core
         (image,) = [each for each in core.world.images if each.name == IMAGE]
         core.world.images.drop(image.ext_id)
 
-        def bring_back() -> None:
+        async def bring_back() -> None:
             core.put(core.world.images, image)
 
         assert isinstance(image, Image)
         return bring_back
 
-    def change_password(self, password: str) -> None:
+    async def change_password(self, password: str) -> None:
         core = self.prism.core
         user = core.world.user("admin")
         assert user is not None

@@ -98,7 +98,7 @@ async def test_a_status_that_is_lost_while_we_watch_is_written_anew(vendor: Open
 @virtual
 async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vendor: Open) -> None:
     async with ground(vendor) as g:
-        foreign = g.vendor.create_foreign("a")
+        foreign = await g.vendor.create_foreign("a")
         await g.cluster()
         await g.machine("a")
         (machine,) = await g.ready("a")
@@ -115,7 +115,7 @@ async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
-        g.vendor.delete_machine("a")
+        await g.vendor.delete_machine("a")
         text = await g.machine_says("a", "InstanceGone")
         assert "delete the Machine" in text
         await g.pass_time(600)
@@ -132,7 +132,7 @@ async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
-        g.vendor.power_off("a")
+        await g.vendor.power_off("a")
         text = await g.machine_says("a", "PoweredOff")
         assert "power it on" in text
         await g.pass_time(600)
@@ -148,9 +148,9 @@ async def test_a_machine_that_somebody_powers_on_again_is_ready_again(vendor: Op
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
-        g.vendor.power_off("a")
+        await g.vendor.power_off("a")
         await g.machine_says("a", "PoweredOff")
-        g.vendor.power_on("a")
+        await g.vendor.power_on("a")
         kind = g.vendor.machine_kind
         await g.plane.until(kind, key("a"), lambda m: condition(m, "Ready")["status"] == "True", 900)
         assert g.vendor.created == ["a"]
@@ -171,7 +171,7 @@ async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_m
         await g.machine("a")
         await g.ready("a")
         await g.stop()
-        g.vendor.delete_machine("a")
+        await g.vendor.delete_machine("a")
         await moved(g, "a")
         await g.start()
         await g.machine_says("a", "InstanceGone")
@@ -187,7 +187,7 @@ async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_o
         await g.machine("a")
         await g.ready("a")
         await g.stop()
-        g.vendor.power_off("a")
+        await g.vendor.power_off("a")
         await moved(g, "a")
         await g.start()
         await g.machine_says("a", "PoweredOff")
@@ -246,7 +246,7 @@ async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open)
         await g.delete("b")
         await g.pass_time(1)
         await g.delete("a")
-        g.vendor.delete_machine("b")
+        await g.vendor.delete_machine("b")
         await g.restart()
         await g.deleted("a", "b")
         assert g.vendor.machines() == []
@@ -288,7 +288,7 @@ async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_ma
     """Objects that were moved to another management cluster have other UIDs."""
     async with ground(vendor) as g:
         infra = await g.cluster()
-        moved = g.vendor.create_orphan(infra, "moved")
+        moved = await g.vendor.create_orphan(infra, "moved")
         await g.stop()
         await g.machine("moved")
         body = {"spec": {"providerID": f"x://{moved}"}}

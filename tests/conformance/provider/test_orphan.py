@@ -48,7 +48,7 @@ async def test_a_machine_whose_object_was_deleted_by_force_is_removed_after_a_wh
     async with ground(vendor) as g:
         await machines(g, "a", "b")
         await g.answers()
-        foreign = g.vendor.create_foreign("somebody-elses")
+        foreign = await g.vendor.create_foreign("somebody-elses")
         await force_delete(g, "a")
         text = await g.orphans_say("OrphanedMachines", "a (")
         assert "somebody-elses" not in text
@@ -82,7 +82,7 @@ async def test_a_machine_that_no_object_was_ever_deleted_for_is_reported_and_kep
     async with ground(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
-        g.vendor.create_orphan(infra, "newer")
+        await g.vendor.create_orphan(infra, "newer")
         words = ("OrphanedMachines", "newer", "no record", f"homeport orphans list {NAME} -n default")
         await g.orphans_say(*words)
         assert len(await g.events("OrphanedMachine")) == 1
@@ -133,7 +133,7 @@ async def test_nothing_is_removed_while_a_machine_that_an_object_names_is_missin
         await machines(g, "a", "b")
         await g.answers()
         await force_delete(g, "a")
-        g.vendor.delete_machine("b")
+        await g.vendor.delete_machine("b")
         await g.orphans_say("machine b of the cluster is missing")
         await g.pass_time(3 * HOUR)
         assert names(g) == {"a"}
@@ -171,7 +171,7 @@ async def test_a_cluster_that_goes_takes_along_what_was_deleted_by_force(vendor:
 async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orphans(vendor: Open) -> None:
     async with ground(vendor) as g:
         infra = await g.cluster()
-        id_ = g.vendor.create_orphan(infra, "newer")
+        id_ = await g.vendor.create_orphan(infra, "newer")
         await g.delete_cluster()
         await g.cluster_says("OrphanedMachines", "newer", "homeport orphans list", timeout=600)
         await g.pass_time(HOUR)
@@ -187,8 +187,8 @@ async def test_a_user_learns_of_orphans_at_once_and_removes_those_that_are_named
     async with ground(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
-        left = g.vendor.create_orphan(infra, "left-over")
-        used = g.vendor.create_orphan(infra, "used")
+        left = await g.vendor.create_orphan(infra, "left-over")
+        used = await g.vendor.create_orphan(infra, "used")
         await g.plane.have({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "used"}})
         found = await ask(g, Request("1"))
         assert {each.owned.name for each in found.found} == {"left-over", "used"}

@@ -148,7 +148,7 @@ async def test_a_machine_that_is_switched_off_before_it_ever_ran_is_powered_on(v
         g.vendor.delay_address(300)
         await g.machine("a")
         await g.machine_says("a", "WaitingForAddress")
-        g.vendor.power_off("a")
+        await g.vendor.power_off("a")
         assert not g.found("a").on
         await g.pass_time(60)
         assert g.found("a").on
@@ -163,7 +163,7 @@ async def test_an_address_that_changes_is_told(vendor: Open) -> None:
         await g.cluster()
         await g.machine("a")
         (before,) = await g.ready("a")
-        g.vendor.change_address("a")
+        await g.vendor.change_address("a")
         old = before.status.addresses[0].address
         after = await g.plane.until(
             g.vendor.machine_kind, key("a"), lambda m: m.status.addresses[0].address != old, 300
@@ -178,7 +178,7 @@ async def test_an_address_that_is_not_reported_for_a_while_is_kept(vendor: Open)
         await g.cluster()
         await g.machine("a")
         (before,) = await g.ready("a")
-        g.vendor.change_address("a", lost=True)
+        await g.vendor.change_address("a", lost=True)
         await g.pass_time(300)
         after = await g.infra_machine("a")
         assert after.status.addresses == before.status.addresses
@@ -190,12 +190,12 @@ async def test_an_address_that_is_not_reported_for_a_while_is_kept(vendor: Open)
 async def test_no_room_is_told_and_used_as_soon_as_there_is_some(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
-        free = g.vendor.fill_hosts()
+        free = await g.vendor.fill_hosts()
         await g.machine("a")
         await g.machine_says("a", "InsufficientCapacity")
         await g.pass_time(3600)
         assert len(g.vendor.machines()) <= 1
-        free()
+        await free()
         await g.ready("a", timeout=900)
         assert g.vendor.created == ["a"]
 
@@ -203,19 +203,19 @@ async def test_no_room_is_told_and_used_as_soon_as_there_is_some(vendor: Open) -
 @virtual
 async def test_an_image_that_is_missing_is_named_and_taken_up_when_it_is_there(vendor: Open) -> None:
     async with ground(vendor) as g:
-        bring_back = g.vendor.remove_image()
+        bring_back = await g.vendor.remove_image()
         await g.cluster()
         await g.machine("a")
         text = await g.machine_says("a", "image", "not found")
         assert "did you mean" in text or "there are" in text
-        bring_back()
+        await bring_back()
         await g.ready("a", timeout=600)
 
 
 @virtual
 async def test_a_password_that_is_rotated_takes_effect_without_a_restart(vendor: Open) -> None:
     async with ground(vendor) as g:
-        g.vendor.change_password("first-s3cret")
+        await g.vendor.change_password("first-s3cret")
         await g.plane.have(g.vendor.credentials("first-s3cret"))
         await g.cluster(secret=False)
         await g.machine("a")
@@ -223,7 +223,7 @@ async def test_a_password_that_is_rotated_takes_effect_without_a_restart(vendor:
         g.vendor.slow_operations(5.0)
         await g.machine("b")
         await g.being_created("b")
-        g.vendor.change_password("another")
+        await g.vendor.change_password("another")
         await g.machine("c")
         text = await g.machine_says("c", "AccessDenied")
         assert "Secret" in text
@@ -247,12 +247,12 @@ async def test_refused_credentials_are_not_shown_again_and_again(vendor: Open) -
         for name in names:
             await g.machine(name)
         await g.ready(*names)
-        g.vendor.change_password("another")
+        await g.vendor.change_password("another")
         await g.machine_says("m0", "AccessDenied", type_="InfrastructureReachable")
         before = g.vendor.requests()
         await g.pass_time(600)
         assert g.vendor.requests() - before < 20
-        g.vendor.change_password("password")
+        await g.vendor.change_password("password")
         await g.plane.until(g.vendor.machine_kind, key("m0"), _is_reachable, 900)
 
 

@@ -5,7 +5,7 @@ The suite knows vendors through this protocol only. A provider joins with an ada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol
@@ -21,6 +21,7 @@ from homeport.runtime.clock import Clock
 # A request that changes or reads one machine.
 Verb = Literal["create", "power-on", "delete", "read"]
 Json = dict[str, Any]
+Undo = Callable[[], Awaitable[None]]
 
 
 def cannot(reason: str) -> NoReturn:
@@ -41,7 +42,7 @@ class Found:
 class Vendor(Protocol):
     """One simulated endpoint of a vendor, and the provider that talks to it.
 
-    Changes take effect immediately, and the provider is not told about them. A method whose fault or change the vendor
+    Changes have taken effect when the call returns, and the provider is not told about them. A method whose fault or change the vendor
     does not have calls `cannot` with the reason.
     """
 
@@ -112,25 +113,25 @@ class Vendor(Protocol):
     def slow_operations(self, seconds: float) -> None:
         """Each creation, power change and deletion takes this long from now on."""
 
-    def create_foreign(self, name: str) -> str:
+    async def create_foreign(self, name: str) -> str:
         """Creates a machine as another user of the vendor does, without marks; gives its id."""
 
-    def create_orphan(self, cluster: Object, name: str) -> str:
+    async def create_orphan(self, cluster: Object, name: str) -> str:
         """Creates a machine with the marks of this InfraCluster, for an object that does not exist; gives its id."""
 
-    def delete_machine(self, name: str) -> None: ...
-    def power_off(self, name: str) -> None: ...
-    def power_on(self, name: str) -> None: ...
-    def change_address(self, name: str, *, lost: bool = False) -> None:
+    async def delete_machine(self, name: str) -> None: ...
+    async def power_off(self, name: str) -> None: ...
+    async def power_on(self, name: str) -> None: ...
+    async def change_address(self, name: str, *, lost: bool = False) -> None:
         """The machine gets another address; `lost`: it reports none any more."""
 
-    def fill_hosts(self) -> Callable[[], None]:
+    async def fill_hosts(self) -> Undo:
         """Leaves no room for another machine. The result makes room again."""
 
-    def remove_image(self) -> Callable[[], None]:
+    async def remove_image(self) -> Undo:
         """Removes the image that `infra_machine` refers to. The result brings it back."""
 
-    def change_password(self, password: str) -> None:
+    async def change_password(self, password: str) -> None:
         """The endpoint accepts only this password from now on, and ends all sessions."""
 
 

@@ -198,7 +198,10 @@ async def harvester_site(
         network = Network()
         proxy = Proxy(network)
         fleet = Fleet(
-            network, p.clock, pace=replace(QUICK, poll=2.0), programs=programs(lambda host: DialOptions(proxy.url(host)))
+            network,
+            p.clock,
+            pace=replace(QUICK, poll=2.0),
+            programs=programs(lambda host: DialOptions(proxy.url(host))),
         )
         harvester = await Harvester.open(
             shared_pki(), world=world_file or world(), clock=p.clock, pace=pace, guests=fleet, network=network
