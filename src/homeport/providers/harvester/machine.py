@@ -14,8 +14,9 @@ import structlog
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Address
 from homeport.client.protocol import Key
+from homeport.infra.driver import CREATING, DELETING, POWERING_ON
 from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
-from homeport.infra.protocol import CREATING, DELETING, NO_ADDRESS, POWERED_OFF, POWERING_ON, Instance
+from homeport.infra.protocol import Instance
 from homeport.infra.task import Absence
 from homeport.machinery import condition
 from homeport.providers.harvester.connection import HarvesterSession
@@ -132,7 +133,7 @@ class MachineDriver:
         if wait is not None:
             return wait
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
-            return Wait(NO_ADDRESS, _no_address(machine), after=_AGAIN_SECONDS)
+            return Wait("WaitingForAddress", _no_address(machine), after=_AGAIN_SECONDS)
         return await self._nodes.converge(scope, instance)
 
     async def _create(self, scope: Scope) -> Wait:
@@ -217,7 +218,7 @@ class MachineDriver:
             raise Unreachable(f"the host of {name} does not respond: check the host in Harvester")
         if instance.power == "off":
             # Whoever stopped it had a reason: a machine that ran is not started against his will.
-            return Wait(POWERED_OFF, f"{name} is stopped: power it on, or delete the Machine", 60.0, warning=True)
+            return Wait("PoweredOff", f"{name} is stopped: power it on, or delete the Machine", 60.0, warning=True)
         return Wait("Restarting", f"{name} is not running at the moment: it is started again", after=_AGAIN_SECONDS)
 
     async def _power_on(self, scope: Scope, vm: Unstructured) -> Wait:
@@ -225,7 +226,7 @@ class MachineDriver:
         wanted = run_strategy({"spec": scope.infra.spec.virtual_machine_template.spec})
         if wanted == "Halted" or run_strategy(vm) == wanted:
             text = f"VM {_named(vm)} is stopped by its runStrategy {wanted}: power it on, or correct the template"
-            return Wait(POWERED_OFF, text, 60.0, warning=True)
+            return Wait("PoweredOff", text, 60.0, warning=True)
         body = {"metadata": {"uid": vm.uid}, "spec": {"runStrategy": wanted}}
         await scope.session.patch(VM, Key(vm.namespace, vm.name), body)
         return Wait(POWERING_ON, f"VM {_named(vm)} is being powered on", after=_AGAIN_SECONDS)

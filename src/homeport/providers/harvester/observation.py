@@ -10,8 +10,9 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.capi.cloud import Address
 from homeport.capi.family import Family, canonical, in_order, reachable
+from homeport.infra.driver import CREATING
 from homeport.infra.error import Exhausted
-from homeport.infra.protocol import CREATING, Power
+from homeport.infra.protocol import Power
 from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
 
