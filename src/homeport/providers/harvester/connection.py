@@ -15,12 +15,12 @@ from homeport.capi.cloud import Sources
 from homeport.capi.remote import kubeconfig
 from homeport.client.config import Config, ConfigError
 from homeport.client.dial import DialOptions
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.client.retry import Retry
 from homeport.infra.endpoint import Endpoint
-from homeport.infra.error import Denied, Misconfigured, Missing
+from homeport.infra.error import Denied, Misconfigured, Missing, Stale
 from homeport.infra.session import Sessions, fingerprint
 from homeport.providers.harvester.error import provider_error
 from homeport.providers.harvester.resource import IMAGE, SECRET, VM
@@ -105,7 +105,10 @@ class HarvesterSession:
 
     async def patch(self, kind: Resource, key: Key, body: Mapping[str, Any]) -> Unstructured:
         async with self._turn():
-            made = await self.client.patch(kind, key, MergePatch(body), _WRITE)
+            try:
+                made = await self.client.patch(kind, key, MergePatch(body), _WRITE)
+            except Conflict as error:
+                raise Stale(error.message) from error
         self.watches.note(kind, made)
         return made
 

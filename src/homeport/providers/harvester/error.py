@@ -8,8 +8,6 @@ from homeport.client.errors import (
     AlreadyExists,
     ApiError,
     BadRequest,
-    Conflict,
-    Expired,
     Forbidden,
     Internal,
     Invalid,
@@ -26,7 +24,6 @@ from homeport.infra.error import (
     Missing,
     ProviderError,
     Rejected,
-    Stale,
     Taken,
     Throttled,
     Unreachable,
@@ -52,8 +49,6 @@ def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
             return Missing(text)
         case AlreadyExists():
             return Taken(text)
-        case Conflict() | Expired():
-            return Stale(text)
         case TooManyRequests():
             return Throttled(f"{server} asks for fewer requests", after=float(error.retry_after or 1))
         case Invalid() | BadRequest() | MethodNotAllowed():
