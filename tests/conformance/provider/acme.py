@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from conformance.provider.vendor import Found, Json, Verb, cannot
+from conformance.provider.vendor import Found, Json, Undo, Verb, cannot
 from homeport.api.meta import Object
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import Clock, SystemClock
@@ -152,10 +152,10 @@ class Acme:
     def slow_operations(self, seconds: float) -> None:
         self.world.job_seconds = seconds
 
-    def create_foreign(self, name: str) -> str:
+    async def create_foreign(self, name: str) -> str:
         return self.world.add(name, state="stopped").id
 
-    def create_orphan(self, cluster: Object, name: str) -> str:
+    async def create_orphan(self, cluster: Object, name: str) -> str:
         labels = {
             "homeport-machine": "11111111-2222-4333-8444-555555555555",
             "homeport-cluster": cluster.metadata.uid,
@@ -166,36 +166,36 @@ class Acme:
         (only,) = [each for each in self.world.machines.values() if each.name == name]
         return only
 
-    def delete_machine(self, name: str) -> None:
+    async def delete_machine(self, name: str) -> None:
         self.world.remove(self._machine(name))
 
-    def power_off(self, name: str) -> None:
+    async def power_off(self, name: str) -> None:
         self.world.stop(self._machine(name))
 
-    def power_on(self, name: str) -> None:
+    async def power_on(self, name: str) -> None:
         self.world.start(self._machine(name))
 
-    def change_address(self, name: str, *, lost: bool = False) -> None:
+    async def change_address(self, name: str, *, lost: bool = False) -> None:
         self.world.change_address(self._machine(name), lost=lost)
 
-    def fill_hosts(self) -> Callable[[], None]:
+    async def fill_hosts(self) -> Undo:
         before, self.world.memory_gib = self.world.memory_gib, 0
 
-        def make_room() -> None:
+        async def make_room() -> None:
             self.world.memory_gib = before
 
         return make_room
 
-    def remove_image(self) -> Callable[[], None]:
+    async def remove_image(self) -> Undo:
         (id_,) = [id_ for id_, name in self.world.images.items() if name == IMAGES[0]]
         name = self.world.images.pop(id_)
 
-        def bring_back() -> None:
+        async def bring_back() -> None:
             self.world.images[id_] = name
 
         return bring_back
 
-    def change_password(self, password: str) -> None:
+    async def change_password(self, password: str) -> None:
         self.world.token = password
 
 

@@ -122,7 +122,7 @@ class Site:
     async def gone(self, kind: Any, name: str, timeout: float = 900.0) -> None:
         await self.plane.gone(kind, Key(NAMESPACE, name), timeout)
 
-    async def list(self, kind: Any) -> list[Any]:
+    async def all(self, kind: Any) -> list[Any]:
         return list((await self.client.list(kind, Query(namespace=NAMESPACE))).items)
 
     async def running(self, name: str, control_planes: int, workers: int = 0, timeout: float = 1800.0) -> list[Machine]:
@@ -142,7 +142,7 @@ class Site:
                 timeout,
                 what=f"{workers} workers ready",
             )
-        machines = [each for each in await self.list(Machine) if each.spec.cluster_name == name]
+        machines = [each for each in await self.all(Machine) if each.spec.cluster_name == name]
         assert {each.status.phase for each in machines} == {"Running"}
         return machines
 
@@ -173,7 +173,7 @@ class Site:
     async def empty(self) -> None:
         """Nothing of any cluster is left, here or on Harvester."""
         for kind in (KubevirtMachine, KubevirtCluster, Machine, Cluster):
-            assert await self.list(kind) == []
+            assert await self.all(kind) == []
         for resource in (VM, VMI, CLAIM, DATA_VOLUME, SECRET, SERVICE, LOAD_BALANCER):
             assert [each.name for each in await self.there(resource)] == [], resource.kind
 

@@ -66,7 +66,7 @@ def test_a_hundred_machines_that_run_cost_a_few_requests_a_minute(version: str) 
             # Two lists a minute, and what is looked up when orphans are looked for.
             assert g.vendor.requests() - before <= 30 * 3
             # They are looked at nevertheless.
-            g.vendor.power_off("m042")
+            await g.vendor.power_off("m042")
             await g.machine_says("m042", "PoweredOff", timeout=61)
 
     run()
@@ -96,7 +96,7 @@ async def test_what_is_not_there_any_more_is_noticed_within_two_minutes() -> Non
             await g.machine(name)
         await g.ready(*names)
         await g.pass_time(60)
-        g.vendor.delete_machine("m3")
+        await g.vendor.delete_machine("m3")
         await g.machine_says("m3", "InstanceGone", timeout=120)
         machines = await asyncio.gather(*(g.client.get(NutanixMachine, key(name)) for name in names))
         assert [each.metadata.name for each in machines if each.status.failure_reason] == ["m3"]

@@ -64,7 +64,7 @@ def test_everything_carries_the_machines_uid() -> None:
 
 def test_volumes_of_a_template_are_made_once_for_each_machine() -> None:
     claim = {"metadata": {"name": "root"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
-    template = {
+    template: dict[str, Any] = {
         "metadata": {"annotations": {"harvesterhci.io/volumeClaimTemplates": json.dumps([claim])}},
         "spec": {
             "dataVolumeTemplates": [{"metadata": {"name": "disk"}, "spec": {}}],
