@@ -8,13 +8,15 @@ import errno
 import shutil
 import socket
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import structlog
 
 from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI, PkiError
+from homeport.apiserver.http.exchange import Exchange
+from homeport.apiserver.http.server import Answer, Dispatch
 from homeport.sim.engine.admin import Admin, Page
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
@@ -139,6 +141,7 @@ class HarvesterSimulator:
             raise SimulatorError(f"{self._database}: {error}; --sim-reset starts a new world") from error
         try:
             await harvester.serve(*(self._options.listen or ("127.0.0.1", 0)))
+            _save_first(harvester, around.save)
         except OSError as error:
             await harvester.close()
             shown = ":".join(str(each) for each in self._options.listen or ())
@@ -251,6 +254,22 @@ class _Api:
         task = asyncio.create_task(http.take(sock), name=f"connection of {source}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _save_first(harvester: Harvester, save: Callable[[], Awaitable[None]]) -> None:
+    """A VM is kept as soon as it is created, and so must be what it relies on: the token in a cluster by which it
+    joins, for example."""
+    http = harvester.server.http
+    assert http is not None
+    behind = http.gate
+    assert behind is not None
+
+    async def gate(exchange: Exchange, dispatch: Dispatch) -> Answer:
+        if (exchange.info.verb, exchange.info.resource) == ("create", VM.plural):
+            await save()
+        return await behind(exchange, dispatch)
+
+    http.gate = gate
 
 
 def _pace(text: str) -> Pace:
