@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -121,7 +121,7 @@ class Claims:
             return
 
 
-def machine_of(kind: type[Object]) -> Any:
+def machine_of(kind: type[Object]) -> Callable[[IPAddressClaim], Iterable[Key]]:
     """For watches: the machine of this kind that a claim was made for."""
     resource = kind.__resource__
 

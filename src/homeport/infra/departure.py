@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.meta import Object
 from homeport.capi import name as names
 from homeport.capi.object.paused import is_paused
 from homeport.client.protocol import Key
@@ -30,7 +31,7 @@ class Departures:
         self._pending: dict[Key, dict[str, Deletion]] = {}
         manager.informers.get(provider.machine_kind).on_delete(self._deleted)
 
-    def release(self, obj: Any) -> None:
+    def release(self, obj: Object) -> None:
         """Its machine was seen to be gone, and its finalizer is about to go: nothing is left behind."""
         self._released[key_of(obj)] = obj.metadata.uid
 

@@ -13,6 +13,7 @@ from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.meta import Object, Unstructured
 from homeport.capi import contract
 from homeport.capi.contract import Contracts, Reference, ResolvedResource
+from homeport.capi.object.ownership import AnyObject
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.infra.reconciler import is_provisioned
@@ -164,10 +165,9 @@ class Plans:
 
     # -- whom a change concerns --------------------------------------------------------------------------------
 
-    def unprovisioned_beside(self, obj: Any) -> Iterable[Key]:
+    def unprovisioned_beside(self, obj: AnyObject) -> Iterable[Key]:
         """InfraClusters of the namespace that may be waiting for it; it does not say to which one it belongs."""
-        namespace = obj.namespace if isinstance(obj, Unstructured) else obj.metadata.namespace
-        return [key_of(each) for each in self._infra.list(namespace) if not is_provisioned(each)]
+        return [key_of(each) for each in self._infra.list(key_of(obj).namespace) if not is_provisioned(each)]
 
     def infra_of_deployment(self, deployment: MachineDeployment) -> Iterable[Key]:
         cluster = self._clusters.get(Key(deployment.metadata.namespace, deployment.spec.cluster_name))

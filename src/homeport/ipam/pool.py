@@ -32,11 +32,11 @@ from homeport.capi.addresspool import (
 from homeport.capi.object.ownership import controller_of, is_controlled_by, owner_reference
 from homeport.capi.object.paused import has_annotation, is_paused
 from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Key, MergePatch, Query, Write
+from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.ipam.name import FIELD_MANAGER, PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
 from homeport.ipam.plan import Ask, count_usage, plan_allocation
 from homeport.machinery.address import Address
-from homeport.runtime.cache import key_of
+from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
@@ -194,17 +194,16 @@ def pools_named(obj: IPAddressClaim | IPAddress) -> Iterable[str]:
         yield index_value(kind, pool_key(kind, obj.spec.pool_ref.name, obj.metadata.namespace))
 
 
-async def list_addresses(client: Any, kind: type[Pool], key: Key) -> list[IPAddress]:
+async def list_addresses(client: Client, kind: type[Pool], key: Key) -> list[IPAddress]:
     """Those of a pool, as the server has them now."""
     found = await client.list(IPAddress, Query(namespace=key.namespace))
     wanted = index_value(kind, key)
     return [each for each in found.items if wanted in pools_named(each)]
 
 
-def cluster_of(claim: IPAddressClaim, clusters: Any) -> Cluster | None:
+def cluster_of(claim: IPAddressClaim, clusters: Cache[Cluster]) -> Cluster | None:
     name = claim.spec.cluster_name or claim.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
-    found: Cluster | None = clusters.get(Key(claim.metadata.namespace, name)) if name else None
-    return found
+    return clusters.get(Key(claim.metadata.namespace, name)) if name else None
 
 
 def _rest(entries: Iterable[Reservation], now: int) -> Wait | None:
@@ -267,7 +266,7 @@ def adoptable(claim: IPAddressClaim, address: IPAddress) -> bool:
     return ours and address.spec.pool_ref == claim.spec.pool_ref
 
 
-async def drop_address(client: Any, address: IPAddress) -> None:
+async def drop_address(client: Client, address: IPAddress) -> None:
     """Deletes before it removes the finalizer, so that a crash in between leaves the owner visible."""
     meta, key = address.metadata, key_of(address)
     try:

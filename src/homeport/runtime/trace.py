@@ -14,6 +14,7 @@ from homeport.api.meta import Object, Resource
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Client, Key
 from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.reconciler import Reconciler
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def span(name: str, attributes: Mapping[str, Any] | None = None) -> AbstractCont
 # -- controllers ---------------------------------------------------------------------------------------------------
 
 
-def traced_reconciler(controller: str, reconciler: object) -> Any:
+def traced_reconciler(controller: str, reconciler: Reconciler) -> Reconciler:
     """The reconciler itself when tracing is off, else one that makes a span of every reconcile."""
     return reconciler if _tracer is None else _TracedReconciler(_tracer, controller, reconciler)
 

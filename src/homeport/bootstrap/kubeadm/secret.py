@@ -9,7 +9,7 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.meta import Unstructured
 from homeport.bootstrap.kubeadm.token import SECRET, BadToken, Token
 from homeport.capi.name import CLUSTER_NAME_LABEL, SECRET_TYPE, SECRET_VALUE
-from homeport.capi.object.ownership import OwnedElsewhere, controller_of, owner_patch, owner_reference
+from homeport.capi.object.ownership import AnyObject, OwnedElsewhere, controller_of, owner_patch, owner_reference
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, MergePatch, Write
 
@@ -57,7 +57,7 @@ def token_of(secret: Unstructured) -> Token | None:
         return None
 
 
-def refuse_foreign(config: KubeadmConfig, secret: Any) -> None:
+def refuse_foreign(config: KubeadmConfig, secret: AnyObject) -> None:
     """Raises OwnedElsewhere when somebody else's Secret has the name that we need."""
     owner = controller_of(secret)
     if owner is not None and owner["kind"] != KubeadmConfig.__resource__.kind:

@@ -18,7 +18,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.contract import NotInstalled, plural
 from homeport.capi.name import BOOTSTRAP_GROUP, TEMPLATE_SUFFIX
 from homeport.capi.object import naming
-from homeport.capi.object.ownership import ensure_owner, is_owned_by, owner_of_kind, owner_reference
+from homeport.capi.object.ownership import AnyObject, ensure_owner, is_owned_by, owner_of_kind, owner_reference
 from homeport.capi.object.template import clone, cloned_from
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Write
@@ -35,9 +35,9 @@ log = structlog.get_logger(__name__)
 BY_CONTROL_PLANE = "KubeadmControlPlane"  # an index: what was made for one, by the owner reference it begins with
 
 
-def control_plane_keys(obj: Any) -> list[str]:
+def control_plane_keys(obj: AnyObject) -> list[str]:
     owner = owner_of_kind(obj, KubeadmControlPlane.__resource__)
-    return [] if owner is None else [str(Key(obj.metadata.namespace, owner["name"]))]
+    return [] if owner is None else [str(Key(key_of(obj).namespace, owner["name"]))]
 
 
 class Maker:

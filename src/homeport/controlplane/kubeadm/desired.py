@@ -173,7 +173,9 @@ def _timeouts_patch(kcp: KubeadmControlPlane, found: Machine) -> Json:
     return patch
 
 
-def metadata_patch(kcp: KubeadmControlPlane, cluster: str, labels: Any, annotations: Any) -> Json:
+def metadata_patch(
+    kcp: KubeadmControlPlane, cluster: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+) -> Json:
     """The same labels and annotations for what belongs to a Machine."""
     meta = _metadata_patch(labels or {}, annotations or {}, kcp, cluster)
     return {"metadata": meta} if meta else {}

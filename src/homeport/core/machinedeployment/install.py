@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineSet
 from homeport.capi.capi import Capi
@@ -46,6 +45,6 @@ def install(manager: Manager, capi: Capi) -> Controller:
     return manager.add(controller)
 
 
-def cluster_matters(old: Any, new: Any) -> bool:
+def cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
     """It came or went, or was paused or resumed."""
     return old is None or new is None or bool(old.spec.paused) != bool(new.spec.paused)

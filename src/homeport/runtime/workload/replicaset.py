@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from homeport.api.meta import Unstructured
+from homeport.api.meta import Resource, Unstructured
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Write
+from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.runtime.clock import Clock, parse_time
 from homeport.runtime.outcome import Wait
 from homeport.runtime.workload.kind import (
@@ -95,14 +95,14 @@ def seconds_to_available(owner: Unstructured, pod: Unstructured, now: float) -> 
     return max(parse_time(since) + least - now, 0.0) if since and least else 0.0
 
 
-async def delete_pod(client: Any, pod: Unstructured) -> None:
+async def delete_pod(client: Client, pod: Unstructured) -> None:
     try:
         await client.delete(POD, Key(pod.namespace, pod.name), uid=pod.uid)
     except NotFound:
         return
 
 
-async def write_status(client: Any, kind: Any, obj: Unstructured, status: dict[str, Any], write: Write) -> None:
+async def write_status(client: Client, kind: Resource, obj: Unstructured, status: dict[str, Any], write: Write) -> None:
     """Replaces the status where it differs; what it no longer says is taken away."""
     before = status_of(obj)
     changed = [field for field in before.keys() | status.keys() if before.get(field) != status.get(field)]

@@ -55,7 +55,7 @@ def pod_of(owner: Unstructured, kind: Resource, template: Mapping[str, Any], nam
     }
 
 
-def share_of(value: Any, total: int, *, up: bool) -> int:
+def share_of(value: str | int | None, total: int, *, up: bool) -> int:
     """An absolute number, or a percentage of `total` rounded up or down."""
     if isinstance(value, str) and value.endswith("%"):
         part = int(value[:-1]) * total

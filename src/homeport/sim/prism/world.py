@@ -129,7 +129,7 @@ def derive_id(kind: str, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{kind}/{name}"))
 
 
-def label(record: Any) -> str:
+def label(record: e.Entity) -> str:
     """What an entity is called."""
     if isinstance(record, e.Category):
         return f"{record.key}:{record.value}" if record.value else record.key
