@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from homeport.api.meta import Object, OwnerReference, Resource, Unstructured
 from homeport.client.protocol import Client, MergePatch, Write
@@ -11,6 +11,7 @@ from homeport.machinery.gvk import parse_api_version
 from homeport.runtime.cache import key_of
 
 AnyObject = Object | Unstructured
+O = TypeVar("O", bound=AnyObject)
 Reference = dict[str, Any]  # an owner reference as it stands on the wire
 
 
@@ -173,8 +174,8 @@ def _uid_of(reference: Mapping[str, Any]) -> str:
 
 async def ensure_owner(
     client: Client,
-    kind: Any,
-    obj: AnyObject,
+    kind: type[Object] | Resource,
+    obj: O,
     wanted: Mapping[str, Any],
     options: Write,
     *,
@@ -182,10 +183,14 @@ async def ensure_owner(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     finalizers: Iterable[str] = (),
-) -> Any:
+) -> O:
     """The object with this owner (and labels, annotations, finalizers): as it is when it has them, else patched once.
 
     Raises Conflict when the object changed meanwhile, OwnedElsewhere when another object controls it.
     """
     patch = owner_patch(obj, wanted, without=without, labels=labels, annotations=annotations, finalizers=finalizers)
-    return await client.patch(kind, key_of(obj), MergePatch(patch), options) if patch else obj
+    if not patch:
+        return obj
+    same: Any = kind  # as the object is: typed, or a plain one
+    written: O = await client.patch(same, key_of(obj), MergePatch(patch), options)
+    return written
