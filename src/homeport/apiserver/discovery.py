@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from homeport.apiserver.resource import Catalog, Json, ServedKind, Version
+from homeport.machinery.gvk import version_order
 
 JSON: Final = "application/json"
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
@@ -31,7 +31,6 @@ _GROUPS: Final = (
     "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
 )  # fmt: skip
 _GROUP_ORDER: Final = {name: place for place, name in enumerate(_GROUPS)}
-_VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,6 @@ class Document:
     cache_control: str = "no-cache, private"
     vary: str = ""
     location: str = ""
-
-
-def version_order(version: str) -> tuple[Any, ...]:
-    """Sorts versions as Kubernetes prefers them: v2 v1 v2beta1 v1beta2 v1alpha1, then the others by name."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        return (1, version)
-    major, stage, minor = found.groups()
-    return (0, {None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0))
 
 
 def group_order(group: str) -> tuple[int, str]:

@@ -25,3 +25,7 @@ def test_versions_are_ordered_by_maturity_then_number() -> None:
     assert sorted(versions, key=version_order) == [
         "v10", "v2", "v1", "v3beta1", "v1beta2", "v12alpha1", "v11alpha2", "v1alpha1", "foo1", "foo10",
     ]  # fmt: skip
+
+
+def test_zero_is_a_number_of_a_version() -> None:
+    assert sorted(["foo", "v1alpha1", "v0", "v1"], key=version_order) == ["v1", "v0", "v1alpha1", "foo"]

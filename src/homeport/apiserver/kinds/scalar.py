@@ -59,8 +59,8 @@ def text(value: object) -> str:
     raise Mistake(value, "string")
 
 
-def named_text(name: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
+def named_text(name: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
         if type(value) is str:
             return value
         raise Mistake(value, name)
@@ -74,10 +74,10 @@ def boolean(value: object) -> bool:
     raise Mistake(value, "bool")
 
 
-def integer(name: str, bits: int) -> Callable[[Any], int]:
+def integer(name: str, bits: int) -> Callable[[object], int]:
     limit = 1 << (bits - 1)
 
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         if type(value) is int and -limit <= value < limit:
             return value
         raise Mistake(value, name, literal=True)
@@ -85,9 +85,9 @@ def integer(name: str, bits: int) -> Callable[[Any], int]:
     return read
 
 
-def number(value: Any) -> int | float:
-    if type(value) in (int, float):
-        return value  # type: ignore[no-any-return]
+def number(value: object) -> int | float:
+    if type(value) is int or type(value) is float:
+        return value
     raise Mistake(value, "float64")
 
 

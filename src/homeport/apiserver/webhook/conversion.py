@@ -66,7 +66,7 @@ class ConversionCaller:
         return webhook
 
 
-def parse_answer(body: bytes, uid: str, version: str, count: int) -> list[Any]:
+def parse_answer(body: bytes, uid: str, version: str, count: int) -> list[object]:
     try:
         review = orjson.loads(body)
     except ValueError as broken:

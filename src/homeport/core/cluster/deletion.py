@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool, MachineSet
 from homeport.capi.contract import conditions
 from homeport.capi.name import Condition, Reason
 from homeport.capi.object.ownership import controller_of, is_owned_by
@@ -75,7 +75,7 @@ def _left_behind(cluster: Cluster, machines: Sequence[Machine]) -> Step | None:
     return Step(Delete(_direct(cluster, machines)), Wait(Reason.WAITING_FOR_CONTROL_PLANE_DELETION, text))
 
 
-def remaining(cluster: Cluster, found: Descendants) -> list[Any]:
+def remaining(cluster: Cluster, found: Descendants) -> list[MachinePool | MachineDeployment | MachineSet | Machine]:
     """What has to be gone before the control plane may go. Without a control plane object its machines count, too."""
     machines = _machines(cluster, found)
     return [*found.pools, *found.deployments, *found.sets, *machines]

@@ -6,37 +6,37 @@ from datetime import datetime
 from typing import Any
 
 from homeport.apiserver.kinds.age import UNKNOWN, age, human_duration
-from homeport.apiserver.kinds.printer.text import NONE, age_of, condition, count, holds, name_of, part, text
+from homeport.apiserver.kinds.printer.text import NONE, Cell, age_of, condition, count, holds, name_of, part, text
 from homeport.apiserver.resource import Json
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
-def named(obj: Json, now: datetime) -> list[Any]:
+def named(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), age_of(obj, now)]
 
 
-def created(obj: Json, now: datetime) -> list[Any]:
+def created(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), part(obj, "metadata", "creationTimestamp")]
 
 
-def config_map(obj: Json, now: datetime) -> list[Any]:
+def config_map(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), count(obj, "data") + count(obj, "binaryData"), age_of(obj, now)]
 
 
-def secret(obj: Json, now: datetime) -> list[Any]:
+def secret(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), text(obj, "type"), count(obj, "data"), age_of(obj, now)]
 
 
-def namespace(obj: Json, now: datetime) -> list[Any]:
+def namespace(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), text(obj, "status", "phase"), age_of(obj, now)]
 
 
-def lease(obj: Json, now: datetime) -> list[Any]:
+def lease(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), text(obj, "spec", "holderIdentity"), age_of(obj, now)]
 
 
-def webhooks(obj: Json, now: datetime) -> list[Any]:
+def webhooks(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), count(obj, "webhooks"), age_of(obj, now)]
 
 
@@ -59,7 +59,7 @@ def _node_address(obj: Json, kind: str) -> str:
     return next((a.get("address", NONE) for a in addresses if a.get("type") == kind), NONE)
 
 
-def node(obj: Json, now: datetime) -> list[Any]:
+def node(obj: Json, now: datetime) -> list[Cell]:
     info = part(obj, "status", "nodeInfo") or {}
     return [
         name_of(obj),
@@ -105,7 +105,7 @@ def _event_times(obj: Json, now: datetime) -> tuple[str, str, int]:
     return age(first, now), age(last, now), times
 
 
-def event(obj: Json, now: datetime) -> list[Any]:
+def event(obj: Json, now: datetime) -> list[Cell]:
     first, last, times = _event_times(obj, now)
     target, field = _event_target(obj)
     message = str(_either(obj, "message", "note") or "").strip()
@@ -113,7 +113,7 @@ def event(obj: Json, now: datetime) -> list[Any]:
     return [last, kind, reason, target, field, _event_source(obj), message, first, times, name_of(obj)]
 
 
-def binding(obj: Json, now: datetime) -> list[Any]:
+def binding(obj: Json, now: datetime) -> list[Cell]:
     subjects = obj.get("subjects") or ()
     users = [s.get("name", "") for s in subjects if s.get("kind") == "User"]
     groups = [s.get("name", "") for s in subjects if s.get("kind") == "Group"]
@@ -122,7 +122,7 @@ def binding(obj: Json, now: datetime) -> list[Any]:
     return [name_of(obj), role, age_of(obj, now), *(", ".join(found) for found in (users, groups, accounts))]
 
 
-def custom_resource_definition(obj: Json, now: datetime) -> list[Any]:
+def custom_resource_definition(obj: Json, now: datetime) -> list[Cell]:
     versions = [
         f"{version.get('name', '')}(storage)" if version.get("storage") else version.get("name", "")
         for version in part(obj, "spec", "versions") or ()
@@ -141,7 +141,7 @@ def custom_resource_definition(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def api_service(obj: Json, now: datetime) -> list[Any]:
+def api_service(obj: Json, now: datetime) -> list[Cell]:
     ref = part(obj, "spec", "service")
     available = condition(obj, "Available") or {}
     shown = available.get("status", "Unknown")
@@ -151,7 +151,7 @@ def api_service(obj: Json, now: datetime) -> list[Any]:
     return [name_of(obj), service, shown, age_of(obj, now)]
 
 
-def certificate_signing_request(obj: Json, now: datetime) -> list[Any]:
+def certificate_signing_request(obj: Json, now: datetime) -> list[Cell]:
     seconds = part(obj, "spec", "expirationSeconds")
     return [
         name_of(obj),
@@ -171,12 +171,12 @@ def _request_state(obj: Json) -> str:
     return f"{state},Issued" if part(obj, "status", "certificate") else state
 
 
-def priority_class(obj: Json, now: datetime) -> list[Any]:
+def priority_class(obj: Json, now: datetime) -> list[Cell]:
     policy = text(obj, "preemptionPolicy", default="PreemptLowerPriority")
     return [name_of(obj), count(obj, "value"), bool(obj.get("globalDefault")), age_of(obj, now), policy]
 
 
-def resource_quota(obj: Json, now: datetime) -> list[Any]:
+def resource_quota(obj: Json, now: datetime) -> list[Cell]:
     hard, used = part(obj, "status", "hard") or {}, part(obj, "status", "used") or {}
     shown = {key: f"{key}: {used.get(key, '0')}/{hard[key]}" for key in sorted(hard)}
     requests = ", ".join(text for key, text in shown.items() if not key.startswith("limits."))
@@ -184,5 +184,5 @@ def resource_quota(obj: Json, now: datetime) -> list[Any]:
     return [name_of(obj), requests, limits, age_of(obj, now)]
 
 
-def runtime_class(obj: Json, now: datetime) -> list[Any]:
+def runtime_class(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), text(obj, "handler"), age_of(obj, now)]

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from homeport.apiserver.kinds.printer.text import NONE, UNSET, age_of, first_few, labels, name_of, part, selector, text
+from homeport.apiserver.kinds.printer.text import (
+    NONE,
+    UNSET,
+    Cell,
+    age_of,
+    first_few,
+    labels,
+    name_of,
+    part,
+    selector,
+    text,
+)
 from homeport.apiserver.resource import Json
 
 
@@ -33,7 +43,7 @@ def _ports(obj: Json) -> str:
     return ",".join(shown) or NONE
 
 
-def service(obj: Json, now: datetime) -> list[Any]:
+def service(obj: Json, now: datetime) -> list[Cell]:
     kind = text(obj, "spec", "type", default="ClusterIP")
     addresses = part(obj, "spec", "clusterIPs") or ()
     address = addresses[0] if addresses else text(obj, "spec", "clusterIP", default=NONE)
@@ -62,7 +72,7 @@ def _subset(subset: Json) -> Iterator[str]:
             yield _join_port(address, port.get("port"))
 
 
-def endpoints(obj: Json, now: datetime) -> list[Any]:
+def endpoints(obj: Json, now: datetime) -> list[Cell]:
     found = [text for subset in obj.get("subsets") or () for text in _subset(subset)]
     return [name_of(obj), first_few(found) if found else NONE, age_of(obj, now)]
 
@@ -73,7 +83,7 @@ def _slice_port(port: Json) -> str:
     return port.get("name") or "*"
 
 
-def endpoint_slice(obj: Json, now: datetime) -> list[Any]:
+def endpoint_slice(obj: Json, now: datetime) -> list[Cell]:
     ports = [_slice_port(port) for port in obj.get("ports") or ()]
     addresses = [a for endpoint in obj.get("endpoints") or () for a in endpoint.get("addresses") or ()]
     return [
@@ -85,7 +95,7 @@ def endpoint_slice(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def ingress(obj: Json, now: datetime) -> list[Any]:
+def ingress(obj: Json, now: datetime) -> list[Cell]:
     hosts = [rule.get("host") for rule in part(obj, "spec", "rules") or ()]
     named = [host for host in hosts if host]
     return [
@@ -98,7 +108,7 @@ def ingress(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def ingress_class(obj: Json, now: datetime) -> list[Any]:
+def ingress_class(obj: Json, now: datetime) -> list[Cell]:
     ref = part(obj, "spec", "parameters")
     shown = NONE
     if ref:
@@ -107,5 +117,5 @@ def ingress_class(obj: Json, now: datetime) -> list[Any]:
     return [name_of(obj), text(obj, "spec", "controller"), shown, age_of(obj, now)]
 
 
-def network_policy(obj: Json, now: datetime) -> list[Any]:
+def network_policy(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), selector(part(obj, "spec", "podSelector")), age_of(obj, now)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from homeport.apiserver.kinds.age import age
-from homeport.apiserver.kinds.printer.text import NONE, age_of, condition, holds, name_of, part, text
+from homeport.apiserver.kinds.printer.text import NONE, Cell, age_of, condition, holds, name_of, part, text
 from homeport.apiserver.resource import Json
 
 
@@ -107,7 +106,7 @@ def _final_reason(pod: Json, reason: str) -> str:
     return reason if text(pod, "status", "phase") in ("Failed", "Succeeded") else "Terminating"
 
 
-def pod(obj: Json, now: datetime) -> list[Any]:
+def pod(obj: Json, now: datetime) -> list[Cell]:
     tally = _Tally(obj)
     tally.count_init()
     if not tally.initializing or holds(obj, "Initialized"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from homeport.apiserver.kinds.age import age
 from homeport.apiserver.kinds.printer import cluster as printer_cluster
@@ -13,9 +12,10 @@ from homeport.apiserver.kinds.printer import network as printer_network
 from homeport.apiserver.kinds.printer import pod as printer_pod
 from homeport.apiserver.kinds.printer import storage as printer_storage
 from homeport.apiserver.kinds.printer import workload as printer_workload
+from homeport.apiserver.kinds.printer.text import Cell
 from homeport.apiserver.resource import Column, Json
 
-Cells = Callable[[Json, datetime], list[Any]]
+Cells = Callable[[Json, datetime], list[Cell]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ _SPECS: dict[tuple[str, str], tuple[str, Cells]] = {
 _PRINTERS = {key: Printer(_columns(spec), cells) for key, (spec, cells) in _SPECS.items()}
 
 
-def _name_and_created(obj: Json, now: datetime) -> list[Any]:
+def _name_and_created(obj: Json, now: datetime) -> list[Cell]:
     meta = obj.get("metadata") or {}
     return [meta.get("name", ""), age(meta.get("creationTimestamp"), now)]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-from homeport.apiserver.kinds.printer.text import UNSET, age_of, count, name_of, part, text
+from homeport.apiserver.kinds.printer.text import UNSET, Cell, age_of, count, name_of, part, text
 from homeport.apiserver.resource import Json
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -25,7 +24,7 @@ def _class(obj: Json) -> str:
     return text(obj, "metadata", "annotations", _OLD_CLASS) or text(obj, "spec", "storageClassName")
 
 
-def persistent_volume(obj: Json, now: datetime) -> list[Any]:
+def persistent_volume(obj: Json, now: datetime) -> list[Cell]:
     claim = part(obj, "spec", "claimRef")
     return [
         name_of(obj),
@@ -42,7 +41,7 @@ def persistent_volume(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def persistent_volume_claim(obj: Json, now: datetime) -> list[Any]:
+def persistent_volume_claim(obj: Json, now: datetime) -> list[Cell]:
     bound = text(obj, "spec", "volumeName")
     return [
         name_of(obj),
@@ -57,7 +56,7 @@ def persistent_volume_claim(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def storage_class(obj: Json, now: datetime) -> list[Any]:
+def storage_class(obj: Json, now: datetime) -> list[Cell]:
     annotations = part(obj, "metadata", "annotations") or {}
     default = any(annotations.get(key) == "true" for key in _DEFAULT_CLASS)
     return [
@@ -70,7 +69,7 @@ def storage_class(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def volume_attachment(obj: Json, now: datetime) -> list[Any]:
+def volume_attachment(obj: Json, now: datetime) -> list[Cell]:
     return [
         name_of(obj),
         text(obj, "spec", "attacher"),
@@ -81,11 +80,11 @@ def volume_attachment(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def csi_node(obj: Json, now: datetime) -> list[Any]:
+def csi_node(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), count(obj, "spec", "drivers"), age_of(obj, now)]
 
 
-def csi_driver(obj: Json, now: datetime) -> list[Any]:
+def csi_driver(obj: Json, now: datetime) -> list[Cell]:
     audiences = [request.get("audience", "") for request in part(obj, "spec", "tokenRequests") or ()]
     attach = part(obj, "spec", "attachRequired")
     return [
@@ -100,5 +99,5 @@ def csi_driver(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def volume_attributes_class(obj: Json, now: datetime) -> list[Any]:
+def volume_attributes_class(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), text(obj, "driverName"), age_of(obj, now)]

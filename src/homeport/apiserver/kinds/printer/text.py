@@ -11,6 +11,7 @@ from homeport.apiserver.resource import Json
 
 NONE = "<none>"
 UNSET = "<unset>"
+Cell = str | int
 
 
 def part(obj: Mapping[str, Any], *path: str) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from homeport.apiserver.kinds.age import age, between, human_duration, parse_time
 from homeport.apiserver.kinds.printer.text import (
     NONE,
     UNSET,
+    Cell,
     age_of,
     count,
     holds,
@@ -28,7 +28,7 @@ def _replicas(obj: Json) -> int:
     return 1 if wanted is None else int(wanted)
 
 
-def deployment(obj: Json, now: datetime) -> list[Any]:
+def deployment(obj: Json, now: datetime) -> list[Cell]:
     return [
         name_of(obj),
         f"{count(obj, 'status', 'readyReplicas')}/{_replicas(obj)}",
@@ -40,7 +40,7 @@ def deployment(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def replica_set(obj: Json, now: datetime) -> list[Any]:
+def replica_set(obj: Json, now: datetime) -> list[Cell]:
     return [
         name_of(obj),
         _replicas(obj),
@@ -52,17 +52,17 @@ def replica_set(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def replication_controller(obj: Json, now: datetime) -> list[Any]:
+def replication_controller(obj: Json, now: datetime) -> list[Cell]:
     """As a ReplicaSet, but for a selector that is plain labels."""
     return [*replica_set(obj, now)[:-1], selector({"matchLabels": part(obj, "spec", "selector") or {}})]
 
 
-def stateful_set(obj: Json, now: datetime) -> list[Any]:
+def stateful_set(obj: Json, now: datetime) -> list[Cell]:
     ready = f"{count(obj, 'status', 'readyReplicas')}/{_replicas(obj)}"
     return [name_of(obj), ready, age_of(obj, now), *template(obj, "spec", "template")]
 
 
-def daemon_set(obj: Json, now: datetime) -> list[Any]:
+def daemon_set(obj: Json, now: datetime) -> list[Cell]:
     fields = (
         "desiredNumberScheduled",
         "currentNumberScheduled",
@@ -109,7 +109,7 @@ def _duration(obj: Json, now: datetime) -> str:
     return between(start, end) if end else human_duration((now - begun).total_seconds())
 
 
-def job(obj: Json, now: datetime) -> list[Any]:
+def job(obj: Json, now: datetime) -> list[Cell]:
     return [
         name_of(obj),
         _job_status(obj),
@@ -121,7 +121,7 @@ def job(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def cron_job(obj: Json, now: datetime) -> list[Any]:
+def cron_job(obj: Json, now: datetime) -> list[Cell]:
     last = part(obj, "status", "lastScheduleTime")
     suspend = part(obj, "spec", "suspend")
     return [
@@ -137,7 +137,7 @@ def cron_job(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def controller_revision(obj: Json, now: datetime) -> list[Any]:
+def controller_revision(obj: Json, now: datetime) -> list[Cell]:
     owner = next((o for o in part(obj, "metadata", "ownerReferences") or () if o.get("controller")), None)
     return [name_of(obj), _owner(owner), count(obj, "revision"), age_of(obj, now)]
 
@@ -150,7 +150,7 @@ def _owner(owner: Json | None) -> str:
     return f"{kind}.{group}/{owner.get('name', '')}" if slash else f"{kind}/{owner.get('name', '')}"
 
 
-def disruption_budget(obj: Json, now: datetime) -> list[Any]:
+def disruption_budget(obj: Json, now: datetime) -> list[Cell]:
     return [
         name_of(obj),
         text(obj, "spec", "minAvailable", default="N/A"),
@@ -160,11 +160,11 @@ def disruption_budget(obj: Json, now: datetime) -> list[Any]:
     ]
 
 
-def pod_template(obj: Json, now: datetime) -> list[Any]:
+def pod_template(obj: Json, now: datetime) -> list[Cell]:
     return [name_of(obj), *template(obj, "template"), labels(part(obj, "template", "metadata", "labels"))]
 
 
-def autoscaler(obj: Json, now: datetime) -> list[Any]:
+def autoscaler(obj: Json, now: datetime) -> list[Cell]:
     """In the words of v2: v1 has no room for most metrics."""
     obj = convert(obj, "v2")
     least = part(obj, "spec", "minReplicas")
