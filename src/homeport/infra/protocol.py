@@ -275,7 +275,8 @@ class Instances(Protocol[C, M, S, P]):
     # -- for vendors with tasks --------------------------------------------------------------------------------
 
     def tasks(self, scope: MachineScope[C, M, S]) -> Poller:
-        raise NotImplementedError(f"{self.vendor} has no tasks")
+        """The poller of the session. Needed if any request returns the id of a task."""
+        raise TypeError(f"{type(self).__name__} returned the id of a task and has no method tasks")
 
     def kept_task(self, scope: MachineScope[C, M, S]) -> TaskReference | None:
         """The task that the object's status names."""
