@@ -161,6 +161,8 @@ class Site:
 
     async def there(self, kind: Resource) -> list[Any]:
         """Objects of Harvester that were made for machines or clusters."""
+        if kind is LOAD_BALANCER and not self.harvester.world.harvester:
+            return []
         found = (await self.infra.list(kind, Query(namespace=NAMESPACE))).items
         if kind in (VM, VMI, LOAD_BALANCER):
             return list(found)
