@@ -23,6 +23,7 @@ async def test_every_provider_that_we_stand_for_is_listed_once() -> None:
             "cluster-api",
             "bootstrap-kubeadm",
             "control-plane-kubeadm",
+            "infrastructure-kubevirt",
             "infrastructure-nutanix",
             "ipam-in-cluster",
         }
