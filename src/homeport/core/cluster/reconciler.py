@@ -70,21 +70,10 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return scope.object
 
     def phases(self, scope: ClusterScope) -> Sequence[Phase[ClusterScope]]:
-        return [self._run]
-
-    async def _run(self, scope: ClusterScope) -> Wait | None:
-        await self._observe(scope)
-        await self._hold_related(scope)
-        namespace = scope.key.namespace
-        scope.seen.parts = parts(scope.seen, lambda ref: self.capi.externals.cached(ref, namespace))
-        self._take_infrastructure(scope)
-        self._take_control_plane(scope)
-        await self._hold_cluster(scope)
+        hold = [self._observe, self._hold_related, self._hold_cluster]
         if scope.deleting:
-            scope.seen.deletion = await self._release(scope)
-            return scope.seen.deletion
-        wait = await self._hold_kubeconfig(scope)
-        return self._await_parts(scope) or wait
+            return [*hold, self._release, self.drop_finalizer, self._end]
+        return [*hold, self._await_parts]
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -168,6 +157,10 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
             old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message
 
     async def _hold_cluster(self, scope: ClusterScope) -> None:
+        namespace = scope.key.namespace
+        scope.seen.parts = parts(scope.seen, lambda ref: self.capi.externals.cached(ref, namespace))
+        self._take_infrastructure(scope)
+        self._take_control_plane(scope)
         patch = cluster_patch(scope.read, scope.object, deleting=scope.deleting)
         if patch:
             scope.update_metadata(await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write))
@@ -203,6 +196,10 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
     # -- going -------------------------------------------------------------------------------------------------
 
     async def _release(self, scope: ClusterScope) -> Wait | None:
+        scope.seen.deletion = await self._delete_parts(scope)
+        return scope.seen.deletion
+
+    async def _delete_parts(self, scope: ClusterScope) -> Wait | None:
         cluster, seen = scope.object, scope.seen
         if (
             self._topology_hooks
@@ -225,11 +222,12 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         related = step.delete.related
         if related is not None and related.object is not None:
             await self._delete(related.resource, key_of(related.object), related.object.uid)
-        if step.wait is None:
-            await self.drop_finalizer(scope)
-            scope.released = True
-            self._peaks.pop(uid, None)
         return step.wait
+
+    async def _end(self, scope: ClusterScope) -> None:
+        """Finalizers of others may be left, but nothing to report on."""
+        scope.released = True
+        self._peaks.pop(scope.object.metadata.uid, None)
 
     async def _delete(self, kind: Any, key: Key, uid: str) -> None:
         try:
@@ -239,7 +237,11 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def _await_parts(self, scope: ClusterScope) -> Wait | None:
+    async def _await_parts(self, scope: ClusterScope) -> Wait | None:
+        wait = await self._hold_kubeconfig(scope)
+        return self._missing_part(scope) or wait
+
+    def _missing_part(self, scope: ClusterScope) -> Wait | None:
         cluster, seen = scope.object, scope.seen
         state = cluster.status.initialization
         for related in (seen.infrastructure, seen.control_plane):
