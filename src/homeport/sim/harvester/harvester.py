@@ -151,7 +151,7 @@ class Harvester:
             # Not the same again after a restart: names would be taken.
             random.Random(f"{seed}/{server.store.revision}"),  # noqa: S311  (names and pauses, not secrets)
         )
-        made = cls(server, world, core, manager, network or Network(), journal or Journal())
+        made = cls(server, world, core, manager, network or Network(), journal if journal is not None else Journal())
         await made._start()
         return made
 
