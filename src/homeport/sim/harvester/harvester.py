@@ -167,8 +167,7 @@ class Harvester:
         for kind in (VM, VMI):
             mirror.index(kind, "claim", _claims_used)
         mirror.index(VM, BY_MAC, macs)
-        if self.world.harvester:
-            admission.install(self.server, self.core)
+        admission.install(self.server, self.core)
         Subresources(self.core, self.instances).install(self.server)
         await self._populate()
         self._connect()
