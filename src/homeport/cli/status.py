@@ -105,8 +105,10 @@ def _head(settings: Settings, instance: Instance, found: Description) -> Iterato
         yield f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running"
         if each.kubeconfig:
             yield f"  kubeconfig {each.kubeconfig}"
-        else:
+        elif each.user:
             yield f"  login     user {each.user}, password {each.password}"
+        else:
+            yield f"  token     {each.password}"
         yield f"  authority {each.authority}"
         if each.admin:
             yield f"  admin     {each.admin} (curl -H @{each.admin_header})"
