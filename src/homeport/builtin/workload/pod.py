@@ -32,7 +32,7 @@ _SHUTDOWN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodServices:
     """What every Pod here uses."""
 
     client: Any
@@ -45,7 +45,7 @@ class Surroundings:
 class PodRun:
     """One Pod that runs here."""
 
-    def __init__(self, pod: Unstructured, address: str, around: Surroundings, changed: Callable[[], None]) -> None:
+    def __init__(self, pod: Unstructured, address: str, around: PodServices, changed: Callable[[], None]) -> None:
         self.uid = pod.uid
         self.address = address
         self.ended = asyncio.Event()
@@ -133,7 +133,7 @@ class PodRun:
 class PodReconciler:
     """`wake(key)` is called when something happened to a Pod that runs."""
 
-    def __init__(self, around: Surroundings, wake: Callable[[Key], None]) -> None:
+    def __init__(self, around: PodServices, wake: Callable[[Key], None]) -> None:
         self._around = around
         self._client = around.client
         self._wake = wake

@@ -31,7 +31,7 @@ from homeport.sim.harvester.kubeconfig import PORT, Identity, render_kubeconfig,
 from homeport.sim.harvester.pace import INSTANT, Pace, parse_speed
 from homeport.sim.harvester.world import WorldFile, default_world, load_world
 from homeport.sim.saved import WorldStore
-from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
+from homeport.sim.simulator import Options, SharedServices, Simulator, SimulatorError, SimulatorState
 from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class HarvesterSimulator:
     """Its API server is opened with the first connection, or at once if it kept machines from an earlier start: a
     plane whose user does not need Harvester pays nothing for it."""
 
-    def __init__(self, options: Options, around: Surroundings) -> None:
+    def __init__(self, options: Options, around: SharedServices) -> None:
         with _naming("--speed"):
             self._pace = _pace(options.speed)
         with _naming("--sim-faults"):

@@ -20,7 +20,7 @@ from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world, load_world
 from homeport.sim.saved import SavedWorld, WorldStore
-from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
+from homeport.sim.simulator import Options, SharedServices, Simulator, SimulatorError, SimulatorState
 
 NAME = "prism"
 LOG = "sim-prism"
@@ -29,7 +29,7 @@ _MOST_VMS = 200  # of a world that is saved before each answer: writing a larger
 
 
 class PrismSimulator:
-    def __init__(self, options: Options, around: Surroundings) -> None:
+    def __init__(self, options: Options, around: SharedServices) -> None:
         with _naming("--speed"):
             pace = parse_speed(options.speed)
         with _naming("--sim-faults"):

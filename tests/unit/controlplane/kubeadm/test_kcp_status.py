@@ -8,14 +8,14 @@ import pytest
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.controlplane.kubeadm.action import Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.health import EtcdView, Said
+from homeport.controlplane.kubeadm.health import DesiredCondition, EtcdView
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.status import ORDER, Findings, fill, weight
 from homeport.runtime.clock import parse_time
 from unit.controlplane.kubeadm.sample_kcp import make_kcp, make_machine
 
 NOW = parse_time("2026-01-01T00:10:00Z")
-CERTIFICATES = Said("CertificatesAvailable", "True", "Available")
+CERTIFICATES = DesiredCondition("CertificatesAvailable", "True", "Available")
 PARTS = (
     "APIServerPodHealthy",
     "ControllerManagerPodHealthy",
@@ -44,8 +44,8 @@ def findings(count: int = 3, **changes: Any) -> Findings:
         certificates=CERTIFICATES,
         conditions={
             machine.metadata.name: [
-                *(Said(kind, "True", "Running") for kind in PARTS),
-                Said("UpToDate", "True", "UpToDate"),
+                *(DesiredCondition(kind, "True", "Running") for kind in PARTS),
+                DesiredCondition("UpToDate", "True", "UpToDate"),
             ]
             for machine in machines
         },
@@ -112,7 +112,9 @@ UNAVAILABLE: list[tuple[str, Findings, str, str]] = [
     ("unreachable", findings(down="the workload cluster can't be reached: refused"), "Unknown", "refused"),
     (
         "certificates",
-        findings(certificates=Said("CertificatesAvailable", "False", "NotAvailable", "Secret one-ca is missing")),
+        findings(
+            certificates=DesiredCondition("CertificatesAvailable", "False", "NotAvailable", "Secret one-ca is missing")
+        ),
         "False",
         "one-ca",
     ),
@@ -156,8 +158,8 @@ def test_members_that_are_not_known_are_not_assumed() -> None:
 def test_problems_of_machines_are_told_with_their_names() -> None:
     found = findings()
     found.conditions["cp-1"] = [
-        Said("SchedulerPodHealthy", "False", "Failed", "Pod kube-scheduler-n1: CrashLoopBackOff"),
-        Said("EtcdMemberHealthy", "Unknown", "InspectionFailed", "waiting for its Node"),
+        DesiredCondition("SchedulerPodHealthy", "False", "Failed", "Pod kube-scheduler-n1: CrashLoopBackOff"),
+        DesiredCondition("EtcdMemberHealthy", "Unknown", "InspectionFailed", "waiting for its Node"),
     ]
     _, said = filled(found)
     assert said["ControlPlaneComponentsHealthy"]["message"] == "Machine cp-1: Pod kube-scheduler-n1: CrashLoopBackOff"

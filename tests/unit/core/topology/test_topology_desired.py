@@ -21,7 +21,7 @@ from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import Contract
 from homeport.core.topology import garbage, name, status, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, Trouble
+from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, TopologyError
 from homeport.core.topology.check import rules
 from homeport.core.topology.convergence import cluster_patch
 from homeport.core.topology.current import Current, CurrentDeployment
@@ -207,7 +207,7 @@ def test_zero_is_a_value_and_nothing_is_none() -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(topology: Json, given: Json, text: str) -> None:
-    with pytest.raises(Trouble, match=text):
+    with pytest.raises(TopologyError, match=text):
         wanted(cluster(**topology), blueprint(**given))
 
 
