@@ -30,7 +30,7 @@ from homeport.core.cluster.part import parts
 from homeport.core.cluster.scope import ClusterScope
 from homeport.core.index import by_cluster
 from homeport.core.machine.observed import Connection
-from homeport.core.related import Related, hold_related, observe_related
+from homeport.core.related import hold_related, note_failure, observe_related
 from homeport.runtime.cache import key_of
 from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import Pace
@@ -115,7 +115,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
             if not scope.deleting and cluster.spec.topology.class_ref is None:
                 state.infrastructure_provisioned = True
             return
-        self._note_failure(cluster, related)
+        note_failure(cluster, related)
         if related.object is None or related.deleting:
             return
         if not state.infrastructure_provisioned and not contract.infra_cluster.provisioned(
@@ -135,7 +135,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         cluster, related = scope.object, scope.seen.control_plane
         if related.object is None:
             return
-        self._note_failure(cluster, related)
+        note_failure(cluster, related)
         if related.deleting:
             return
         self._take_endpoint(cluster, contract.control_plane.endpoint(related.object))
@@ -148,13 +148,6 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         known = cluster.spec.control_plane_endpoint
         if found is not None and not (known.host and known.port):
             cluster.spec.control_plane_endpoint = APIEndpoint(host=found.host, port=found.port)
-
-    def _note_failure(self, cluster: Cluster, related: Related) -> None:
-        failure = None if related.object is None else contract.failure(related.object)
-        if failure is not None:
-            old = cluster.status.deprecated.v1beta1
-            old.failure_reason = failure.reason or old.failure_reason
-            old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message
 
     async def _hold_cluster(self, scope: ClusterScope) -> None:
         namespace = scope.key.namespace

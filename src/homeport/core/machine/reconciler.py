@@ -30,7 +30,7 @@ from homeport.core.machine.removal import Removal
 from homeport.core.machine.scope import MachineScope
 from homeport.core.machine.uptodate import outdated
 from homeport.core.machine.workload import NODE
-from homeport.core.related import Related, hold_related, observe_related
+from homeport.core.related import hold_related, note_failure, observe_related
 from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import Pace
 from homeport.runtime.reconciler import Phase
@@ -153,12 +153,12 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
                 ready = True
         if ready:
             machine.status.initialization.bootstrap_data_secret_created = True
-        self._note_failure(machine, related)
+        note_failure(machine, related)
 
     def _take_infrastructure(self, scope: MachineScope) -> None:
         machine, related = scope.object, scope.seen.infrastructure
         held = related.object
-        self._note_failure(machine, related)
+        note_failure(machine, related)
         if held is None:
             if related.missing and machine.status.initialization.infrastructure_provisioned and not scope.deleting:
                 old = machine.status.deprecated.v1beta1
@@ -181,13 +181,6 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
             machine.status.failure_domain = domain
             if related.contract == "v1beta1":
                 machine.spec.failure_domain = domain
-
-    def _note_failure(self, machine: Machine, related: Related) -> None:
-        failure = None if related.object is None else contract.failure(related.object)
-        if failure is not None:
-            old = machine.status.deprecated.v1beta1
-            old.failure_reason = failure.reason or old.failure_reason
-            old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message
 
     async def _hold_machine(self, scope: MachineScope) -> None:
         """Everything that is to be written into metadata and spec, in one patch."""
