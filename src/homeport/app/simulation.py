@@ -65,13 +65,13 @@ class Simulation:
             )
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
-                each.name: each.make(settings.options(given), self._around(folder, each))
+                each.name: each.make(settings.options(given), self._shared(folder, each))
                 for given, each in zip(settings.names, self._simulators, strict=True)
             }
         except (SimulatorError, ValueError) as error:
             raise SimulationError(str(error)) from error
 
-    def _around(self, folder: Path, simulator: Simulator) -> SharedServices:
+    def _shared(self, folder: Path, simulator: Simulator) -> SharedServices:
         push = self._streams.source(simulator.log).push
         return SharedServices(
             folder / simulator.name,

@@ -81,7 +81,7 @@ class Nutanix:
         self.created: list[str] = []
         self._port = port
         self._known: set[str] = set()
-        prism.journal.told = lambda entry: self._note()
+        prism.journal.on_entry = lambda entry: self._note()
 
     def _note(self) -> None:
         for vm in self.prism.world.vms:

@@ -57,8 +57,8 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
 
 
 def _install_pods(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
-    around = PodServices(manager.client, runners, server.builtin.logs, manager.clock, manager.recorder)
-    reconciler = PodReconciler(around, lambda key: running.queue.add(key))
+    services = PodServices(manager.client, runners, server.builtin.logs, manager.clock, manager.recorder)
+    reconciler = PodReconciler(services, lambda key: running.queue.add(key))
     running = Controller("pod", POD, reconciler, clock=manager.clock)
     manager.add(running)
     manager.job(reconciler.close)

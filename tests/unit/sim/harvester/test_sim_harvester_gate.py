@@ -140,7 +140,7 @@ async def test_a_watch_is_cut_and_the_next_one_continues(site: Rehearsal, abrupt
         if "watch=" in entry.query and not entry.faults:
             again.set()
 
-    site.journal.told = told
+    site.journal.on_entry = told
     listed = await site.client.list(CONFIG_MAP, HERE)
     since = Query(namespace="default", resource_version=listed.resource_version)
     async with asyncio.timeout(20), HttpClient(site.client.config) as client, client.watch(CONFIG_MAP, since) as events:
