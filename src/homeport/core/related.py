@@ -10,9 +10,10 @@ from homeport.api.cluster.v1beta2 import ContractRef
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi import contract
 from homeport.capi.capi import Capi
-from homeport.capi.contract import Contract, NotInstalled
+from homeport.capi.contract import Contract
 from homeport.capi.name import Reason
 from homeport.capi.object.ownership import ensure_owner, rival_of
+from homeport.capi.resolution import NotInstalled
 from homeport.client.protocol import Key, Write
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.cluster.v1beta2.template import ClusterClassTemplateReference, MachineDeploymentClass
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.contract import Contract, plural
+from homeport.capi.contract import Contract
 from homeport.capi.name import TEMPLATE_SUFFIX
+from homeport.capi.resolution import plural
 from homeport.machinery.gvk import parse_api_version
 
 

@@ -8,9 +8,10 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.contract import CONTRACTS, Contract, control_plane
+from homeport.capi.contract import Contract, control_plane
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTRACT_LABEL_PREFIX, TOPOLOGY_OWNED_LABEL
 from homeport.capi.object.ownership import group_kind, owners
+from homeport.capi.resolution import CONTRACTS
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
