@@ -15,7 +15,8 @@ from homeport.capi.contract import Contract
 from homeport.capi.name import CONTRACT_LABEL_PREFIX
 from homeport.client.protocol import Key
 from homeport.machinery.gvk import version_order
-from homeport.runtime.informer import Informers, metadata_only
+from homeport.runtime.informer import metadata_only
+from homeport.runtime.informers import Informers
 
 CONTRACTS: tuple[Contract, ...] = ("v1beta2", "v1beta1")  # the best first
 

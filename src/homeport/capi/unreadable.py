@@ -6,7 +6,7 @@ from homeport.api.cluster.v1beta2 import ContractRef, Machine, MachineDeployment
 from homeport.api.meta import Resource
 from homeport.capi.name import TEMPLATE_SUFFIX
 from homeport.capi.resolution import plural
-from homeport.runtime.informer import Informers
+from homeport.runtime.informers import Informers
 from homeport.runtime.outcome import Wait
 
 REASON = "UnreadableObjects"

@@ -14,7 +14,8 @@ from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.cache import key_of, uid_of, version_of
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.definition import CRD
-from homeport.runtime.informer import Informer, Informers, metadata_only
+from homeport.runtime.informer import Informer, metadata_only
+from homeport.runtime.informers import Informers
 from homeport.runtime.testing import Plane, establish, plane, virtual
 from present import present
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, SlowClient, Widget, widget
