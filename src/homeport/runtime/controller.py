@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import structlog
 
-from homeport.api.meta import Object, ObjectMeta, Resource, Unstructured
+from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
 from homeport.runtime.cache import key_of, version_of
@@ -205,7 +205,11 @@ class Controller:
         if self._status_wakes or found is None:
             return False
         key = key_of(found)
-        if not isinstance(old, Object) or not isinstance(new, Object) or not only_status_changed(old.metadata, new.metadata):
+        if (
+            not isinstance(old, Object)
+            or not isinstance(new, Object)
+            or not only_status_changed(old.metadata, new.metadata)
+        ):
             self._reported.pop(key, None)
             return False
         if key in self._busy:

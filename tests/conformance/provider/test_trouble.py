@@ -158,7 +158,7 @@ async def test_a_machine_that_is_switched_off_before_it_ever_ran_is_powered_on(v
 
 
 @virtual
-async def test_an_address_that_changes_is_told(vendor: Open) -> None:
+async def test_an_address_that_changes_is_reported(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()
         await g.machine("a")

@@ -63,7 +63,7 @@ async def test_metrics_are_those_of_prometheus(served: ServedHealth) -> None:
         (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000, 0),
     ],
 )
-async def test_what_is_no_request_of_ours_is_refused_and_others_are_served_on(
+async def test_malformed_requests_are_refused_and_others_still_served(
     served: ServedHealth, request_: bytes, code: int
 ) -> None:
     try:

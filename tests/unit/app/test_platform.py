@@ -101,7 +101,7 @@ async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> 
     assert made["spec"] == {"sails": 2}
 
 
-async def test_controllers_are_told_how_addresses_are_reached(server: EmbeddedServer) -> None:
+async def test_controllers_get_the_dial_options(server: EmbeddedServer) -> None:
     seen: list[DialOptions] = []
     platform = Platform((Component(name="acme", install=lambda setup: seen.append(setup.environment.dial)),))
     manager = Manager(server.client(), name="test")

@@ -179,7 +179,7 @@ async def test_a_token_ends_with_its_account_and_its_pod(
         await by_token(authenticator, plain)
 
 
-async def test_an_account_made_anew_does_not_inherit_tokens(
+async def test_a_recreated_account_does_not_inherit_tokens(
     store: Store, authenticator: Authenticator, accounts: ServiceAccounts
 ) -> None:
     await put(store, "serviceaccounts", ACCOUNT)

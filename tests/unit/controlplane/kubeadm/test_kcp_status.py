@@ -142,7 +142,7 @@ def test_what_keeps_it_from_being_available_is_said(found: Findings, status: str
     assert message in said["Available"]["message"]
 
 
-def test_one_ill_member_of_three_is_no_outage() -> None:
+def test_one_unhealthy_member_of_three_is_not_an_outage() -> None:
     _, said = filled(spoil(findings(), 0, etcd_problem="dead"))
     assert said["Available"]["status"] == "True"
 
@@ -155,7 +155,7 @@ def test_members_that_are_not_known_are_not_assumed() -> None:
     assert (said["Available"]["status"], said["Available"]["message"]) == ("Unknown", "no etcd member has a leader")
 
 
-def test_problems_of_machines_are_told_with_their_names() -> None:
+def test_problems_of_machines_are_reported_with_their_names() -> None:
     found = findings()
     found.conditions["cp-1"] = [
         DesiredCondition("SchedulerPodHealthy", "False", "Failed", "Pod kube-scheduler-n1: CrashLoopBackOff"),
@@ -200,7 +200,7 @@ def test_scaling_and_rollout_say_what_holds_them_up() -> None:
     assert said["ScalingDown"]["status"] == "True"
 
 
-def test_remediation_is_told() -> None:
+def test_remediation_is_reported() -> None:
     data = Remediation("cp-1", NOW, 2)
     kcp, said = filled(findings(actions=[Remediate("cp-1", data)], in_progress=data))
     assert "cp-1 is being replaced" in said["Remediating"]["message"]
@@ -221,7 +221,7 @@ def test_an_error_leaves_the_generation_unseen() -> None:
     assert kcp.status.observed_generation == 0
 
 
-def test_only_words_can_wait() -> None:
+def test_only_changes_of_messages_are_delayed() -> None:
     kcp, _ = filled(findings())
     before = weight(kcp)
     filled(findings(actions=[Hold("a", "b")]), kcp)

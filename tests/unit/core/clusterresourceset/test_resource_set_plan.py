@@ -42,7 +42,7 @@ def bound(name: str, *resources: dict[str, Any]) -> dict[str, Any]:
         (RECONCILE, RecordedResource("other", applied=True), True),
     ],
 )
-def test_what_is_due(strategy: str, known: RecordedResource | None, due: bool) -> None:
+def test_when_resources_are_applied_again(strategy: str, known: RecordedResource | None, due: bool) -> None:
     assert is_due(strategy, known, "one") is due
 
 

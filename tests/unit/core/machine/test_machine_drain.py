@@ -71,7 +71,7 @@ def labelled(**labels: str) -> dict[str, Any]:
         (pod(deletionTimestamp="2025-12-31T23:00:00Z"), DrainContext(now=NOW), "Drain", 0),
     ],
 )
-def test_a_pods_fate(given: Unstructured, around: DrainContext, behavior: str, order: int) -> None:
+def test_drain_behavior_of_a_pod(given: Unstructured, around: DrainContext, behavior: str, order: int) -> None:
     found = drain.judge(given, around)
     assert (found.behavior, found.order) == (behavior, order)
 

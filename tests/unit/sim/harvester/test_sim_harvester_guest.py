@@ -106,7 +106,7 @@ async def test_a_talos_image_reads_its_own_platform_alone(image: str, source: st
 
 @pytest.mark.parametrize("source", ["cloudInitNoCloud", "cloudInitConfigDrive"])
 @virtual
-async def test_cloud_init_reads_either(source: str) -> None:
+async def test_cloud_init_reads_both_kinds_of_sources(source: str) -> None:
     async with site() as (made, fleet):
         console = await boot(made, fleet, "rocky-9-cloud", **inline(source, b"#cloud-config\nruncmd: [echo hello]\n"))
         assert "hello" in console
