@@ -52,7 +52,7 @@ from homeport.runtime.testing import Plane, plane, shared_pki
 from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.sim.engine.fault import Effect, Fault, Match
 from homeport.sim.engine.journal import Journal
-from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.pace import INSTANT, Pace
 from homeport.sim.harvester.world import WorldFile, WorldImage, default_world
@@ -211,7 +211,7 @@ async def harvester_site(
         url = await harvester.serve()
         journal = Journal()
         assert harvester.server.http is not None
-        past = Past(harvester.server.store, p.clock)
+        past = RevisionHistory(harvester.server.store, p.clock)
         harvester.server.http.gate = KubernetesGate(harvester.faults, journal, past, p.clock)
         user = User("harvester-admin", ("system:masters",), "1")
         harvester.server.authenticator._static = {hashlib.sha256(TOKEN.encode()).digest(): authenticated(user)}

@@ -141,7 +141,7 @@ class HarvesterSimulator:
             raise SimulatorError(f"{self._database}: {error}; --sim-reset starts a new world") from error
         try:
             await harvester.serve(*(self._options.listen or ("127.0.0.1", 0)))
-            _save_first(harvester, around.save)
+            _save_first(harvester, shared.save)
         except OSError as error:
             await harvester.close()
             shown = ":".join(str(each) for each in self._options.listen or ())
