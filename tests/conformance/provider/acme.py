@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -49,12 +50,13 @@ class Acme:
     cluster_kind: type[Object] = AcmeCluster
     machine_kind: type[Object] = AcmeMachine
 
-    def __init__(self, server: Server, port: int, dial: DialOptions) -> None:
+    def __init__(self, server: Server, port: int, tls: ssl.SSLContext, dial: DialOptions) -> None:
         self.server = server
         self.world: World = server.world
         self.dial = dial
         self.created: list[str] = []
         self._port = port
+        self._tls = tls
         self._token = self.world.token
         self.world.created = lambda machine: self.created.append(machine.name)
 
@@ -195,6 +197,10 @@ class Acme:
 
         return bring_back
 
+    async def restart(self) -> None:
+        await self.server.close()
+        await self.server.start(port=self._port, tls=self._tls)
+
     async def change_password(self, password: str) -> None:
         self.world.token = password
 
@@ -208,6 +214,6 @@ async def open_acme(clock: Clock) -> AsyncIterator[Acme]:
         called = authority.called("server", ("localhost", "127.0.0.1"), SystemClock())
         port = await server.start(tls=called.context)
         try:
-            yield Acme(server, port, DialOptions(ca_pem=authority.path.read_bytes()))
+            yield Acme(server, port, called.context, DialOptions(ca_pem=authority.path.read_bytes()))
         finally:
             await server.close()

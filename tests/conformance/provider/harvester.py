@@ -237,6 +237,14 @@ class HarvesterVendor:
 
         return bring_back
 
+    async def restart(self) -> None:
+        http = self.harvester.server.http
+        assert http is not None
+        await http.stop()
+        await self.harvester.serve(port=int(self._url.rpartition(":")[2]))
+        assert self.harvester.server.http is not None
+        self.harvester.server.http.gate = http.gate
+
     async def change_password(self, password: str) -> None:
         self._accept(password)
 

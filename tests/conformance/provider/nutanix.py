@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -74,12 +75,14 @@ class Nutanix:
     conditions = CONDITIONS
     free_addresses = ("10.0.0.20", "10.0.0.21")
 
-    def __init__(self, prism: Prism, port: int, dial: DialOptions, version: str) -> None:
-        self.prism = prism
+    def __init__(self, wire: Wire, port: int, tls: ssl.SSLContext, dial: DialOptions, version: str) -> None:
+        self.prism = prism = wire.prism
         self.dial = dial
         self.version = version
         self.created: list[str] = []
+        self._wire = wire
         self._port = port
+        self._tls = tls
         self._known: set[str] = set()
         prism.journal.on_entry = lambda entry: self._note()
 
@@ -255,6 +258,11 @@ class Nutanix:
         assert isinstance(image, Image)
         return bring_back
 
+    async def restart(self) -> None:
+        self.prism.sessions.end_all()
+        await self._wire.close()
+        await self._wire.start(port=self._port, tls=self._tls)
+
     async def change_password(self, password: str) -> None:
         core = self.prism.core
         user = core.world.user("admin")
@@ -277,6 +285,6 @@ async def open_nutanix(clock: Clock, version: str) -> AsyncIterator[Nutanix]:
         wire = Wire(prism)
         port = await wire.start(tls=called.context)
         try:
-            yield Nutanix(prism, port, DialOptions(ca_pem=authority.path.read_bytes()), version)
+            yield Nutanix(wire, port, called.context, DialOptions(ca_pem=authority.path.read_bytes()), version)
         finally:
             await wire.close()

@@ -99,6 +99,21 @@ async def test_an_endpoint_that_is_gone_for_hours_is_found_again_within_minutes(
 
 
 @virtual
+async def test_an_endpoint_that_restarts_is_used_again(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a")
+        await g.ready("a")
+        g.vendor.slow_operations(5.0)
+        await g.machine("b")
+        await g.being_created("b")
+        await g.vendor.restart()
+        await g.ready("b", timeout=300)
+        assert condition(await g.infra_machine("a"), "Ready")["status"] == "True"
+        assert sorted(g.vendor.created) == ["a", "b"]
+
+
+@virtual
 async def test_a_request_that_is_never_answered_is_given_up(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()

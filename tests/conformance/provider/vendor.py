@@ -131,6 +131,9 @@ class Vendor(Protocol):
     async def remove_image(self) -> Undo:
         """Removes the image that `infra_machine` refers to. The result brings it back."""
 
+    async def restart(self) -> None:
+        """The endpoint restarts at the same address: its connections and sessions end, and its state stays."""
+
     async def change_password(self, password: str) -> None:
         """The endpoint accepts only this password from now on, and ends all sessions."""
 
