@@ -51,15 +51,11 @@ class Enough(Exception):
 
 
 class Deadline:
-    """Ends a fuzz loop in time without failing it. Its time starts with the first round, after all preparation."""
+    """Ends a fuzz loop in time without failing it."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
-        self._end: float | None = None
+        self._end = time.monotonic() + seconds
 
     @property
     def over(self) -> bool:
-        if self._end is None:
-            self._end = time.monotonic() + self._seconds
-            return False
         return time.monotonic() > self._end

@@ -13,7 +13,7 @@ from homeport.app.definition import undefined
 from homeport.app.describe import cached, describe
 from homeport.app.description import Description
 from homeport.app.health import HealthServer
-from homeport.app.permission import explain, missing, needs_of, user_name
+from homeport.app.permission import explain, needs_of, user_name
 from homeport.app.platform import Platform
 from homeport.app.show import Show, stop_event
 from homeport.app.supervisor import Supervisor
@@ -27,6 +27,7 @@ from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
+from homeport.runtime.permission import missing
 from homeport.runtime.queue import Backoff
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from homeport.app.settings import SettingsError, parse_listen
-from homeport.cli import option
 
 
 @click.command()
@@ -29,7 +28,7 @@ from homeport.cli import option
     type=click.Path(path_type=Path, dir_okay=False),
     help="Connect to the workload cluster with this kubeconfig (default: the Pod's service account).",
 )
-@option.context
+@click.option("--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one).")
 @click.option(
     "--namespace",
     metavar="NAME",
@@ -44,7 +43,12 @@ from homeport.cli import option
     show_default=True,
     help="Elect one of several replicas with a Lease; the others stand by.",
 )
-@option.health
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    default="",
+    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

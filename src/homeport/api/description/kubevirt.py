@@ -33,6 +33,8 @@ FIELDS: Mapping[str, str] = {
     "ObjectReference.name": "Name of the Secret.",
     "ObjectReference.namespace": "Namespace of the Secret. Default: the namespace of the object that refers to it.",
     "ClusterStatus.failureDomains": "Zones of the infrastructure cluster's Nodes, for Cluster API to spread machines over.",
+    "FailureDomain.controlPlane": "True if control plane machines may be placed in the zone.",
+    "FailureDomain.attributes": "Label of the Nodes that the zone was read from, as topologyKey.",
     "ClusterStatus.ready": "True when the infrastructure is ready for machines.",
     "initialization": "Milestones that, once reached, stay reached.",
     "provisioned": "True from the moment that the infrastructure was first provisioned.",

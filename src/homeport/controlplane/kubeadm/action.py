@@ -18,36 +18,36 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfMachine:
-    machine: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delete(_OfMachine):
+class Delete:
     """One Machine fewer; its leadership of etcd is handed over first."""
 
+    machine: str
     rollout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Remediate(_OfMachine):
+class Remediate:
     """An unhealthy Machine is deleted; the next Machine replaces it."""
 
+    machine: str
     remediation: Remediation
     recorded: bool = False  # it was announced already, and not deleted
 
 
 @dataclass(frozen=True, slots=True)
-class Defer(_OfMachine):
+class Defer:
     """An unhealthy Machine is not replaced now, or never."""
 
+    machine: str
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Recover(_OfMachine):
+class Recover:
     """A Machine that was to be replaced is healthy again."""
+
+    machine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,10 @@ class RemoveMember:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseHook(_OfMachine):
+class ReleaseHook:
     """A Machine that is being deleted may go, after its member of etcd (0: it has none)."""
 
+    machine: str
     member: int = 0
 
 

@@ -50,17 +50,14 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    line: int  # of the template
-
-
-@dataclass(frozen=True, slots=True)
-class Command(_Placed):
+class Command:
+    line: int
     operands: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(_Placed):
+class Pipeline:
+    line: int
     commands: tuple[Command, ...]
     variables: tuple[str, ...] = ()
     declares: bool = False
@@ -70,19 +67,22 @@ Operand = Constant | Number | Nil | Dot | Field | Variable | Call | Chain | Pipe
 
 
 @dataclass(frozen=True, slots=True)
-class Text(_Placed):
+class Text:
+    line: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Print(_Placed):
+class Print:
+    line: int
     pipeline: Pipeline
 
 
 @dataclass(frozen=True, slots=True)
-class Branch(_Placed):
+class Branch:
     """if or with."""
 
+    line: int
     kind: Literal["if", "with"]
     pipeline: Pipeline
     body: list[Node]
@@ -90,21 +90,24 @@ class Branch(_Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Loop(_Placed):
+class Loop:
+    line: int
     pipeline: Pipeline
     body: list[Node]
     otherwise: list[Node]
 
 
 @dataclass(frozen=True, slots=True)
-class Jump(_Placed):
+class Jump:
+    line: int
     kind: Literal["break", "continue"]
 
 
 @dataclass(frozen=True, slots=True)
-class Include(_Placed):
+class Include:
     """Another template, with what becomes its dot."""
 
+    line: int
     name: str
     pipeline: Pipeline | None
 

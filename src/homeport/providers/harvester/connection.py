@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator, Mapping
+import functools
+from collections.abc import AsyncIterator, Iterable, Mapping, MutableSequence, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,9 +24,11 @@ from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Misconfigured, Missing, Stale
 from homeport.infra.session import Sessions, fingerprint
 from homeport.providers.harvester.error import provider_error
-from homeport.providers.harvester.resource import IMAGE, SECRET, VM
+from homeport.providers.harvester.recent import Recent
+from homeport.providers.harvester.resource import IMAGE, SECRET, SETTING, VM
 from homeport.providers.harvester.watch import Watches
 from homeport.runtime.clock import Clock
+from homeport.runtime.permission import Need, missing
 
 _WRITE = Write(field_manager="homeport-harvester")
 _KEY = "kubeconfig"
@@ -56,6 +59,10 @@ class HarvesterSession:
     clock: Clock
     harvester: bool = True  # False: KubeVirt without Harvester
     owns_client: bool = True
+    recent: Recent = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.recent = Recent(self.clock)
 
     @property
     def namespace(self) -> str:
@@ -96,6 +103,33 @@ class HarvesterSession:
                 return list((await self.client.list(kind, Query(namespace=namespace, labels=labels))).items)
         except Missing:
             return []
+
+    async def look_up(self, kind: Resource, key: Key) -> Unstructured | None:
+        """As it was a few minutes ago, if it was there: for objects that hardly ever change."""
+        return await self.recent.get((kind, key), lambda: self.get(kind, key))
+
+    async def setting(self, name: str) -> str:
+        """The value of a Setting of Harvester; '' if there is none."""
+        found = await self.look_up(SETTING, Key("", name)) or Unstructured()
+        return str(found.get("value") or found.get("default") or "")
+
+    async def shown(self, kind: Resource, namespace: str) -> Sequence[Unstructured]:
+        """All objects of a namespace as the watch shows them; asked for while it does not work."""
+        found = await self.watches.list(kind, namespace)
+        return found if found is not None else await self.list(kind, namespace)
+
+    async def denied(self, needs: Iterable[Need]) -> Sequence[Need]:
+        """Those that the account lacks."""
+        lacking: MutableSequence[Need] = []
+        for need in needs:
+            await self.recent.get(need, functools.partial(self._granted, need, lacking))
+        return lacking
+
+    async def _granted(self, need: Need, lacking: MutableSequence[Need]) -> bool | None:
+        async with self._turn():
+            found = await missing(self.client, [need])
+        lacking.extend(found)
+        return None if found else True
 
     async def create(self, kind: Resource, body: Mapping[str, Any]) -> Unstructured:
         async with self._turn():

@@ -36,6 +36,13 @@ def _front(spec: ClusterSpec) -> Resource | None:
     return SERVICE if spec.control_plane_service_template is not None else None
 
 
+def front(scope: Scope) -> Resource | None:
+    """What is in front of the control plane; None: its machines announce the address, or somebody else supplies it."""
+    spec = scope.infra.spec
+    supplied = scope.plan.endpoint_supplied or bool(spec.control_plane_endpoint.host)
+    return _front(spec) or (None if scope.session.harvester or supplied else SERVICE)
+
+
 async def converge(scope: Scope) -> Wait | None:
     """None: the endpoint is known, or somebody else supplies it."""
     spec = scope.infra.spec
@@ -71,7 +78,7 @@ async def endpoint(scope: Scope) -> tuple[str, int] | None:
     if scope.plan.endpoint_supplied and _front(spec) is None:
         return None
     kind = _front(spec) or SERVICE
-    found = await scope.session.get(kind, _key(scope, kind))
+    found = await scope.session.get(kind, front_key(scope, kind))
     host = _address(kind, found) if found is not None else ""
     return (host, PORT) if host else None
 
@@ -79,7 +86,7 @@ async def endpoint(scope: Scope) -> tuple[str, int] | None:
 async def release(scope: Scope) -> Wait | None:
     """None: it was seen to be gone."""
     for kind in (LOAD_BALANCER, SERVICE):
-        found = await scope.session.get(kind, _key(scope, kind))
+        found = await scope.session.get(kind, front_key(scope, kind))
         if found is None or not _is_ours(scope, kind, found):
             continue
         if not deleting(found):
@@ -89,7 +96,7 @@ async def release(scope: Scope) -> Wait | None:
 
 
 async def _hold(scope: Scope, kind: Resource) -> Unstructured:
-    key = _key(scope, kind)
+    key = front_key(scope, kind)
     found = await scope.session.get(kind, key)
     if found is None:
         try:
@@ -113,7 +120,7 @@ def _is_ours(scope: Scope, kind: Resource, found: Unstructured) -> bool:
     return same_name and bool(held) and _address(kind, found) == held
 
 
-def _key(scope: Scope, kind: Resource) -> Key:
+def front_key(scope: Scope, kind: Resource) -> Key:
     template = scope.infra.spec.control_plane_service_template
     own = str(template.metadata.get("namespace") or "") if template is not None and kind is SERVICE else ""
     return Key(own or scope.session.namespace, f"{scope.name}-lb")

@@ -6,6 +6,7 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine, Kub
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.infra.install import install as install_provider
+from homeport.infra.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider
 from homeport.providers.harvester.cluster import ClusterDriver
 from homeport.providers.harvester.connection import Connector, HarvesterSession
@@ -26,7 +27,8 @@ CONDITIONS = Conditions(connection="InfrastructureConnected", instance="VMProvis
 def install(
     manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
 ) -> Provider[KubevirtCluster, KubevirtMachine, HarvesterSession]:
-    preflight = Preflight()
+    clusters = manager.informers.get(KubevirtCluster).cache
+    preflight = Preflight(lambda: iter(clusters), cached_pools(manager))
     connector = Connector(manager.client, manager.clock, dial)
     provider = Provider(
         name="kubevirt",

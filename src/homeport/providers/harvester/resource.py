@@ -16,6 +16,8 @@ IP_POOL = Resource("loadbalancer.harvesterhci.io", "v1beta1", "IPPool", "ippools
 CLAIM = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 SECRET = Resource("", "v1", "Secret", "secrets")
 SERVICE = Resource("", "v1", "Service", "services")
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+POD = Resource("", "v1", "Pod", "pods")
 NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
 STORAGE_CLASS = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from homeport.api.ipam.v1beta2 import IPPoolReference
-from homeport.capi.addresspool import Pool, describe, pool_key, pool_kind, usable
 from homeport.infra.error import Misconfigured, ProviderError, Taken
+from homeport.infra.pool import FindPool, read_pool
 from homeport.infra.protocol import Check, StaticAddress
 from homeport.machinery.address import AddressSet
 from homeport.providers.nutanix.prism.record import NewNic, Subnet
-from homeport.runtime.cache import key_of
 
 FIELD = "addressesFromPools"
-FindPool = Callable[[str, IPPoolReference], Pool | None]  # of a namespace
 
 
 def plan_nics(subnets: Sequence[Subnet], addresses: Sequence[StaticAddress]) -> list[NewNic]:
@@ -73,33 +71,9 @@ def check_pools(
         yield Check(condition, False, "InvalidConfiguration", text)
     for number, (ref, subnet) in enumerate(zip(refs, subnets, strict=False)):
         field = f"{where}: spec.template.spec.{FIELD}[{number}]"
-        wanted, problem = _read(namespace, ref, find)
+        wanted, problem = read_pool(namespace, ref, find)
         wrong = misfit(subnet, wanted, f"{ref.kind} {ref.name}") if subnet is not None else None
         if problem is not None:
             yield Check(condition, False, problem[0], f"{field}: {problem[1]}", waiting=True)
         elif wrong is not None:
             yield Check(condition, False, wrong[0], f"{field}: {wrong[1]}")
-
-
-def _read(namespace: str, ref: IPPoolReference, find: FindPool) -> tuple[AddressSet, tuple[str, str] | None]:
-    kind = pool_kind(ref)
-    if kind is None:
-        return AddressSet(), None
-    pool = find(namespace, ref)
-    if pool is None:
-        named = describe(kind, pool_key(kind, ref.name, namespace))
-        return AddressSet(), ("WaitingForPool", f"{named} does not exist yet")
-    try:
-        return usable(pool.spec), None
-    except ValueError as error:
-        return AddressSet(), ("WaitingForPool", f"{describe(kind, key_of(pool))} is invalid: {error}")
-
-
-def pool_with(namespace: str, refs: Sequence[IPPoolReference], find: FindPool, host: str) -> str:
-    """The pool that would give this address to a machine; ''."""
-    wanted = AddressSet.parse([host])
-    for ref in refs:
-        there, _ = _read(namespace, ref, find)
-        if there.version == wanted.version and there.covers(wanted):
-            return f"{ref.kind} {ref.name}"
-    return ""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.nutanix.v1beta1 import (
     NutanixCluster,
     NutanixFailureDomain,
     NutanixMachine,
     NutanixMachineTemplate,
 )
-from homeport.capi.addresspool import KINDS, Pool, pool_key, pool_kind
+from homeport.capi.addresspool import KINDS
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
 from homeport.infra.driver import InstanceDriver
 from homeport.infra.install import install as install_provider
+from homeport.infra.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
 from homeport.providers.nutanix import failuredomain, metro
@@ -47,7 +47,7 @@ def install(
     manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
 ) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
     objects = _Objects(manager)
-    preflight = Preflight(objects.domain, objects.clusters, objects.pool)
+    preflight = Preflight(objects.domain, objects.clusters, cached_pools(manager))
     provider = Provider(
         name="nutanix",
         cluster_kind=NutanixCluster,
@@ -90,12 +90,6 @@ class _Objects:
     def __init__(self, manager: Manager) -> None:
         self._infra = manager.informers.get(NutanixCluster).cache
         self._domains = manager.informers.get(NutanixFailureDomain).cache
-        self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
-
-    def pool(self, namespace: str, ref: IPPoolReference) -> Pool | None:
-        kind = pool_kind(ref)
-        found: Pool | None = self._pools[kind].get(pool_key(kind, ref.name, namespace)) if kind is not None else None
-        return found
 
     def domain(self, namespace: str, name: str) -> NutanixFailureDomain | None:
         found: NutanixFailureDomain | None = self._domains.get(Key(namespace, name))

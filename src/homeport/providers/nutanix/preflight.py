@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster
-from homeport.capi.family import canonical, family_of
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
+from homeport.infra.fit import check_version, misfit
+from homeport.infra.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_reach
 from homeport.infra.plan import MachinePlan
+from homeport.infra.pool import FindPool
 from homeport.infra.preflight import CAPACITY, REFERENCES, passed
 from homeport.infra.protocol import Check, ClusterScope
-from homeport.providers.nutanix.address import FindPool, check_pools, pool_with
+from homeport.providers.nutanix.address import check_pools
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.metro import UNSUPPORTED, refusal
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, FindDomain, size_of
@@ -24,16 +25,8 @@ T = TypeVar("T")
 Scope = ClusterScope[NutanixCluster, PrismSession]
 
 Place = tuple[Identifier | None, Sequence[Identifier]]  # a Prism Element and its subnets
-ENDPOINT = "ControlPlaneEndpointFree"
-NETWORKS = "NetworksDisjoint"
 DOMAINS = "FailureDomainsValidated"
 NO_DOMAINS = "NoFailureDomainsConfigured"
-
-# Systems that don't read what others read: by what their images are called.
-_IMMUTABLE = re.compile(r"flatcar|coreos", re.IGNORECASE)
-_TALOS = re.compile(r"talos", re.IGNORECASE)
-# A version of Kubernetes in the name of an image; systems and container runtimes have other numbers.
-_KUBERNETES = re.compile(r"(?<![\d.])v?(1\.[2-9]\d\.\d+)(?![\d.]*\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class Preflight:
         checks = [*await self._check_domains(scope), *await self._check_domain_pools(scope)]
         if scope.provisioned:
             return checks  # its own machines hold the address by now
-        checks += self._check_sharing(scope)
+        checks += check_host(scope, self._clusters(), self._find_pool)
         if passed(checks):
             checks += await self._check_endpoint(scope)
             checks += await self._check_networks(scope)
@@ -144,63 +137,15 @@ class Preflight:
         if image is None:
             return check
         path = f"{where}: spec.template.spec.{field}"
-        wrong = image_misfit(image, plan)
+        if image.kind == "iso":
+            text = f"{path}: {image.name!r} is an ISO installer image: a disk image (type DISK) is required"
+            return Check(REFERENCES, False, "ImageIsISO", text)
+        wrong = misfit(image.name, plan)
         if wrong:
             return Check(REFERENCES, False, wrong[0], f"{path}: {wrong[1]}")
-        other = image_version(image, plan)
-        text = f"{path}: {image.name!r} contains Kubernetes {other} (from its name), but {plan.owner} has version"
-        return (
-            Check(REFERENCES, False, "ImageVersionMismatch", f"{text} {plan.version}", advisory=True)
-            if other
-            else check
-        )
+        return check_version(image.name, plan, path)
 
     # -- the control plane's address -----------------------------------------------------------------------------
-
-    def _check_sharing(self, scope: Scope) -> list[Check]:
-        host = scope.infra.spec.control_plane_endpoint.host
-        if not host:
-            return self._check_no_endpoint(scope)
-        for network in _cluster_networks(scope):
-            if family_of(host) == network.version and ip_address(host) in network:
-                text = f"{host} is in {network}, a network of Pods or Services of Cluster {scope.name}"
-                return [
-                    _bad_endpoint(
-                        "EndpointInClusterNetwork", f"{text}: choose an address in the subnet of the machines"
-                    )
-                ]
-        for other in self._clusters():
-            same = canonical(other.spec.control_plane_endpoint.host) == canonical(host)
-            if same and other.metadata.uid != scope.infra.metadata.uid:
-                text = (
-                    f"{host} is already the endpoint of NutanixCluster {other.metadata.namespace}/{other.metadata.name}"
-                )
-                return [_bad_endpoint("EndpointInUse", f"{text}: choose another")]
-        return self._check_own_pools(scope, host)
-
-    def _check_no_endpoint(self, scope: Scope) -> list[Check]:
-        if scope.plan.endpoint_supplied or scope.cluster.spec.control_plane_endpoint.host:
-            return [Check(ENDPOINT, True)]
-        for plan in scope.plan.machines:
-            if plan.control_plane and plan.missing:  # it may supply one
-                return [Check(ENDPOINT, False, "WaitingForControlPlane", plan.missing, waiting=True)]
-        return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
-
-    def _check_own_pools(self, scope: Scope, host: str) -> list[Check]:
-        """Sooner or later a machine would get the address of its control plane."""
-        namespace, shared = scope.infra.metadata.namespace, ""
-        for plan in scope.plan.machines if family_of(host) else ():
-            if plan.template is not None:
-                refs = plan.template.spec.template.spec.addresses_from_pools
-                shared = shared or pool_with(namespace, refs, self._find_pool, host)
-        if not shared:
-            return [Check(ENDPOINT, True)]
-        text = f"{host} is in {shared}, which assigns addresses to machines"
-        return [
-            _bad_endpoint(
-                "EndpointInPool", f"{text}: choose another address, or add it to excludedAddresses of the pool"
-            )
-        ]
 
     async def _check_endpoint(self, scope: Scope) -> list[Check]:
         """A virtual address that Prism also gives out to machines ends up on two of them."""
@@ -213,33 +158,28 @@ class Preflight:
             for first, last in subnet.pools:
                 if first and last and _within(address, first, last):
                     return [
-                        _bad_endpoint(
+                        bad_endpoint(
                             "EndpointInPool",
                             f"{host} is in the pool {first}-{last} of subnet {subnet.name!r}, which Prism assigns to "
                             "machines: choose an address outside of the pool",
                         )
                     ]
         held = await self._check_holder(scope, str(address), await scope.session.prism.find_vms())
-        return held if not all(check.ok for check in held) else _check_reach(address, await self._subnets_used(scope))
+        return (
+            held
+            if not all(check.ok for check in held)
+            else check_reach(address, _ranges(await self._subnets_used(scope)))
+        )
 
     async def _check_networks(self, scope: Scope) -> list[Check]:
-        for subnet in await self._subnets_used(scope):
-            for network in _cluster_networks(scope) if subnet.cidr else ():
-                machines = ip_network(subnet.cidr, strict=False)
-                if machines.version == network.version and machines.overlaps(network):
-                    text = (
-                        f"subnet {subnet.name!r} ({machines}) overlaps with {network} in spec.clusterNetwork of "
-                        f"Cluster {scope.name}: Pods can't reach machines with addresses in both"
-                    )
-                    return [Check(NETWORKS, False, "NetworksOverlap", text, advisory=True)]
-        return [Check(NETWORKS, True)]
+        return check_disjoint(scope, _ranges(await self._subnets_used(scope)))
 
     async def _check_holder(self, scope: Scope, host: str, vms: Sequence[Vm]) -> list[Check]:
         holders = [vm for vm in vms if host in vm.addresses]
         own = await scope.session.lookup.find_category(CLUSTER_CATEGORY, scope.name) if holders else None
         for vm in holders:
             if own is None or own.id not in vm.category_ids:
-                return [_bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) already has the address {host}")]
+                return [bad_endpoint("EndpointInUse", f"VM {vm.name!r} ({vm.id}) already has the address {host}")]
         return [Check(ENDPOINT, True)]
 
     async def _subnets_used(self, scope: Scope) -> list[Subnet]:
@@ -331,45 +271,9 @@ class Preflight:
         ]
 
 
-def image_misfit(image: Image, plan: MachinePlan) -> tuple[str, str] | None:
-    """Why machines with this image would never come up: (reason, sentence).
-
-    Only kubeadm's needs are known; other bootstrap providers know best which image they want.
-    """
-    if image.kind == "iso":
-        return "ImageIsISO", f"{image.name!r} is an ISO installer image: a disk image (type DISK) is required"
-    if not plan.kubeadm:
-        return None
-    if _TALOS.search(image.name):
-        text = f"{image.name!r} is a Talos image, which can't use the kubeadm configuration of {plan.owner}"
-        return "ImageDoesNotFit", f"{text}: use an image with cloud-init and kubeadm"
-    if _IMMUTABLE.search(image.name) and plan.format and plan.format != "ignition":
-        text = f"{image.name!r} requires Ignition, but {plan.owner} has the format {plan.format}"
-        return "ImageDoesNotFit", f"{text}: set format: ignition, or use another image"
-    return None
-
-
-def image_version(image: Image, plan: MachinePlan) -> str:
-    """The version of Kubernetes that the name of an image tells, if that is another than the one wanted."""
-    found = _KUBERNETES.findall(image.name)
-    asked = plan.version.removeprefix("v").partition("+")[0].partition("-")[0]
-    return f"v{found[0]}" if found and asked and asked not in found else ""
-
-
-def _check_reach(address: IPv4Address | IPv6Address, subnets: Sequence[Subnet]) -> list[Check]:
-    """Machines announce the address on their own subnet; where Prism does not manage addresses, it is unknown."""
-    networks = [ip_network(each.cidr, strict=False) for each in subnets if each.cidr]
-    if not networks or len(networks) < len(subnets) or any(address in each for each in networks):
-        return [Check(ENDPOINT, True)]
-    shown = ", ".join(f"{each.name!r} ({each.cidr})" for each in subnets)
-    text = f"{address} is outside the subnets of the machines ({shown}): it must be routed to be reachable"
-    return [Check(ENDPOINT, False, "EndpointOutsideSubnet", f"spec.controlPlaneEndpoint.host: {text}", advisory=True)]
-
-
-def _cluster_networks(scope: Scope) -> list[IPv4Network | IPv6Network]:
-    network = scope.cluster.spec.cluster_network
-    blocks = [*network.pods.cidr_blocks, *network.services.cidr_blocks]
-    return [ip_network(each, strict=False) for each in blocks if family_of(each)]
+def _ranges(subnets: Sequence[Subnet]) -> dict[str, str]:
+    """The network of each subnet; '' where Prism does not manage addresses."""
+    return {f"subnet {each.name!r}": each.cidr for each in subnets}
 
 
 async def _tried(work: Awaitable[T], where: str, condition: str = REFERENCES) -> tuple[T | None, Check]:
@@ -380,10 +284,6 @@ async def _tried(work: Awaitable[T], where: str, condition: str = REFERENCES) ->
         raise
     except ProviderError as error:
         return None, Check(condition, False, policy_of(error).reason, f"{where}: {error.message}")
-
-
-def _bad_endpoint(reason: str, message: str) -> Check:
-    return Check(ENDPOINT, False, reason, f"spec.controlPlaneEndpoint.host: {message}")
 
 
 def _within(address: IPv4Address | IPv6Address, first: str, last: str) -> bool:

@@ -38,7 +38,7 @@ class Dropped(ConnectionResetError):
     """The connection ends without an answer."""
 
 
-class RevisionHistory:
+class Past:
     """Which revision was the newest at a time."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class KubernetesGate:
         self,
         faults: Injector,
         journal: Journal,
-        past: RevisionHistory,
+        past: Past,
         clock: Clock,
         *,
         seed: int = 0,

@@ -13,10 +13,11 @@ import pytest
 from homeport.api.ipam.v1alpha2 import InClusterIPPool, PoolSpec
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.infra.error import Exhausted, Misconfigured, Rejected, Taken
+from homeport.infra.pool import pool_with
 from homeport.infra.protocol import StaticAddress
 from homeport.infra.task import Task
 from homeport.machinery.address import AddressSet
-from homeport.providers.nutanix.address import check_pools, explained, misfit, plan_nics, pool_with
+from homeport.providers.nutanix.address import check_pools, explained, misfit, plan_nics
 from homeport.providers.nutanix.admission import validate_cluster, validate_machine
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.cloudconfig import parse_config
@@ -92,7 +93,7 @@ async def test_what_prism_says_against_it_is_understood(
         ("Something else", Rejected),
     ],
 )
-def test_failures_about_addresses_are_distinguished(text: str, kind: type[Exception]) -> None:
+def test_failures_about_addresses_are_told_apart(text: str, kind: type[Exception]) -> None:
     assert type(failed_task(text, (), "VM one")) is kind
 
 

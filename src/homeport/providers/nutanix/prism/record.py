@@ -11,23 +11,19 @@ from homeport.infra.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
-    """What all entities of Prism Central have."""
+class Element:
+    """A Prism Element cluster: where machines run. `is_central` marks Prism Central's own entry among them."""
 
     id: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Element(Entity):
-    """A Prism Element cluster: where machines run. `is_central` marks Prism Central's own entry among them."""
-
     is_central: bool = False
     category_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Subnet(Entity):
+class Subnet:
+    id: str
+    name: str
     kind: str  # VLAN or OVERLAY
     cluster_ids: tuple[str, ...] = ()
     cidr: str = ""
@@ -36,7 +32,9 @@ class Subnet(Entity):
 
 
 @dataclass(frozen=True, slots=True)
-class Image(Entity):
+class Image:
+    id: str
+    name: str
     kind: Literal["disk", "iso"]
     created: str = ""
     size_bytes: int = 0
@@ -52,17 +50,22 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Project(Entity):
-    pass
+class Project:
+    id: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Host(Entity):
+class Host:
+    id: str
+    name: str
     memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Container(Entity):
+class Container:
+    id: str
+    name: str
     cluster_id: str
 
 

@@ -1,0 +1,52 @@
+"""Whether an account may do something, asked of the API server before it is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from homeport.api.meta import Resource
+from homeport.client.errors import Forbidden, MethodNotAllowed, NotFound
+from homeport.client.protocol import Client
+
+_ACCESS = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    verbs: tuple[str, ...]
+    resource: Resource
+    namespace: str = ""  # '': everywhere
+    name: str = ""  # '': all of them
+
+    def __str__(self) -> str:
+        what = f"{self.resource.qualified}{f' {self.name}' if self.name else ''}"
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{', '.join(self.verbs)} {what}{where}"
+
+
+async def missing(client: Client, needs: Iterable[Need]) -> list[Need]:
+    """Those that the server denies. None, if it does not tell."""
+    denied = []
+    for need in needs:
+        try:
+            verbs = [verb for verb in need.verbs if not await _allowed(client, verb, need)]
+        except (Forbidden, NotFound, MethodNotAllowed):
+            return []  # a server that answers no such questions: we will see
+        if verbs:
+            denied.append(replace(need, verbs=tuple(verbs)))
+    return denied
+
+
+async def _allowed(client: Client, verb: str, need: Need) -> bool:
+    asked = {
+        "verb": verb,
+        "group": need.resource.group,
+        "version": need.resource.version,
+        "resource": need.resource.plural,
+        "namespace": need.namespace,
+        "name": need.name,
+    }
+    body = {"apiVersion": _ACCESS.api_version, "kind": _ACCESS.kind, "spec": {"resourceAttributes": asked}}
+    answer = await client.create(body, kind=_ACCESS)
+    return bool(answer["status"].get("allowed"))
