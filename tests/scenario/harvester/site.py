@@ -182,10 +182,10 @@ def condition_of(obj: Any, type_: str) -> dict[str, Any]:
     return next((dict(each) for each in obj.status.conditions if each["type"] == type_), {})
 
 
-def world(**more: Any) -> WorldFile:
-    """The default one, and an image with Kubernetes on it."""
+def world(*, agent: bool = True, **more: Any) -> WorldFile:
+    """The default one, and an image with Kubernetes on it. `agent`: whether the guest agent runs in it."""
     found = default_world()
-    image = WorldImage(name=manifest.IMAGE, size_bytes=2**31, virtual_size_bytes=10 * 2**30, os="ubuntu")
+    image = WorldImage(name=manifest.IMAGE, size_bytes=2**31, virtual_size_bytes=10 * 2**30, os="ubuntu", agent=agent)
     return msgspec.structs.replace(found, images=(*found.images, image), **more)
 
 

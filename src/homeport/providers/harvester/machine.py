@@ -325,7 +325,7 @@ def _instance(scope: Scope, machine: Machine) -> Instance:
     vm, power = machine.vm, power_of(machine)
     found = addresses_of(machine, virtual=scope.endpoint, first=scope.family)
     if not found and power == "on":
-        found = [each.address for each in scope.addresses]  # it has them whether or not an agent says so
+        found = _static_addresses(scope)
     known = scope.infra.spec.provider_id
     prefix = HARVESTER if scope.session.harvester else KUBEVIRT
     addresses: tuple[Address, ...] = rendered(found, vm.name)
@@ -339,6 +339,14 @@ def _instance(scope: Scope, machine: Machine) -> Instance:
         failure_domain=scope.failure_domain,
         vendor=machine,
     )
+
+
+def _static_addresses(scope: Scope) -> list[str]:
+    """Those of pools: the machine has them whether or not an agent reports them. Later on its status knows them."""
+    if not scope.infra.spec.addresses_from_pools:
+        return []
+    known = [each.address for each in scope.infra.status.addresses if each.type == "InternalIP"]
+    return [each.address for each in scope.addresses] or known
 
 
 def _report_migratable(scope: Scope, machine: Machine) -> None:
