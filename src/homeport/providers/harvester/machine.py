@@ -13,6 +13,7 @@ import structlog
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Address
+from homeport.capi.family import canonical
 from homeport.client.protocol import Key
 from homeport.infra.driver import CREATING, DELETING, POWERING_ON
 from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
@@ -32,6 +33,7 @@ from homeport.providers.harvester.observation import (
     network_names,
     power_of,
     rendered,
+    reported_addresses,
     run_strategy,
     vm_id,
     why_not_running,
@@ -142,6 +144,7 @@ class MachineDriver:
         image = await self._image(scope)
         if isinstance(image, Wait):
             return image
+        await self._check_addresses(scope)
         material = Material(image, await self._keys(scope))
         source = data_source(scope, image)
         secret, vm = render_secret(scope, material, source), render_vm(scope, material, source)
@@ -182,6 +185,18 @@ class MachineDriver:
                 ) from None
             if found.get("data") != wanted["data"]:
                 await scope.session.patch(SECRET, key, {"metadata": {"uid": found.uid}, "data": wanted["data"]})
+
+    async def _check_addresses(self, scope: Scope) -> None:
+        """Nobody but us keeps two VMs of a network from having the same static address."""
+        wanted = {canonical(each.address): each for each in scope.addresses}
+        for vmi in await scope.session.list(VMI, key_of_vm(scope).namespace) if wanted else ():
+            for text in reported_addresses(vmi):
+                taken = wanted.get(canonical(text))
+                if taken is not None:
+                    raise Taken(
+                        f"{taken.address} of {taken.pool} is in use by VM {_named(vmi)}: free it, or exclude it from the "
+                        "pool and delete the Machine"
+                    )
 
     async def _image(self, scope: Scope) -> Image | Wait | None:
         disk = scope.infra.spec.boot_disk

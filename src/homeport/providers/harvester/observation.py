@@ -100,6 +100,12 @@ def _addresses(interface: Mapping[str, Any]) -> Iterator[str]:
             yield each.partition("/")[0]
 
 
+def reported_addresses(vmi: Mapping[str, Any]) -> list[str]:
+    """Of all interfaces, those that are internal to the guest included."""
+    interfaces = (vmi.get("status") or {}).get("interfaces") or ()
+    return [text for each in interfaces for text in _addresses(each)]
+
+
 def rendered(addresses: Sequence[str], name: str) -> tuple[Address, ...]:
     if not addresses:
         return ()
