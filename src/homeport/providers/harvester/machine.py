@@ -194,8 +194,8 @@ class MachineDriver:
                 taken = wanted.get(canonical(text))
                 if taken is not None:
                     raise Taken(
-                        f"{taken.address} of {taken.pool} is in use by VM {_named(vmi)}: free it, or exclude it from the "
-                        "pool and delete the Machine"
+                        f"{taken.address} of {taken.pool} is in use by VM {_named(vmi)}: free it, or exclude it from "
+                        "the pool and delete the Machine"
                     )
 
     async def _image(self, scope: Scope) -> Image | Wait | None:
