@@ -47,7 +47,7 @@ class Site:
         self.fleet = Fleet(self.network, clock, pace=Pace(poll=0.1))
         self.prism = Prism(default_world(), clock=clock, pace=INSTANT, guests=self.fleet)
         self._calls: Counter[str] = Counter()
-        self.prism.journal.told = lambda entry: self._calls.update([f"{entry.method} {entry.route}"])
+        self.prism.journal.on_entry = lambda entry: self._calls.update([f"{entry.method} {entry.route}"])
         self._authority = Authority.ensure(folder, clock)
         self._called = self._authority.called("server", NAMES, clock)
         self._wire, self._proxy = Wire(self.prism), Proxy(self.network)

@@ -50,5 +50,5 @@ def test_words_of_ours_that_are_better_are_excused(real: Any, ours: Any) -> None
         ({"metadata": {}}, {}),
     ],
 )
-def test_any_other_difference_is_told(real: Any, ours: Any) -> None:
+def test_any_other_difference_is_reported(real: Any, ours: Any) -> None:
     assert differences(real, ours, ".x") != []

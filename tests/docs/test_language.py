@@ -72,7 +72,7 @@ def pages() -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_pages_are_plain(page: str) -> None:
+def test_pages_use_plain_language(page: str) -> None:
     text = re.sub(r"`[^`\n]*`", "", (ROOT / page).read_text()) if page in QUOTING else (ROOT / page).read_text()
     assert not list(phrases(text)), "\n".join(phrases(text))
 

@@ -16,6 +16,7 @@ PLACES = {
     "capi-system": "capi-controller-manager",
     "capi-kubeadm-bootstrap-system": "capi-kubeadm-bootstrap-controller-manager",
     "capi-kubeadm-control-plane-system": "capi-kubeadm-control-plane-controller-manager",
+    "capk-system": "capk-controller-manager",
     "capx-system": "capx-controller-manager",
     "caip-in-cluster-system": "caip-in-cluster-controller-manager",
 }

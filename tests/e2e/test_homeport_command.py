@@ -139,7 +139,7 @@ def test_a_foreground_start_beside_one_that_is_not_ready_yet_is_refused(plane: P
     assert not (plane.data / "pki").exists()
 
 
-def test_a_taken_port_is_told_with_its_holder_and_the_cure(plane: Plane) -> None:
+def test_a_taken_port_is_reported_with_its_holder_and_the_cure(plane: Plane) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

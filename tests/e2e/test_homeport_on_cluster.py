@@ -237,7 +237,7 @@ def test_missing_permissions_are_named(config: Path, start: Start, tmp_path: Pat
     assert "  create, patch events" in replica.text
 
 
-def test_a_refused_credential_is_told(config: Path, start: Start, tmp_path: Path) -> None:
+def test_a_refused_credential_is_reported(config: Path, start: Start, tmp_path: Path) -> None:
     def with_token(parts: dict[str, dict[str, object]]) -> None:
         parts["user"].clear()
         parts["user"]["token"] = "of-somebody-else"
@@ -248,13 +248,13 @@ def test_a_refused_credential_is_told(config: Path, start: Start, tmp_path: Path
     assert "of-somebody-else" not in replica.text
 
 
-def test_a_namespace_that_does_not_exist_is_told_with_the_cure(config: Path, start: Start) -> None:
+def test_a_namespace_that_does_not_exist_is_reported_with_the_cure(config: Path, start: Start) -> None:
     replica = start(config, "--namespace", "nowhere")
     assert replica.wait() == 1
     assert "kubectl create namespace nowhere" in replica.text
 
 
-def test_files_and_contexts_that_do_not_exist_are_told(ours: Cluster, start: Start, tmp_path: Path) -> None:
+def test_files_and_contexts_that_do_not_exist_are_reported(ours: Cluster, start: Start, tmp_path: Path) -> None:
     replica = start(tmp_path / "nothing")
     assert replica.wait() == 1
     assert f"{tmp_path / 'nothing'}: no such file" in replica.text

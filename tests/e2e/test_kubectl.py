@@ -318,7 +318,7 @@ def test_edit_and_replace(both: Pair, tmp_path: Path) -> None:
     assert both.ok("replace", "--force", "-f", "-", stdin=CONFIG).endswith("configmap/a replaced\n")
 
 
-def test_waiting(gadgets: Pair) -> None:
+def test_wait_for_conditions_and_deletion(gadgets: Pair) -> None:
     gadgets.ok("create", "-f", "-", stdin=GADGET)
     both_wait = gadgets.run("wait", "--for=condition=Ready", "gadget/g", "--timeout=1s")
     assert both_wait.code == 1
@@ -351,7 +351,7 @@ def test_delete_in_its_forms(both: Pair) -> None:
     both.ok("delete", "pod", "p", "--force", "--grace-period=0")
 
 
-def test_each_cascade(both: Pair) -> None:
+def test_delete_supports_each_cascade_mode(both: Pair) -> None:
     """Only a plane has a garbage collector here; the bare real server has no controllers."""
     ours, ns = both.ours, both.ns
 

@@ -51,7 +51,10 @@ def test_a_kubeadm_cluster_on_a_plugins_provider_becomes_available_and_is_delete
     ids = plane.run("get", "acmemachines", "-o", "jsonpath={.items[*].spec.providerID}").split()
     assert len(ids) == 2
     assert all(each.startswith("acme://") for each in ids)
-    assert "2 of 2 machines running" in plane.homeport("status").stdout
+    status = plane.homeport("status").stdout
+    assert "2 of 2 machines running" in status
+    assert "token     acme-token" in status
+    assert "admin" not in status, "this simulator has no admin endpoint"
     plane.run("delete", "cluster", "anvil", "--timeout=150s")
     assert plane.run("get", "acmemachines,acmeclusters", "-o", "name") == ""
     assert "0 of 0 machines running" in plane.homeport("status").stdout

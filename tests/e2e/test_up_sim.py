@@ -207,7 +207,7 @@ def test_bad_input_is_refused_and_the_option_named(arguments: list[str], told: s
     assert not (tmp_path / "data" / "state.db").exists()
 
 
-async def test_a_taken_port_is_told_with_the_option_or_given_way_to(plane: Plane) -> None:
+async def test_a_taken_port_is_reported_with_the_option_or_given_way_to(plane: Plane) -> None:
     taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     port = taken.sockets[0].getsockname()[1]
     arguments = ("up", "--listen", "127.0.0.1:0", "--sim=prism", "--sim-listen", f"127.0.0.1:{port}")

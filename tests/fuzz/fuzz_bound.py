@@ -51,11 +51,15 @@ class Enough(Exception):
 
 
 class Deadline:
-    """Ends a fuzz loop in time without failing it."""
+    """Ends a fuzz loop in time without failing it. Its time starts with the first round, after all preparation."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._end: float | None = None
 
     @property
     def over(self) -> bool:
+        if self._end is None:
+            self._end = time.monotonic() + self._seconds
+            return False
         return time.monotonic() > self._end

@@ -110,7 +110,7 @@ def _plain(target: Target, data: bytes) -> None:
         raw.sendall(data or b"\x16\x03\x01\x02\x00\x01")
 
 
-def test_memory_comes_to_rest(target: Target, deadline: Deadline) -> None:
+def test_memory_stops_growing(target: Target, deadline: Deadline) -> None:
     """The same mix of requests over and over: after the first rounds nothing is added."""
     rng = random.Random(1)  # the same requests every time
     mix = [_repeatable(rng) for _ in range(200)]

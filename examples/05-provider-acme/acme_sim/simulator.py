@@ -11,24 +11,24 @@ from acme_sim.server import Server
 from acme_sim.world import NAME, World
 from homeport.sim.engine.tls import Authority
 from homeport.sim.network import Loopback
-from homeport.sim.simulator import Options, Simulator, SimulatorState, Surroundings
+from homeport.sim.simulator import Options, SharedServices, Simulator, SimulatorState
 
 PORT = 8443
 
 
 class AcmeSimulator:
-    def __init__(self, options: Options, around: Surroundings) -> None:
+    def __init__(self, options: Options, shared: SharedServices) -> None:
         self._options = options
-        self._around = around
-        self._world = World(around.clock, guests=around.guests)
+        self._shared = shared
+        self._world = World(shared.clock, guests=shared.guests)
         self._server = Server(self._world)
-        self._server.journal.told = lambda each: around.log(each.time, f"{each.method} {each.path} {each.status}")
-        self._authority = Authority.ensure(around.folder, around.clock)
+        self._server.journal.on_entry = lambda each: shared.log(each.time, f"{each.method} {each.path} {each.status}")
+        self._authority = Authority.ensure(shared.folder, shared.clock)
         self._url = ""
 
     async def start(self) -> None:
         """Any host name in a manifest leads here, on Acme's port."""
-        called = self._authority.called("server", ("localhost", "127.0.0.1"), self._around.clock)
+        called = self._authority.called("server", ("localhost", "127.0.0.1"), self._shared.clock)
         host, port = self._options.listen or ("127.0.0.1", 0)
         port = await self._server.start(host, port, tls=called.context)
         self._url = f"https://{host}:{port}"
@@ -37,7 +37,7 @@ class AcmeSimulator:
             called.admit(dialled)
             return Loopback(host, port)
 
-        self._around.network.stand_in(PORT, self._around.network.attach("acme"), answer)
+        self._shared.network.stand_in(PORT, self._shared.network.attach("acme"), answer)
 
     async def save(self) -> None:
         """Its machines live as long as the process."""

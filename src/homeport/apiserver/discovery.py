@@ -202,6 +202,11 @@ def _resource_list(group: str, version: str, resources: list[tuple[ServedKind, V
     }
 
 
+def _aliases(served: ServedKind) -> Json:
+    names = {"shortNames": list(served.short_names), "categories": list(served.categories)}
+    return {key: value for key, value in names.items() if value}
+
+
 def _entries(served: ServedKind, served_version: Version) -> Iterator[Json]:
     entry: Json = {
         "name": served.plural,
@@ -210,10 +215,7 @@ def _entries(served: ServedKind, served_version: Version) -> Iterator[Json]:
         "kind": served.kind,
         "verbs": verbs(served),
     }
-    if served.short_names:
-        entry["shortNames"] = list(served.short_names)
-    if served.categories:
-        entry["categories"] = list(served.categories)
+    entry |= _aliases(served)
     if "list" in served.verbs:
         entry["storageVersionHash"] = storage_hash(served)
     if served.verbs:  # a group may serve nothing but subresources of another group's objects
@@ -261,10 +263,7 @@ def _resource(served: ServedKind, version: Version) -> Json:
         "singularResource": served.singular,
         "verbs": verbs(served),
     }
-    if served.short_names:
-        resource["shortNames"] = list(served.short_names)
-    if served.categories:
-        resource["categories"] = list(served.categories)
+    resource |= _aliases(served)
     below = [
         {"subresource": name, "responseKind": _kind(served, target, version), "verbs": list(allowed)}
         for name, target, allowed in subresources(served, version)

@@ -319,14 +319,7 @@ def _plain(obj: Any, resource: Resource) -> dict[str, Any]:
 
 
 def _list_options(query: Query) -> ListOptions:
-    return ListOptions(
-        labels=query.labels,
-        fields=query.fields,
-        limit=query.limit,
-        continue_=query.continue_,
-        resource_version=query.resource_version,
-        match=query.match,
-    )
+    return ListOptions(query.labels, query.fields, query.limit, query.continue_, query.resource_version, query.match)
 
 
 async def _events(

@@ -14,22 +14,13 @@ from homeport.apiserver.kinds.printer.row import printer_for
 from homeport.apiserver.resource import Column, Json, ServedKind, Version
 from homeport.client.errors import BadRequest
 
-_NAME = Column(
-    "Name",
-    "string",
-    "name",
-    0,
-    "Name must be unique within a namespace.",
-    lambda obj: (obj.get("metadata") or {}).get("name"),
-)
-_AGE = Column(
-    "Age",
-    "date",
-    "",
-    0,
-    "How long ago the object was created.",
-    lambda obj: (obj.get("metadata") or {}).get("creationTimestamp"),
-)
+
+def _of_metadata(name: str, kind: str, form: str, text: str, field: str) -> Column:
+    return Column(name, kind, form, 0, text, lambda obj: (obj.get("metadata") or {}).get(field))
+
+
+_NAME = _of_metadata("Name", "string", "name", "Name must be unique within a namespace.", "name")
+_AGE = _of_metadata("Age", "date", "", "How long ago the object was created.", "creationTimestamp")
 Reader = Callable[[Json, datetime], list[Any]]
 
 

@@ -17,10 +17,10 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.contract import plural
 from homeport.capi.name import BOOTSTRAP_GROUP, DELETE_MACHINE
 from homeport.capi.object.ownership import controller_of, is_controlled_by
 from homeport.capi.object.template import clone
+from homeport.capi.resolution import plural
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.controlplane.kubeadm import desired

@@ -14,9 +14,9 @@ from typing import Any
 from homeport import __version__
 from homeport.api.meta import Resource
 from homeport.apiserver.kinds.pod.log import LogLine
-from homeport.builtin.workload.coroutine import CoroutineRunner, Inside
+from homeport.builtin.workload.coroutine import ContainerHandle, CoroutineRunner
 from homeport.builtin.workload.runner import RUNNER_ANNOTATION, Launch, Runners
-from homeport.capi.component import Place
+from homeport.capi.component import LogDeployment
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.stream import LogStreams
@@ -40,7 +40,7 @@ class Deployments:
     def register(self, runners: Runners) -> None:
         runners.register(RUNNER, CoroutineRunner(self._repeat))
 
-    def show(self, found: Mapping[Place, Sequence[str]]) -> None:
+    def show(self, found: Mapping[LogDeployment, Sequence[str]]) -> None:
         """The controllers of a manager that was just made."""
         self._shown = {}
         for place, names in found.items():
@@ -68,7 +68,7 @@ class Deployments:
             if Key(each.namespace, each.name) not in self._shown:
                 await self._client.delete(_DEPLOYMENT, Key(each.namespace, each.name), uid=each.uid)
 
-    async def _repeat(self, launch: Launch, inside: Inside) -> None:
+    async def _repeat(self, launch: Launch, inside: ContainerHandle) -> None:
         meta = launch.pod["metadata"]
         key = Key(str(meta["namespace"]), str((meta.get("labels") or {}).get("app.kubernetes.io/name", "")))
         streams = [self._streams.source(name) for name in self._shown.get(key, ())]

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from homeport.capi.component import Component, Definition, Place, Setup
+from homeport.capi.component import Component, Definition, LogDeployment, Setup
 from homeport.capi.definition.inventory import UpstreamProvider, is_inventory
 from homeport.capi.environment import Environment
 from homeport.runtime.manager import Manager
@@ -33,10 +33,10 @@ class Platform:
         self.install(manager, environment)
         return manager
 
-    def install(self, manager: Manager, environment: Environment) -> dict[Place, list[str]]:
+    def install(self, manager: Manager, environment: Environment) -> dict[LogDeployment, list[str]]:
         """Adds all controllers. Returns the names of those that each Deployment shows the log of."""
         setup = Setup(manager, environment, self.components)
-        shown: dict[Place, list[str]] = {}
+        shown: dict[LogDeployment, list[str]] = {}
         for component in self.components:
             before = len(manager.controllers)
             component.install(setup)

@@ -24,7 +24,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import pace_of
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.network import Network, Proxy
-from homeport.sim.simulator import Running, Simulator, SimulatorError, SimulatorState, Surroundings
+from homeport.sim.simulator import Running, SharedServices, Simulator, SimulatorError, SimulatorState
 from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
@@ -65,15 +65,15 @@ class Simulation:
             )
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
-                each.name: each.make(settings.options(given), self._around(folder, each))
+                each.name: each.make(settings.options(given), self._shared(folder, each))
                 for given, each in zip(settings.names, self._simulators, strict=True)
             }
         except (SimulatorError, ValueError) as error:
             raise SimulationError(str(error)) from error
 
-    def _around(self, folder: Path, simulator: Simulator) -> Surroundings:
+    def _shared(self, folder: Path, simulator: Simulator) -> SharedServices:
         push = self._streams.source(simulator.log).push
-        return Surroundings(
+        return SharedServices(
             folder / simulator.name,
             self.network,
             self.fleet,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.bootstrap.kubeadm import admission, wiring
 from homeport.capi.capi import Capi
-from homeport.capi.component import Component, Place
+from homeport.capi.component import Component, LogDeployment
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
 from homeport.runtime.manager import Manager
@@ -26,5 +26,5 @@ COMPONENT = Component(
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(inventory.BOOTSTRAP,),
-    places=(Place("capi-kubeadm-bootstrap-system", "capi-kubeadm-bootstrap-controller-manager"),),
+    places=(LogDeployment("capi-kubeadm-bootstrap-system", "capi-kubeadm-bootstrap-controller-manager"),),
 )

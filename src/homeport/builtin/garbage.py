@@ -19,7 +19,7 @@ from homeport.apiserver.crds.controller import DEFINITIONS
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.graph import FOREGROUND, ORPHAN, Graph, Node, OwnerRef, concerns, peek
 from homeport.builtin.kind import key_of, reference, resource_of
-from homeport.builtin.owner import Owners, Standing
+from homeport.builtin.owner import Owners, OwnerState
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.client.protocol import MergePatch, Propagation, Write
 from homeport.runtime.event import Recorder
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 _WORKERS = 32  # writes that are under way together share a commit
 _WRITE = Write(field_manager="garbage-collector")
-_LOST = (Standing.GONE, Standing.WAITING, Standing.FOREIGN_GONE)
+_LOST = (OwnerState.GONE, OwnerState.WAITING, OwnerState.FOREIGN_GONE)
 
 
 class GarbageCollector:
@@ -143,16 +143,16 @@ class GarbageCollector:
         standings = {ref.uid: self._owners.standing(node, ref) for ref in node.owners}
         self._complain(node, standings)
         found = standings.values()
-        if Standing.UNSERVED in found or Standing.MISPLACED in found:
+        if OwnerState.UNSERVED in found or OwnerState.MISPLACED in found:
             self._undecided.add(node.uid)
             return
         lost = {uid for uid, standing in standings.items() if standing in _LOST}
         if not lost:
             return
-        if Standing.SOLID in found or not (Standing.GONE in found or Standing.WAITING in found):
+        if OwnerState.SOLID in found or not (OwnerState.GONE in found or OwnerState.WAITING in found):
             await self._drop_owners(node, lost)
         else:
-            await self._delete(node, self._policy(node, waited_for=Standing.WAITING in found))
+            await self._delete(node, self._policy(node, waited_for=OwnerState.WAITING in found))
 
     def _policy(self, node: Node, *, waited_for: bool) -> Propagation:
         if waited_for and self.graph.has_dependents(node.uid):
@@ -221,7 +221,7 @@ class GarbageCollector:
         meta = {"uid": node.uid, "resourceVersion": obj.resource_version, "finalizers": kept or None}
         await self._client.patch(resource, key_of(node.name), MergePatch({"metadata": meta}), _WRITE)
 
-    def _complain(self, node: Node, standings: Mapping[str, Standing]) -> None:
+    def _complain(self, node: Node, standings: Mapping[str, OwnerState]) -> None:
         """Records one event per pair: nothing else reports an owner reference that has no effect."""
         for ref in node.owners:
             text = _COMPLAINTS.get(standings[ref.uid])
@@ -237,8 +237,8 @@ class GarbageCollector:
 
 
 _COMPLAINTS = {
-    Standing.FOREIGN: "the owner is in another namespace; remove the reference or move one of the two",
-    Standing.MISPLACED: "an object of the whole cluster can't be owned by one in a namespace; remove the reference",
+    OwnerState.FOREIGN: "the owner is in another namespace; remove the reference or move one of the two",
+    OwnerState.MISPLACED: "an object of the whole cluster can't be owned by one in a namespace; remove the reference",
 }
 
 

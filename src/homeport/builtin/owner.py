@@ -11,7 +11,7 @@ from homeport.builtin.graph import FOREGROUND, Node, OwnerRef, peek
 _REMEMBERED = 10_000
 
 
-class Standing(Enum):
+class OwnerState(Enum):
     SOLID = "stands"
     WAITING = "waits for its dependents to go first"
     GONE = "is gone"
@@ -38,26 +38,26 @@ class Owners:
     def forget(self, bucket: str, name: str) -> None:
         self._seen.pop((bucket, name), None)
 
-    def standing(self, node: Node, ref: OwnerRef) -> Standing:
+    def standing(self, node: Node, ref: OwnerRef) -> OwnerState:
         if (was := self._gone.get(ref.uid)) is not None:
-            return Standing.FOREIGN_GONE if was and was != node.namespace else Standing.GONE
+            return OwnerState.FOREIGN_GONE if was and was != node.namespace else OwnerState.GONE
         served = self._catalog.by_kind(ref.group, ref.kind)
         if served is None:
-            return Standing.UNSERVED
+            return OwnerState.UNSERVED
         if not served.namespaced:
-            return self._look(served.bucket, ref.name, ref.uid) or Standing.GONE
+            return self._look(served.bucket, ref.name, ref.uid) or OwnerState.GONE
         if not node.namespace:
-            return Standing.MISPLACED
+            return OwnerState.MISPLACED
         found = self._look(served.bucket, f"{node.namespace}/{ref.name}", ref.uid)
         if found is not None:
             return found
-        return Standing.FOREIGN if self._elsewhere(served.bucket, ref) else Standing.GONE
+        return OwnerState.FOREIGN if self._elsewhere(served.bucket, ref) else OwnerState.GONE
 
     def _elsewhere(self, bucket: str, ref: OwnerRef) -> bool:
         namespaces = (record.name for record in self._store.range("namespaces"))
         return any(self._look(bucket, f"{namespace}/{ref.name}", ref.uid) for namespace in namespaces)
 
-    def _look(self, bucket: str, name: str, uid: str) -> Standing | None:
+    def _look(self, bucket: str, name: str, uid: str) -> OwnerState | None:
         """None: no object with that UID exists. An object of the same name with another UID does not count."""
         record = self._store.get(bucket, name)
         if record is None:
@@ -70,4 +70,4 @@ class Owners:
             seen = self._seen[key] = (record.revision, meta.uid, waits)
         if seen[1] != uid:
             return None
-        return Standing.WAITING if seen[2] else Standing.SOLID
+        return OwnerState.WAITING if seen[2] else OwnerState.SOLID

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from homeport.capi.contract import Contracts
 from homeport.capi.object.external import Externals
 from homeport.capi.remote.etcdmember import EtcdMembers
 from homeport.capi.remote.remotes import Connect, Remotes
+from homeport.capi.resolution import Contracts
 from homeport.runtime.clock import Clock
 from homeport.runtime.manager import Manager
 

@@ -36,7 +36,7 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogDeployment:
     """A Deployment under which users look for logs: `kubectl logs -n NAMESPACE deploy/DEPLOYMENT`."""
 
     namespace: str
@@ -68,5 +68,5 @@ class Component:
     definitions: Callable[[], Iterable[Definition]] = _no_definitions
     register: Callable[[Hooks, Environment], object] = _no_hooks
     inventory: tuple[UpstreamProvider, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[LogDeployment, ...] = ()
     cloud: CloudSupport | None = None

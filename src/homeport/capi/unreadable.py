@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import ContractRef, Machine, MachineDeployment, MachinePool, MachineSet
 from homeport.api.meta import Resource
-from homeport.capi.contract import plural
 from homeport.capi.name import TEMPLATE_SUFFIX
-from homeport.runtime.informer import Informers
+from homeport.capi.resolution import plural
+from homeport.runtime.informers import Informers
 from homeport.runtime.outcome import Wait
 
 REASON = "UnreadableObjects"

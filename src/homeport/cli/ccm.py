@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from homeport.app.settings import SettingsError, parse_listen
+from homeport.cli import option
 
 
 @click.command()
@@ -28,7 +29,7 @@ from homeport.app.settings import SettingsError, parse_listen
     type=click.Path(path_type=Path, dir_okay=False),
     help="Connect to the workload cluster with this kubeconfig (default: the Pod's service account).",
 )
-@click.option("--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one).")
+@option.context
 @click.option(
     "--namespace",
     metavar="NAME",
@@ -43,12 +44,7 @@ from homeport.app.settings import SettingsError, parse_listen
     show_default=True,
     help="Elect one of several replicas with a Lease; the others stand by.",
 )
-@click.option(
-    "--health",
-    metavar="HOST:PORT",
-    default="",
-    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
-)
+@option.health
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),

@@ -15,3 +15,33 @@ data = click.option(
     envvar="HOMEPORT_DATA",
     help="Keep the plane's database, keys and kubeconfig in DIR.",
 )
+
+context = click.option(
+    "--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one)."
+)
+
+health = click.option(
+    "--health",
+    metavar="HOST:PORT",
+    default="",
+    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
+)
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+admin_port = click.option(
+    "--admin-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Serve the admin endpoint on this port (default: a free port).",
+)
+
+world = click.option(
+    "--world",
+    metavar="FILE",
+    type=FILE,
+    help="Load the initial state from this YAML file (default: the built-in world).",
+)
+
+faults = click.option("--faults", metavar="FILE", type=FILE, help="Inject the faults in this YAML file.")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from homeport.cli import option
+from homeport.cli.option import FILE
 from homeport.cli.option import data as data_option
 from homeport.cli.simulation import SPEEDS
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from homeport.sim.prism.serve import Running
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group()
@@ -34,21 +35,10 @@ def command() -> None:
     envvar="HOMEPORT_SIM_LISTEN",
     help="Serve the simulator at this address.",
 )
-@click.option(
-    "--admin-port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Serve the admin endpoint on this port (default: a free port).",
-)
-@click.option(
-    "--world",
-    metavar="FILE",
-    type=_FILE,
-    help="Load the initial state from this YAML file (default: the built-in world).",
-)
-@click.option("--faults", metavar="FILE", type=_FILE, help="Inject the faults in this YAML file.")
-@click.option("--save", metavar="FILE", type=_FILE, help="Save the state to FILE at exit.")
+@option.admin_port
+@option.world
+@option.faults
+@click.option("--save", metavar="FILE", type=FILE, help="Save the state to FILE at exit.")
 @click.option(
     "--speed",
     default="instant",
@@ -133,22 +123,11 @@ def prism(
     show_default=True,
     help="Serve the Kubernetes API at this address.",
 )
+@option.admin_port
+@option.world
+@option.faults
 @click.option(
-    "--admin-port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Serve the admin endpoint on this port (default: a free port).",
-)
-@click.option(
-    "--world",
-    metavar="FILE",
-    type=_FILE,
-    help="Load the initial state from this YAML file (default: the built-in world).",
-)
-@click.option("--faults", metavar="FILE", type=_FILE, help="Inject the faults in this YAML file.")
-@click.option(
-    "--state", metavar="FILE", type=_FILE, help="Keep the state in FILE, and continue with it (default: in memory)."
+    "--state", metavar="FILE", type=FILE, help="Keep the state in FILE, and continue with it (default: in memory)."
 )
 @click.option(
     "--speed",

@@ -99,13 +99,16 @@ def _head(settings: Settings, instance: Instance, found: Description) -> Iterato
     yield f"Homeport {instance.version} runs at {instance.url} (up {up}, process {instance.pid})"
     yield f"kubeconfig  {settings.kubeconfig}"
     yield f"data        {settings.data}"
+    if found.simulators:  # they share one network, and so the proxy to it
+        yield f"proxy       {found.simulators[0].proxy}"
     for each in found.simulators:
         yield f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running"
         if each.kubeconfig:
             yield f"  kubeconfig {each.kubeconfig}"
-        else:
+        elif each.user:
             yield f"  login     user {each.user}, password {each.password}"
-        yield f"  proxy     {each.proxy}"
+        else:
+            yield f"  token     {each.password}"
         yield f"  authority {each.authority}"
         if each.admin:
             yield f"  admin     {each.admin} (curl -H @{each.admin_header})"

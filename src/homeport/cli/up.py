@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from homeport import __version__
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
+from homeport.cli import option
 from homeport.cli.dial import options as dial_options
 from homeport.cli.dial import read_dial, write_dial
 from homeport.cli.option import data as data_option
@@ -61,7 +62,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Run the controllers on this cluster (default: on the embedded API server).",
 )
-@click.option("--context", metavar="NAME", default="", help="Use this kubeconfig context (default: the current one).")
+@option.context
 @click.option(
     "--namespace",
     metavar="NAME",
@@ -71,12 +72,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 @click.option(
     "--shards", is_flag=True, help="Share the work between replicas (default: one leads, the others stand by)."
 )
-@click.option(
-    "--health",
-    metavar="HOST:PORT",
-    default="",
-    help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
-)
+@option.health
 @click.option(
     "--tracing", is_flag=True, help="Send traces with OTLP (requires homeport[tracing]).", envvar="HOMEPORT_TRACING"
 )

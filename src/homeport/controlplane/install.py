@@ -7,7 +7,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachinePool
 from homeport.capi.capi import Capi
-from homeport.capi.component import Component, Place
+from homeport.capi.component import Component, LogDeployment
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
@@ -89,5 +89,5 @@ COMPONENT = Component(
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(inventory.CONTROL_PLANE,),
-    places=(Place("capi-kubeadm-control-plane-system", "capi-kubeadm-control-plane-controller-manager"),),
+    places=(LogDeployment("capi-kubeadm-control-plane-system", "capi-kubeadm-control-plane-controller-manager"),),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.capi import conversion
 from homeport.capi.capi import Capi
-from homeport.capi.component import Component, Place, Setup
+from homeport.capi.component import Component, LogDeployment, Setup
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
 from homeport.capi.environment import Environment
@@ -62,5 +62,5 @@ COMPONENT = Component(
     register=_register,
     install=_install,
     inventory=(inventory.CORE,),
-    places=(Place("capi-system", "capi-controller-manager"),),
+    places=(LogDeployment("capi-system", "capi-controller-manager"),),
 )

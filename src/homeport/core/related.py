@@ -8,10 +8,12 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import ContractRef
 from homeport.api.meta import Resource, Unstructured
+from homeport.capi import contract
 from homeport.capi.capi import Capi
-from homeport.capi.contract import Contract, NotInstalled
+from homeport.capi.contract import Contract
 from homeport.capi.name import Reason
 from homeport.capi.object.ownership import ensure_owner, rival_of
+from homeport.capi.resolution import NotInstalled
 from homeport.client.protocol import Key, Write
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -111,3 +113,12 @@ def _refuse(
         f"{related} belongs to {rival['kind']} {rival['name']}, so {owner['kind']} {owner['name']} does not use it: "
         f"refer to a {related.ref.kind} of its own"
     )
+
+
+def note_failure(obj: Any, related: Related) -> None:
+    """Copies a terminal failure that a provider reports to the deprecated fields of a Cluster or Machine."""
+    failure = None if related.object is None else contract.failure(related.object)
+    if failure is not None:
+        old = obj.status.deprecated.v1beta1
+        old.failure_reason = failure.reason or old.failure_reason
+        old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message

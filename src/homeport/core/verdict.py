@@ -30,6 +30,17 @@ def put_verdict(obj: Any, kind: str, verdict: Verdict, now: float) -> None:
     )
 
 
+def deletion_verdict(obj: Any, seen: Any) -> Verdict:
+    """The condition Deleting of a Cluster or Machine, from what its reconcile observed."""
+    if not obj.metadata.deletion_timestamp:
+        return Verdict("False", Reason.NOT_DELETING)
+    if seen.trouble is not None:
+        return Verdict("True", Reason.INTERNAL_ERROR, seen.trouble[1])
+    if seen.deletion is None:
+        return Verdict("True", Reason.DELETION_COMPLETED, "everything has been deleted")
+    return Verdict("True", seen.deletion.reason, seen.deletion.message)
+
+
 def mirrored(
     said: Condition | None,
     related: Related,

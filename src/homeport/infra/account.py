@@ -13,7 +13,7 @@ class Account:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._refused: tuple[float, Denied] | None = None  # until when nobody asks again, and why
+        self._refused: tuple[float, Denied] | None = None  # until when no request is sent, and why
         self._refusals = 0
 
     def check(self) -> None:

@@ -14,6 +14,8 @@ from homeport.runtime.skeleton import ObjectReconciler
 
 
 class CapacityReconciler(ObjectReconciler[Object, Scope[Object]]):
+    condition = ""
+
     def __init__(
         self, manager: Manager, kind: type[Object], capacity: Callable[[Any], Mapping[str, Any]], provider: str
     ) -> None:

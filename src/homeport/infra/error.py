@@ -79,7 +79,7 @@ POLICIES: dict[type[ProviderError], Policy] = {
     Exhausted: Policy("InsufficientCapacity", 30.0, 300.0),
     Throttled: Policy("Throttled", 1.0, 60.0, warning=False),
     Unreachable: Policy("Unreachable", 2.0, 120.0),
-    Stale: Policy("Changed", 0.2, 5.0, warning=False),
+    Stale: Policy("Changed", 0.2, 30.0, warning=False),
     Rejected: Policy("Rejected", 15.0, 300.0),
 }
 

@@ -12,8 +12,8 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.meta import Object, Unstructured
 from homeport.capi import contract
-from homeport.capi.contract import Contracts, Reference, ResolvedResource
 from homeport.capi.object.ownership import AnyObject
+from homeport.capi.resolution import Contracts, Reference, ResolvedResource
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.infra.reconciler import is_provisioned

@@ -1,5 +1,5 @@
-"""What a provider brings. Everything is level-triggered and idempotent, and nothing waits for a vendor's task:
-a task that runs is a reason to `Wait`.
+"""What a provider implements. Every method is level-triggered and idempotent, and none waits for a vendor's task to
+finish: a running task is a reason to return a `Wait`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Expected = Literal["now", "soon", "no"]
 class Instance:
     """A machine at the vendor, as it was observed just now."""
 
-    id: str  # the vendor's
-    provider_id: str  # as Nodes carry it
+    id: str  # as the vendor assigned it
+    provider_id: str  # as in spec.providerID of its Node
     name: str
     power: Power
     addresses: tuple[Address, ...] = ()
     failure_domain: str = ""
-    uid: str = ""  # of the InfraMachine that it was created for, as its mark says
+    uid: str = ""  # of the InfraMachine that it was created for, read from its mark
     complete: bool = True  # False: the vendor has not finished creating it
     deleting: bool = False  # the vendor is deleting it
     vendor: Any = None  # the vendor's own record, for the driver
@@ -55,12 +55,12 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class StaticAddress:
-    """One that a machine shall have, as a pool gave it."""
+    """An address that a pool assigned to a machine."""
 
     address: str
     prefix: int
     gateway: str = ""
-    pool: str = ""  # which one, for messages
+    pool: str = ""  # kind and name of the pool, for messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Check:
     ok: bool
     reason: str = ""
     message: str = ""
-    waiting: bool = False  # not wrong, only not there yet
-    advisory: bool = False  # reported, but it may work all the same: nothing waits for it
+    waiting: bool = False  # not an error: something does not exist yet
+    advisory: bool = False  # reported only: the cluster may work nevertheless
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +88,23 @@ class Owned:
 
     id: str
     name: str
-    uid: str  # of the InfraMachine that it was made for
+    uid: str  # of the InfraMachine that it was created for
     cluster_uid: str = ""  # of the InfraCluster
     addresses: tuple[str, ...] = ()
     power: Power = "unknown"
 
 
-async def _keep_nothing(annotations: Mapping[str, str]) -> None:
+async def _record_nothing(annotations: Mapping[str, str]) -> None:
     del annotations
 
 
-def _wake_nobody() -> None: ...
+def _no_wake() -> None: ...
 
 
-Report = Callable[[str, bool, str, str], None]  # condition, whether it holds, reason, message
+Report = Callable[[str, bool, str, str], None]  # condition type, whether it is True, reason, message
 
 
-def _tell_nobody(condition: str, ok: bool, reason: str, message: str) -> None:
+def _no_report(condition: str, ok: bool, reason: str, message: str) -> None:
     del condition, ok, reason, message
 
 
@@ -122,22 +122,22 @@ class TaskReference:
 
 
 class Session(Protocol):
-    """A connection to a vendor's endpoint with some credentials; shared by all objects that use the same."""
+    """A connection to a vendor's endpoint; shared by all objects that use the same endpoint and credentials."""
 
     async def close(self) -> None: ...
 
 
 @dataclass(slots=True)
 class ClusterScope(Generic[C, S]):
-    """What a ClusterDriver works on. `infra` is a private copy; what the driver writes to its status is published."""
+    """The input of a ClusterDriver. `infra` is a private copy; changes of its status are written to the API."""
 
     cluster: Cluster
     infra: C
     session: S
     plan: ClusterPlan = NO_PLAN
-    sharing: bool = False  # another Cluster of the same name exists, in some other namespace
+    sharing: bool = False  # a Cluster of the same name exists in another namespace
     provisioned: bool = False
-    report: Report = _tell_nobody
+    report: Report = _no_report
 
     @property
     def name(self) -> str:
@@ -146,30 +146,31 @@ class ClusterScope(Generic[C, S]):
 
 @dataclass(slots=True)
 class MachineScope(Generic[C, M, S]):
-    """What a MachineDriver works on. Only `infra` and `session` are required: a machine may belong to no cluster.
+    """The input of a MachineDriver. Only `infra` and `session` are required: a machine can exist without a cluster.
 
-    `infra` need not exist in the API. Its `metadata.uid` is the machine's identity at the vendor, and its status keeps
-    what the driver learns from one call to the next.
+    `infra` need not exist in the API. Its `metadata.uid` is the machine's identity at the vendor, and its status holds
+    what the driver needs in later calls.
     """
 
     infra: M
     session: S
-    name: str = ""  # of the machine at the vendor; '': as the object is called
+    name: str = ""  # of the machine at the vendor (default: the name of the object)
     infra_cluster: C | None = None
     cluster: str = ""  # name of the cluster that it belongs to
-    endpoint: str = ""  # host of the cluster's control plane: an address that is not the machine's own
-    family: Family = 0  # the addresses of this family come first
+    endpoint: str = ""  # host of the control plane endpoint: not an address of the machine itself
+    family: Family = 0  # addresses of this family are listed first
     version: str = ""  # of Kubernetes
     control_plane: bool = False
-    has_run: bool = False  # it was up before: if it is off or gone now, somebody did that
+    has_run: bool = False  # it ran before: if it is off or gone now, somebody else did that
     user_data: bytes = b""
     format: str = ""  # of the user data: cloud-config, ignition, ...
-    addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; cards without get theirs elsewhere
+    addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; further cards use DHCP or IPAM
     failure_domain: str = ""
     never_asked: bool = False  # no request to create it was ever sent: there is no machine to find
-    record: Callable[[Mapping[str, str]], Awaitable[None]] = _keep_nothing  # annotations PROVIDER.homeport.dev/..., now
-    wake: Callable[[], None] = _wake_nobody  # to be called when something happened at the vendor
-    report: Report = _tell_nobody
+    # Writes annotations of the object immediately. Their names start with PROVIDER.homeport.dev/.
+    record: Callable[[Mapping[str, str]], Awaitable[None]] = _record_nothing
+    wake: Callable[[], None] = _no_wake  # triggers a reconcile: call it when the machine has changed at the vendor
+    report: Report = _no_report
 
     def __post_init__(self) -> None:
         self.name = self.name or self.infra.metadata.name
@@ -184,35 +185,35 @@ class MachineScope(Generic[C, M, S]):
 
 
 class Preflight(Protocol[S_contra]):
-    """What can be found wrong with machines before one of them exists, from their plans alone.
+    """Finds mistakes in the plans of machines before the first machine exists.
 
-    That the credentials are good is proven by the session. Never raises for what it checks.
+    The session proves that the credentials are valid. A failed check is a result, not an exception.
     """
 
     async def check_references(
         self, session: S_contra, plans: Sequence[MachinePlan], namespace: str
     ) -> Sequence[Check]:
-        """Whether everything that the templates name exists. `namespace`: of objects that they refer to."""
+        """Checks that everything the templates name exists. `namespace`: of the objects that they refer to."""
 
     async def check_capacity(self, session: S_contra, plans: Sequence[MachinePlan]) -> Sequence[Check]:
-        """Whether there is room for all of them. Plans whose references don't resolve need no room."""
+        """Checks that there is room for all machines. Ignores plans whose references don't resolve."""
 
 
 class ClusterDriver(Protocol[C, S]):
     """What a provider does for a cluster besides its machines. Inherit from it; methods with a body are optional."""
 
     async def preflight(self, scope: ClusterScope[C, S]) -> Sequence[Check]:
-        """What can be wrong with the cluster itself: its endpoint, networks and failure domains.
+        """Checks the cluster itself: its endpoint, networks and failure domains.
 
-        Also asked of clusters that are provisioned, for problems that appear later: they are only reported.
+        Also called of clusters that are provisioned, for problems that appear later: they are only reported.
         """
         return ()
 
     async def converge(self, scope: ClusterScope[C, S]) -> Wait | None:
-        """Brings about what machines need: categories, networks, balancers. None: provisioned."""
+        """Creates what machines need: categories, networks, load balancers. None: the cluster is provisioned."""
 
     async def endpoint(self, scope: ClusterScope[C, S]) -> tuple[str, int] | None:
-        """The address of the control plane, where the provider decides it; None: the user's stays."""
+        """The address of the control plane, if the provider chooses it; None: the address in the spec stays."""
         infra: Any = scope.infra
         held = infra.spec.control_plane_endpoint
         return None if held.port or not held.host else (held.host, 6443)
@@ -221,13 +222,13 @@ class ClusterDriver(Protocol[C, S]):
         return ()
 
     async def release(self, scope: ClusterScope[C, S]) -> Wait | None:
-        """None: everything of this cluster was seen to be gone."""
+        """Deletes what `converge` created. None: the vendor confirms that all of it is gone."""
 
     async def list_owned(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
-        """Machines of this cluster, for the sweep of orphans."""
+        """All machines with the mark of this cluster. Homeport looks for orphans among them."""
 
     async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
-        """Begins to remove an orphan that still carries its marks. One that is gone already is no error."""
+        """Starts the deletion of an orphan that still carries its marks. It is not an error if it is gone."""
 
 
 class Instances(Protocol[C, M, S, P]):
@@ -275,7 +276,8 @@ class Instances(Protocol[C, M, S, P]):
     # -- for vendors with tasks --------------------------------------------------------------------------------
 
     def tasks(self, scope: MachineScope[C, M, S]) -> Poller:
-        raise NotImplementedError(f"{self.vendor} has no tasks")
+        """The poller of the session. Needed if any request returns the id of a task."""
+        raise TypeError(f"{type(self).__name__} returned the id of a task and has no method tasks")
 
     def kept_task(self, scope: MachineScope[C, M, S]) -> TaskReference | None:
         """The task that the object's status names."""
@@ -304,41 +306,42 @@ class MachineDriver(Protocol[C, M, S]):
     """The steps of one machine's life. `infra/driver.py` has the implementation for all vendors with `Instances`."""
 
     async def observe(self, scope: MachineScope[C, M, S]) -> Instance | None:
-        """The machine made for this object, found by identity; never one that is not ours. None: there is none."""
+        """The machine that was created for this object, found by its mark; None if there is none."""
 
     async def converge(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
-        """One step further. Creation is idempotent by the object's identity. None: nothing is left to do."""
+        """Takes the next step towards a running machine. None: nothing is left to do."""
 
     async def release(self, scope: MachineScope[C, M, S], instance: Instance | None) -> Wait | None:
-        """One step towards absence. None is only an answer when `instance` is None and nothing else is left."""
+        """Takes the next step of a deletion. None: `instance` is None, and nothing else of the machine is left."""
 
     async def quiesce(self, scope: MachineScope[C, M, S]) -> Wait | None:
-        """Follows what is under way to its end and begins nothing. None: nothing is, and `observe` knows."""
+        """Waits for running operations and starts none. None: none is running, and `observe` finds their result."""
 
     def stop_watching(self, uid: str) -> None:
         """The object of this UID is paused: a driver that watches its machine in the background stops doing so."""
 
 
 class Connector(Protocol[C_contra, M_contra, S_co]):
-    """How to reach the vendor. All raise ProviderError: missing Secret, wrong password, no route."""
+    """Opens sessions. All methods raise ProviderError: missing Secret, wrong password, no route."""
 
-    def sources(self, infra: C_contra) -> Sources: ...
+    def sources(self, infra: C_contra) -> Sources:
+        """The Secrets and ConfigMaps that the connection needs. A change of one triggers a reconcile."""
 
     async def connect(self, infra: C_contra) -> S_co: ...
 
     async def connect_machine(self, infra: M_contra, cluster: C_contra | None) -> S_co:
-        """With the machine's own credentials where it names some, otherwise with those of its cluster."""
+        """With the machine's own credentials if it has any, otherwise with those of its cluster."""
 
     async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> S_co:
-        """From plain settings and the decoded data of a Secret: no object is read."""
+        """From plain settings and the decoded data of a Secret, without reading objects."""
 
     async def close(self) -> None:
-        """All sessions end."""
+        """Ends all sessions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a provider calls the conditions that every provider has."""
+    """Types of the conditions that every provider reports. Providers with an upstream use upstream's names."""
 
     connection: str = "ConnectionEstablished"
     orphans: str = "NoOrphanedMachines"
@@ -348,7 +351,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Objects whose change is worth a new look at InfraClusters: what a preflight reads."""
+    """Objects that a preflight reads: a change of one reconciles the InfraClusters in `keys`."""
 
     kind: Any
     keys: Callable[[Any], Iterable[Key]]
@@ -356,7 +359,10 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Provider(Generic[C, M, S]):
-    """All of a provider. `finalizer_*` are as upstream spells them, so that objects may change hands."""
+    """Everything that Homeport needs to know about a provider.
+
+    Finalizers are spelled as upstream spells them, so that upstream's controllers can take over the objects.
+    """
 
     name: str
     cluster_kind: type[C]
@@ -367,14 +373,14 @@ class Provider(Generic[C, M, S]):
     preflight: Preflight[S]
     cluster_finalizer: str
     machine_finalizer: str
-    source_finalizer: str = ""  # keeps credentials while a cluster needs them; '': they may go at any time
-    former_finalizers: frozenset[str] = frozenset()  # what upstream called any of these before: taken off where found
+    source_finalizer: str = ""  # protects credentials while a cluster needs them; '': they are not protected
+    former_finalizers: frozenset[str] = frozenset()  # older names of these finalizers, which are removed where found
     conditions: Conditions = Conditions()
-    machine_sources: Callable[[M], Sources] | None = None  # where machines may name credentials of their own
+    machine_sources: Callable[[M], Sources] | None = None  # for kinds whose machines can have their own credentials
     triggers: Sequence[Trigger] = ()
-    template_kind: type[Object] | None = None  # from which preflight learns what machines there will be
-    capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a machine made from a template, for autoscalers
-    observe_seconds: float = 60.0  # how often a running machine is looked at; longer where the driver wakes who changed
+    template_kind: type[Object] | None = None  # of machine templates, which preflight checks
+    capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a template's machines, for autoscalers
+    observe_seconds: float = 60.0  # how often running machines are observed; longer if the driver watches them
     sweep_seconds: float = 600.0
-    # Where control planes of a cluster hold their virtual address; '': something in front of them has it.
+    # Network interface of control plane machines for the virtual address; '': the provider has load balancers.
     vip_interface: Callable[[C], str] = _no_interface

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.capi.component import Component, Place
+from homeport.capi.component import Component, LogDeployment
 from homeport.ipam.admission import register
 from homeport.ipam.definition import LISTED, definitions
 from homeport.ipam.install import install
@@ -16,5 +16,5 @@ COMPONENT = Component(
     register=lambda hooks, environment: register(hooks, environment.client),
     install=lambda setup: install(setup.manager),
     inventory=(LISTED,),
-    places=(Place("caip-in-cluster-system", "caip-in-cluster-controller-manager"),),
+    places=(LogDeployment("caip-in-cluster-system", "caip-in-cluster-controller-manager"),),
 )

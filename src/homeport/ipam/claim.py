@@ -22,7 +22,7 @@ from homeport.ipam.name import (
 from homeport.ipam.pool import BY_POOL, adoptable, cluster_of, drop_address, index_value, owns
 from homeport.machinery import condition
 from homeport.machinery.address import AddressSet
-from homeport.runtime.cache import key_of
+from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.clock import parse_time
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -58,7 +58,9 @@ class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
         self._addresses = manager.informers.get(IPAddress).cache
         self._clusters = manager.informers.get(Cluster).cache
         self._orphans: dict[Key, tuple[str, float]] = {}  # UIDs of addresses without a claim, and since when
-        self._pools: dict[type[Pool], Any] = {kind: manager.informers.get(kind).cache for kind in KINDS.values()}
+        self._pools: dict[type[Pool], Cache[Pool]] = {
+            kind: manager.informers.get(kind).cache for kind in KINDS.values()
+        }
 
     def predicate(self, old: IPAddressClaim | None, new: IPAddressClaim | None) -> bool:
         return claim_changed(old, new)
@@ -73,7 +75,7 @@ class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
         kind = pool_kind(obj.spec.pool_ref)
         if kind is None or obj.spec.pool_ref is None:
             return None
-        pool: Pool | None = self._pools[kind].get(pool_key(kind, obj.spec.pool_ref.name, key.namespace))
+        pool = self._pools[kind].get(pool_key(kind, obj.spec.pool_ref.name, key.namespace))
         return ClaimScope(obj, kind, pool, self._addresses.get(key))
 
     def pause(self, scope: ClaimScope) -> bool:

@@ -50,6 +50,7 @@ _WRITE = Write(field_manager=FIELD_MANAGER)
 
 class PoolReconciler(ObjectReconciler[Pool, Scope[Pool]]):
     field_manager = FIELD_MANAGER
+    condition = ""
     finalizer = PROTECT_POOL
     workers = 4
 

@@ -15,12 +15,13 @@ from typing import Any, Generic, TypeVar, overload
 
 import structlog
 
-from homeport.api.meta import Object, ObjectMeta, Resource, Unstructured
+from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
 from homeport.runtime.cache import key_of, version_of
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.informer import Handler, Informer, Informers, resource_of
+from homeport.runtime.informer import Handler, Informer, resource_of
+from homeport.runtime.informers import Informers
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.metric import ControllerMetrics
 from homeport.runtime.outcome import Terminal, Wait
@@ -28,6 +29,7 @@ from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, tra
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 from homeport.runtime.trace import traced_reconciler
+from homeport.runtime.wake import only_status_changed, own_key, owner_keys, priority_of
 
 O = TypeVar("O", bound=Object)
 T = TypeVar("T", bound=Object | Unstructured)
@@ -106,7 +108,7 @@ class Controller:
     ) -> Controller:
         """Changes of a child wake its controlling owner of our kind."""
         resource = resource_of(self.kind)
-        self._watches.append(_Watch(kind, lambda obj: _owner_keys(obj, resource), predicate, query))
+        self._watches.append(_Watch(kind, lambda obj: owner_keys(obj, resource), predicate, query))
         return self
 
     @overload
@@ -181,14 +183,14 @@ class Controller:
             informer.on_change(self._handler(watch))
 
     def _handler(self, watch: _Watch[T]) -> Handler[T]:
-        find = watch.keys or _own_key
+        find = watch.keys or own_key
 
         def changed(old: T | None, new: T | None, initial: bool) -> None:
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
             if watch.keys is None and self._is_own_status(old, new):
                 return
-            priority = _priority(old, new, initial)
+            priority = priority_of(old, new, initial)
             keys = dict.fromkeys(find(new)) if new is not None else {}
             if old is not None:
                 keys |= dict.fromkeys(find(old))  # an object may have changed hands
@@ -203,7 +205,11 @@ class Controller:
         if self._status_wakes or found is None:
             return False
         key = key_of(found)
-        if not isinstance(old, Object) or not isinstance(new, Object) or not _only_status(old.metadata, new.metadata):
+        if (
+            not isinstance(old, Object)
+            or not isinstance(new, Object)
+            or not only_status_changed(old.metadata, new.metadata)
+        ):
             self._reported.pop(key, None)
             return False
         if key in self._busy:
@@ -385,50 +391,3 @@ class Controller:
             self.held[key].cancel()
         while busy := [key for key in self._busy if not self.mine(key)]:
             await self._busy[busy[0]].wait()
-
-
-def _own_key(obj: Object | Unstructured) -> Iterable[Key]:
-    return (key_of(obj),)
-
-
-def _priority(old: Object | Unstructured | None, new: Object | Unstructured | None, initial: bool) -> Priority:
-    if initial:
-        return Priority.RESYNC
-    if old is None or new is None or _generation(old) != _generation(new):
-        return Priority.USER
-    return Priority.NORMAL
-
-
-def _only_status(old: ObjectMeta, new: ObjectMeta) -> bool:
-    return (
-        old.generation == new.generation
-        and old.uid == new.uid
-        and old.labels == new.labels
-        and old.annotations == new.annotations
-        and old.finalizers == new.finalizers
-        and old.owner_references == new.owner_references
-        and old.deletion_timestamp == new.deletion_timestamp
-    )
-
-
-def _generation(obj: Object | Unstructured) -> int:
-    if isinstance(obj, Unstructured):
-        return int(obj.metadata.get("generation") or 0)
-    return int(obj.metadata.generation)
-
-
-def _owner_keys(obj: Object | Unstructured, resource: Resource) -> Iterable[Key]:
-    namespace = key_of(obj).namespace if resource.namespaced else ""
-    for owner in _owners(obj):
-        group = owner["apiVersion"].rpartition("/")[0]
-        if owner.get("controller") and owner["kind"] == resource.kind and group == resource.group:
-            yield Key(namespace, owner["name"])
-
-
-def _owners(obj: Object | Unstructured) -> Iterable[dict[str, Any]]:
-    if isinstance(obj, Unstructured):
-        return list(obj.metadata.get("ownerReferences") or ())
-    return [
-        {"apiVersion": o.api_version, "kind": o.kind, "name": o.name, "controller": o.controller}
-        for o in obj.metadata.owner_references
-    ]

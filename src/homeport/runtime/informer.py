@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import structlog
@@ -342,76 +342,3 @@ def _start_over(error: ApiError) -> bool:
     if isinstance(error, NotFound | Forbidden):
         return True
     return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
-
-
-class Informers:
-    """The informers of a process, one per (kind, query)."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._informers: dict[tuple[Any, Query], Informer[Any]] = {}
-        self._spawn: Callable[[Informer[Any]], object] | None = None
-        self._tasks: dict[tuple[Any, Query], asyncio.Task[None]] = {}
-
-    @overload
-    def get(self, kind: type[O], query: Query | None = None) -> Informer[O]: ...
-    @overload
-    def get(self, kind: Resource, query: Query | None = None) -> Informer[Unstructured]: ...
-
-    def get(self, kind: type[Object] | Resource, query: Query | None = None) -> Informer[Any]:
-        """The one for this kind and selection. May be asked for at any time; `kind` as in `Client`."""
-        key = (kind, query or Query())
-        if key not in self._informers:
-            made = self._informers[key] = Informer(self._client, kind, query)
-            if self._spawn is not None:
-                self._spawn(made)
-        return self._informers[key]
-
-    def start(self, create_task: Callable[..., object]) -> None:
-        """From now on all run, those that come later as well."""
-
-        def spawn(informer: Informer[Any]) -> None:
-            run: Coroutine[Any, Any, None] = informer.run()
-            task = create_task(run, name=f"informer {informer.resource.qualified}")
-            if isinstance(task, asyncio.Task):
-                self._tasks[informer.kind, informer.query] = task
-
-        self._spawn = spawn
-        for informer in self:
-            spawn(informer)
-
-    def stop(self) -> None:
-        self._spawn = None
-        self._tasks.clear()
-
-    def drop(self, kind: type[Object] | Resource, query: Query | None = None) -> None:
-        """Drops an informer that is no longer needed, for example of an outdated version of a provider's kind."""
-        key = (kind, query or Query())
-        if self._informers.pop(key, None) is not None and key in self._tasks:
-            self._tasks.pop(key).cancel()
-
-    def unreadable(self, namespace: str, *resources: Resource) -> str:
-        """Which objects of these kinds in the namespace can't be read, and what to do about it; '' if all can.
-
-        Such an object may be missing in its cache: ask this before acting because an object is missing.
-        """
-        said = {
-            f"{resource.kind} {key}": why
-            for resource in resources
-            for informer in self.of(resource)
-            for key, why in informer.unreadable.items()
-            if key.namespace == namespace
-        }
-        if not said:
-            return ""
-        name, why = min(said.items())
-        more = f" ({len(said) - 1} more)" if len(said) > 1 else ""
-        return f"{name} can't be read: {why}{more}"
-
-    def of(self, resource: Resource) -> list[Informer[Any]]:
-        """All that follow this kind, whatever the version."""
-        where = (resource.group, resource.plural)
-        return [i for i in self._informers.values() if (i.resource.group, i.resource.plural) == where]
-
-    def __iter__(self) -> Iterator[Informer[Any]]:
-        return iter(list(self._informers.values()))

@@ -19,7 +19,7 @@ from homeport.client.protocol import Client, Key
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.event import Recorder
-from homeport.runtime.informer import Informers
+from homeport.runtime.informers import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import Shards

@@ -16,7 +16,7 @@ from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.protocol import DEFAULT_WRITE, Client, Key, Patch, Propagation, Query, Write
 from homeport.machinery.selector import FieldSelector, LabelSelector, parse_fields, parse_labels
 from homeport.runtime.cache import Cache, deleting, key_of, labels_of, uid_of, version_of
-from homeport.runtime.informer import Informers
+from homeport.runtime.informers import Informers
 from homeport.runtime.lease import LeaseLost
 
 log = structlog.get_logger(__name__)

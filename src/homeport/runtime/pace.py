@@ -8,6 +8,10 @@ from typing import Any
 
 from homeport.client.protocol import Key
 
+# A timer may fire this much early, by its own resolution or by rounding. To wait for the rest would be to wait in vain:
+# a virtual clock does not move for so little.
+_DUE_SECONDS = 0.001
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -37,7 +41,7 @@ class Pacer:
                 self._since.pop(key, None)
             return 0.0
         left = self._since.setdefault(key, now) + self._pace.seconds - now
-        if left > 0 and not urgent:
+        if left > _DUE_SECONDS and not urgent:
             return left
         if self._pace.settle:
             del self._since[key]

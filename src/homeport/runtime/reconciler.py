@@ -15,6 +15,7 @@ from homeport.api.meta import Object, wire
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery import condition
+from homeport.machinery.condition import Status
 from homeport.machinery.patch import diff_merge
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, SystemClock, rfc3339
@@ -157,7 +158,7 @@ class Reporting(Generic[S]):
     A Wait becomes log line, condition, event and the answer to "why is it stuck": said once, shown four times.
     """
 
-    condition = "Ready"
+    condition = "Ready"  # '': the kind has none, and waits become events alone
     waits_are_events = True  # False: conditions report what is waited for; events are for warnings alone
     drop_empty_messages = False  # True: the kind's definition rejects conditions whose message is there and empty
     pace = Pace()
@@ -201,7 +202,7 @@ class Reporting(Generic[S]):
                 await self._store_quietly(scope)
                 raise
         if wait is None:
-            scope.report(self.condition, "True", "Ready", "", rfc3339(self.clock.now()))
+            self._set_condition(scope, "True", "Ready", "")
             self._last_reported.pop(scope.key, None)
         else:
             self._report_wait(scope, wait.reason, wait.message, warn=wait.warning, quiet=wait.quiet)
@@ -213,7 +214,7 @@ class Reporting(Generic[S]):
 
         What was expected at first becomes an event, or a warning, when it lasts, though the condition stays the same.
         """
-        changed = scope.report(self.condition, "False", reason, message, rfc3339(self.clock.now()))
+        changed = self._set_condition(scope, "False", reason, message)
         level = _Level.WARNING if warn else _Level.EVENT if self.waits_are_events else _Level.QUIET
         level = _Level.QUIET if quiet else level
         before = self._last_reported.get(scope.key)
@@ -223,6 +224,11 @@ class Reporting(Generic[S]):
         lasts = before is not None and before.text == now.text and before.level < level
         if (changed or lasts) and level != _Level.QUIET:
             self.recorder.record(scope.object, reason, message or reason, warning=warn)
+
+    def _set_condition(self, scope: S, status: Status, reason: str, message: str) -> bool | None:
+        if not self.condition:
+            return None
+        return scope.report(self.condition, status, reason, message, rfc3339(self.clock.now()))
 
     async def _store_quietly(self, scope: S) -> None:
         """On the way out with an error: that one counts, not that it could not be reported."""

@@ -13,7 +13,7 @@ from homeport.sim.engine.guest import Guests
 from homeport.sim.network import Network
 from homeport.sim.state import Options, SimulatorState
 
-__all__ = ["Options", "Running", "Simulator", "SimulatorError", "SimulatorState", "Surroundings"]
+__all__ = ["Options", "Running", "SharedServices", "Simulator", "SimulatorError", "SimulatorState"]
 
 
 class SimulatorError(Exception):
@@ -21,7 +21,7 @@ class SimulatorError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SharedServices:
     """What a simulator shares with the others."""
 
     folder: Path  # its own, private: DIR/sim/NAME
@@ -70,4 +70,4 @@ class Running(Protocol):
 class Simulator:
     name: str  # of --sim
     log: str  # container of the plane's Pod that shows its requests
-    make: Callable[[Options, Surroundings], Running]  # Raises SimulatorError.
+    make: Callable[[Options, SharedServices], Running]  # Raises SimulatorError.

@@ -15,7 +15,7 @@ class SimulatorState(msgspec.Struct, frozen=True, rename="camel"):
     url: str
     port: int  # through the proxy, any host on this port reaches it; 0: only its own addresses do
     authority: str  # file with the CA certificate that clients have to trust
-    user: str
+    user: str  # '': the password is an API token
     password: str
     admin: str
     admin_header: str  # file with the header that requests to `admin` need

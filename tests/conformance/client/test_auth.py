@@ -350,7 +350,7 @@ async def test_users_review_themselves(api: Api) -> None:
     await api.refusal("no namespace", kim.create({"spec": {}}, kind=SELF_RULES))
 
 
-async def test_strangers_and_bad_tokens(api: Api) -> None:
+async def test_anonymous_users_and_bad_tokens(api: Api) -> None:
     config = api.http().config
     async with HttpClient(replace(config, credential=Static())) as nobody:
         await api.refusal("anonymous", nobody.list(CONFIGMAPS, api.query()))

@@ -35,7 +35,7 @@ from homeport.runtime.clock import Clock
 from homeport.runtime.testing import shared_pki
 from homeport.sim.engine.fault import AddressLate, Delay, Drop, Effect, Fault, Match, Status, Throttle
 from homeport.sim.engine.journal import Journal
-from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.manifest import image as image_manifest
 from homeport.sim.harvester.pace import Pace
@@ -270,7 +270,7 @@ async def open_harvester(clock: Clock) -> AsyncIterator[HarvesterVendor]:
         url = await harvester.serve()
         journal = Journal()
         assert harvester.server.http is not None
-        past = Past(harvester.server.store, clock)
+        past = RevisionHistory(harvester.server.store, clock)
         harvester.server.http.gate = KubernetesGate(harvester.faults, journal, past, clock)
         yield HarvesterVendor(harvester, url, journal)
     finally:

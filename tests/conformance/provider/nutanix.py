@@ -84,7 +84,7 @@ class Nutanix:
         self._port = port
         self._tls = tls
         self._known: set[str] = set()
-        prism.journal.told = lambda entry: self._note()
+        prism.journal.on_entry = lambda entry: self._note()
 
     def _note(self) -> None:
         for vm in self.prism.world.vms:

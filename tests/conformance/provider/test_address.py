@@ -64,7 +64,7 @@ async def test_a_claim_outlives_the_machine_whatever_is_deleted_first(vendor: Op
 
 
 @virtual
-async def test_an_address_that_somebody_else_has_is_told(vendor: Open) -> None:
+async def test_an_address_that_somebody_else_has_is_reported(vendor: Open) -> None:
     async with ground(vendor) as g:
         address = g.vendor.free_addresses[0]
         await g.cluster()

@@ -69,7 +69,7 @@ async def test_a_server_that_restarts_in_mid_watch(world: World, ns: str) -> Non
         assert manager.health() == {}
 
 
-async def test_a_past_that_is_gone_is_listed_anew(world: World, ns: str) -> None:
+async def test_a_past_that_is_gone_is_listed_again(world: World, ns: str) -> None:
     """While nobody watched: one changed, one was deleted, one made again, one is new."""
     await make(world, ns, 0, 4)
     informer: Informer[Widget] = Informer(world.client, Widget, Query(namespace=ns))
@@ -250,7 +250,7 @@ def _is_newer(lease: Unstructured, than: str) -> bool:
     return lease.resource_version != than
 
 
-async def test_a_clock_that_jumps(world: World, ns: str) -> None:
+async def test_a_leader_keeps_its_lease_when_the_clock_jumps(world: World, ns: str) -> None:
     clock = JumpingClock()
     timing = LeaseTiming(2.0, 1.5, 0.1)
     manager = Manager(world.client, mode=Elected(ns, "leader", timing), clock=clock)

@@ -47,7 +47,7 @@ async def test_an_address_that_is_given_back_goes_to_whoever_waits() -> None:
 
 
 @virtual
-async def test_a_service_that_is_no_balancer_any_more_gives_its_address_back() -> None:
+async def test_a_service_that_is_no_longer_a_load_balancer_releases_its_address() -> None:
     async with plane(running("10.0.0.1")) as p:
         await p.have(service("s"))
         await given(p, "s")

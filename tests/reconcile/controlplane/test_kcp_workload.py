@@ -135,7 +135,7 @@ async def test_kube_proxy_can_be_left_alone() -> None:
         assert (await version_in(client))[1] == "v1.30.2"
 
 
-async def test_a_node_that_lost_its_marks_is_told() -> None:
+async def test_a_node_that_lost_its_marks_is_reported() -> None:
     async with kit() as k, workload(k) as client:
         await begun(k, client)
         await k.reconcile()

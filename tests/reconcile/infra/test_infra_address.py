@@ -116,7 +116,7 @@ async def test_there_is_a_claim_for_each_pool_and_addresses_come_in_their_order(
         assert await claims(p) != {}
 
 
-async def test_what_the_keeper_of_the_pool_says_is_told() -> None:
+async def test_what_the_keeper_of_the_pool_says_is_reported() -> None:
     async with loop(POOL) as (p, loop_):
         await loop_.hold()
         said = {

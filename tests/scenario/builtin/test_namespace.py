@@ -75,7 +75,7 @@ def test_finalizers_hold_a_namespace_and_its_conditions_name_them(on_plane: OnPl
     on_plane(scenario)
 
 
-def test_a_held_namespace_is_quiet(on_plane: OnPlane) -> None:
+def test_a_namespace_held_by_a_finalizer_causes_no_writes(on_plane: OnPlane) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(NAMESPACE, "slow")
         await plane.make(CONFIG_MAP, "c", namespace="slow", finalizers=(HOLD,))

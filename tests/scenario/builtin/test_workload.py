@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Resource
-from homeport.builtin.workload.coroutine import CoroutineRunner, Inside, until_stopped
+from homeport.builtin.workload.coroutine import ContainerHandle, CoroutineRunner, until_stopped
 from homeport.builtin.workload.runner import Launch, Runners
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
@@ -34,7 +34,7 @@ class Stage:
     def runs(self, count: int) -> bool:
         return len(self.running) == count
 
-    async def _main(self, launch: Launch, inside: Inside) -> int:
+    async def _main(self, launch: Launch, inside: ContainerHandle) -> int:
         self.launches.append(launch)
         name = launch.pod["metadata"]["name"]
         kind = launch.container["image"].partition(":")[0]

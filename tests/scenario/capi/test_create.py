@@ -79,7 +79,7 @@ def test_the_workload_cluster_has_the_nodes_that_the_machines_name() -> None:
     run()
 
 
-def test_two_clusters_do_not_meet() -> None:
+def test_two_clusters_do_not_affect_each_other() -> None:
     @virtual
     async def run() -> None:
         async with harness() as h:

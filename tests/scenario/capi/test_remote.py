@@ -49,23 +49,23 @@ class World:
         self.remotes = remotes
         self.told: list[tuple[Key, bool]] = []
         self.nodes: list[tuple[str | None, str | None]] = []
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         remotes.follow(self._changed)
         remotes.on_node(self._node_changed)
 
     def _changed(self, key: Key) -> None:
         self.told.append((key, self.remotes.get(key) is not None))
-        self._news.set()
+        self._wakeup.set()
 
     def _node_changed(self, key: Key, old: Any, new: Any) -> None:
         self.nodes.append((old and old.name, new and new.name))
-        self._news.set()
+        self._wakeup.set()
 
     async def until(self, true: Callable[[], bool], timeout: float = 600.0) -> None:
         async with asyncio.timeout(timeout):
             while not true():
-                self._news.clear()
-                await self._news.wait()
+                self._wakeup.clear()
+                await self._wakeup.wait()
 
     async def connected(self) -> None:
         await self.until(lambda: self.remotes.get(CLUSTER) is not None)
@@ -296,7 +296,7 @@ async def test_further_kinds_are_watched_over_reconnects() -> None:
 
         def changed(old: Any, new: Any) -> None:
             seen.append((new or old).name)
-            w._news.set()
+            w._wakeup.set()
 
         query = Query(namespace="default")
         cache = await remote.cached(POD, query)

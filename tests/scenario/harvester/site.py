@@ -52,7 +52,7 @@ from homeport.runtime.testing import Plane, plane, shared_pki
 from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.sim.engine.fault import Effect, Fault, Match
 from homeport.sim.engine.journal import Journal
-from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.pace import INSTANT, Pace
 from homeport.sim.harvester.world import WorldFile, WorldImage, default_world
@@ -161,6 +161,8 @@ class Site:
 
     async def there(self, kind: Resource) -> list[Any]:
         """Objects of Harvester that were made for machines or clusters."""
+        if kind is LOAD_BALANCER and not self.harvester.world.harvester:
+            return []
         found = (await self.infra.list(kind, Query(namespace=NAMESPACE))).items
         if kind in (VM, VMI, LOAD_BALANCER):
             return list(found)
@@ -209,7 +211,7 @@ async def harvester_site(
         url = await harvester.serve()
         journal = Journal()
         assert harvester.server.http is not None
-        past = Past(harvester.server.store, p.clock)
+        past = RevisionHistory(harvester.server.store, p.clock)
         harvester.server.http.gate = KubernetesGate(harvester.faults, journal, past, p.clock)
         user = User("harvester-admin", ("system:masters",), "1")
         harvester.server.authenticator._static = {hashlib.sha256(TOKEN.encode()).digest(): authenticated(user)}

@@ -71,7 +71,7 @@ class Site:
         self.prism = prism
         self.dial = dial
         self.created: list[str] = []  # names of VMs in the order in which they came to be
-        prism.journal.told = lambda entry: self._note()
+        prism.journal.on_entry = lambda entry: self._note()
         self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
 
     @property

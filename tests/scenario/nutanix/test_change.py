@@ -134,14 +134,14 @@ def test_kubernetes_is_upgraded_from_another_image(planes: int, surge: int, work
 def _watch_planes(site: Site) -> list[int]:
     """How many VMs of control planes there were, at each request."""
     counts: list[int] = []
-    told = site.prism.journal.told
+    told = site.prism.journal.on_entry
 
     def note(entry: Any) -> None:
         if told is not None:
             told(entry)
         counts.append(sum("-kcp-" in vm.name for vm in site.prism.world.vms))
 
-    site.prism.journal.told = note
+    site.prism.journal.on_entry = note
     return counts
 
 

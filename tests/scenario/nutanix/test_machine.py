@@ -161,7 +161,7 @@ async def test_each_subnet_is_a_card_in_the_order_of_the_manifest() -> None:
 
 
 @virtual
-async def test_gpus_are_taken_once_each_and_a_missing_one_is_told() -> None:
+async def test_gpus_are_taken_once_each_and_a_missing_one_is_reported() -> None:
     async with nutanix() as n:
         card = {"type": "name", "name": "Tesla T4 compute"}
         await n.machine("a", gpus=[card])

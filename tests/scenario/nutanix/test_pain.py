@@ -143,7 +143,7 @@ def edit_after_each_look(n: Nutanix, times: int) -> list[str]:
             edits.append(vm.ext_id)
             n.prism.core.put(n.prism.core.world.vms, vm, flags={**vm.flags, "isAgentVm": not vm.flags.get("isAgentVm")})
 
-    n.prism.journal.told = edit
+    n.prism.journal.on_entry = edit
     return edits
 
 

@@ -205,7 +205,7 @@ async def test_an_endpoint_that_a_machine_has_already_is_refused_and_taken_once_
 
 
 @virtual
-async def test_everything_that_is_wrong_is_told_at_once() -> None:
+async def test_everything_that_is_wrong_is_reported_at_once() -> None:
     async with nutanix_site() as site:
         objects = manifest.cluster_objects(NAME, 1, 0)
         _template(objects).update(image="nothing", subnet=["nowhere"], project="nobody")
@@ -294,7 +294,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused_unless_the_bundl
 
 
 @virtual
-async def test_an_untrusted_certificate_is_told_with_what_to_do() -> None:
+async def test_an_untrusted_certificate_is_reported_with_what_to_do() -> None:
     async with nutanix_site() as site:
         object.__setattr__(site.dial, "ca_pem", b"")
         await site.have(*manifest.cluster_objects(NAME, 1, 0))

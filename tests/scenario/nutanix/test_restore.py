@@ -257,8 +257,8 @@ class Guard:
         self.site = site
         self.harm: list[str] = []
         self._known = vms(site)
-        self._told = site.prism.journal.told
-        site.prism.journal.told = self._look
+        self._told = site.prism.journal.on_entry
+        site.prism.journal.on_entry = self._look
 
     def _look(self, entry: Any) -> None:
         self._told(entry)

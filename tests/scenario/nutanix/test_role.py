@@ -93,7 +93,7 @@ def test_the_permissions_of_the_documentation_are_enough_and_none_is_too_much(ve
 
 
 @virtual
-async def test_a_permission_that_is_missing_is_told_with_whose_it_should_be() -> None:
+async def test_a_permission_that_is_missing_is_reported_with_whose_it_should_be() -> None:
     async with nutanix_site() as site:
         employ(site, documented("v4") - {"create categories"})
         await site.have(*everything("v4"))

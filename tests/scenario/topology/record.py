@@ -17,7 +17,7 @@ from homeport.store import Change
 KINDS: tuple[Any, ...] = (KubeadmControlPlane, MachineDeployment, Machine)
 
 
-class Told(NamedTuple):
+class VersionChange(NamedTuple):
     """'' is the control plane, everything else the name of a deployment in the topology."""
 
     which: str
@@ -31,18 +31,18 @@ class Record:
     def __init__(self, h: Harness) -> None:
         self._store = h.plane.server.store
         self._versions: dict[str, str] = {}
-        self._made: dict[str, Told] = {}  # Machines by name
-        self._machines: dict[str, Told] = {}  # those that are there
-        self._told: list[Told] = []
+        self._made: dict[str, VersionChange] = {}  # Machines by name
+        self._machines: dict[str, VersionChange] = {}  # those that are there
+        self._changes: list[VersionChange] = []
         self._skews: list[int] = []
         self._most = 0
 
     def told(self, version: str) -> list[tuple[str, int]]:
         """Who was told to be at the version, in the order of time."""
-        return [(each.which, each.at) for each in self._told if each.version == version]
+        return [(each.which, each.at) for each in self._changes if each.version == version]
 
     def steps(self) -> list[tuple[str, str]]:
-        return [(each.which, each.version) for each in self._told]
+        return [(each.which, each.version) for each in self._changes]
 
     def first_machine(self, which: str, version: str) -> int:
         return min(each.at for each in self._made.values() if (each.which, each.version) == (which, version))
@@ -71,14 +71,14 @@ class Record:
     def _note(self, obj: Any, name: str, now: int) -> None:
         which = obj.metadata.labels.get(DEPLOYMENT_LABEL, "")
         if isinstance(obj, Machine):
-            seen = Told(which, obj.spec.version, now)
+            seen = VersionChange(which, obj.spec.version, now)
             self._made.setdefault(name, seen)
             self._machines[name] = seen
             return
         version = obj.spec.version if isinstance(obj, KubeadmControlPlane) else obj.spec.template.spec.version
         if self._versions.get(which) != version:
             self._versions[which] = version
-            self._told.append(Told(which, version, now))
+            self._changes.append(VersionChange(which, version, now))
 
     def _look(self) -> None:
         by_part: dict[str, set[str]] = {}
@@ -98,7 +98,7 @@ class Record:
             for record in self._store.range(bucket):
                 self._note(msgspec.json.decode(record.value, type=kind), record.name, 0)
             self._ends.append(self._store.subscribe(bucket, self._take))
-        self._told.clear()
+        self._changes.clear()
         self._made.clear()
         return self
 

@@ -40,7 +40,7 @@ WRITTEN: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("obj", "json"), WRITTEN, ids=[str(n) for n in range(len(WRITTEN))])
-def test_nothing_is_written_that_nobody_filled_in(obj: Any, json: Any) -> None:
+def test_unset_fields_are_not_written(obj: Any, json: Any) -> None:
     assert wire(obj) == json
 
 

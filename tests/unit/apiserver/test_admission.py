@@ -20,7 +20,7 @@ async def store() -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def test_a_kind_that_concerns_nobody_is_let_through() -> None:
+async def test_a_kind_without_hooks_is_admitted() -> None:
     admission = Admission()
     for operation in ("CREATE", "UPDATE", "DELETE"):
         assert not admission.mutates(CONFIG_MAP, operation, "")
@@ -138,7 +138,7 @@ async def test_nothing_is_created_in_a_namespace_that_is_ending(store: Store) ->
     }
 
 
-async def test_a_namespace_that_only_speaks_of_ending_is_alive(store: Store) -> None:
+async def test_a_namespace_with_a_terminating_condition_only_is_active(store: Store) -> None:
     admission = Admission()
     install(admission, store)
     meta = {"name": "x", "labels": {"deletionTimestamp": "Terminating"}}

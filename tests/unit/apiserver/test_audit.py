@@ -130,7 +130,7 @@ def first_written(path: Path, **options: int) -> AuditLog:
     return audit
 
 
-def test_a_file_that_somebody_moved_away_is_begun_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_away_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     audit = first_written(path, max_bytes=1)
     path.rename(tmp_path / "moved")

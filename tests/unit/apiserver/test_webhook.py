@@ -511,7 +511,7 @@ async def test_a_webhook_that_takes_too_long_fails(store: Store, server: Server,
     released.set()
 
 
-async def test_nobody_at_the_address_is_a_failure(store: Store, server: Server, admission: Admission) -> None:
+async def test_a_refused_connection_is_a_failure(store: Store, server: Server, admission: Admission) -> None:
     await configure(store, server, "a", clientConfig={"url": "https://127.0.0.1:1/x", "caBundle": server.ca})
     with pytest.raises(Internal) as failed:
         await admission.validate(attributes())

@@ -32,7 +32,7 @@ def test_a_condition_sees_the_object_and_the_request(expression: str, holds: boo
 @pytest.mark.parametrize(
     "expression", ["object.", "'text'", "unknown == 1", "authorizer.path('/x').check('get').allowed()"]
 )
-def test_what_is_no_condition_is_refused(expression: str) -> None:
+def test_an_invalid_condition_is_refused(expression: str) -> None:
     with pytest.raises(ConditionError):
         compile_condition(expression)
 

@@ -67,7 +67,7 @@ async def test_objects_are_converted_in_one_call_and_keep_their_places(
     assert len(review["request"]["objects"]) == 2
 
 
-async def test_nobody_is_asked_where_nothing_is_to_do(webhook: Webhook, convert: ConversionCaller) -> None:
+async def test_webhooks_are_not_called_without_work(webhook: Webhook, convert: ConversionCaller) -> None:
     objects = [widget(version="v1")]
     assert await convert(WIDGET, objects, "v1") is objects
     assert webhook.seen == []

@@ -71,7 +71,7 @@ def test_a_cluster_that_is_deleted_tells_what_it_waits_for() -> None:
     assert (found.health, found.under_way) == ("Deleting", ["Cluster pier: 2 Machines remain"])
 
 
-def test_a_cluster_that_nobody_has_looked_at_yet() -> None:
+def test_a_cluster_without_status() -> None:
     new = msgspec.convert({"metadata": {"name": "pier", "namespace": "default"}}, Cluster)
     found = describe_cluster(new, NOW)
     assert (found.health, found.cause, found.version) == ("Unknown", "it has not been reconciled yet", "")

@@ -32,7 +32,7 @@ class ByName:
 
 
 @virtual
-async def test_unfinished_objects_are_told_with_their_reasons_and_timers_are_not() -> None:
+async def test_unfinished_objects_are_reported_with_their_reasons_and_timers_are_not() -> None:
     async with plane(lambda p: p.manager.add(Controller("tea", CONFIG_MAP, ByName()))) as p:
         for name in ("waiting", "timer", "broken", "hopeless", "fine"):
             await p.have({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})

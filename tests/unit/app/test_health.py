@@ -9,11 +9,11 @@ import pytest
 
 from homeport.app.health import HealthServer
 
-Served = tuple[dict[str, str], int]  # the problems that it reports, and its port
+ServedHealth = tuple[dict[str, str], int]  # the problems that it reports, and its port
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served() -> AsyncIterator[ServedHealth]:
     problems: dict[str, str] = {}
     server = HealthServer(lambda: problems)
     port = await server.start("127.0.0.1", 0)
@@ -37,7 +37,7 @@ async def get(port: int, path: str) -> tuple[int, str]:
     return code, body.decode()
 
 
-async def test_alive_as_long_as_it_answers_ready_as_long_as_nothing_is_wrong(served: Served) -> None:
+async def test_alive_as_long_as_it_answers_ready_as_long_as_nothing_is_wrong(served: ServedHealth) -> None:
     problems, port = served
     assert await get(port, "/healthz") == (200, "ok")
     assert await get(port, "/readyz?verbose") == (200, "ok")
@@ -46,7 +46,7 @@ async def test_alive_as_long_as_it_answers_ready_as_long_as_nothing_is_wrong(ser
     assert await get(port, "/healthz") == (200, "ok")
 
 
-async def test_metrics_are_those_of_prometheus(served: Served) -> None:
+async def test_metrics_are_those_of_prometheus(served: ServedHealth) -> None:
     code, text = await get(served[1], "/metrics")
     assert code == 200
     assert "# TYPE process_cpu_seconds_total counter" in text
@@ -63,8 +63,8 @@ async def test_metrics_are_those_of_prometheus(served: Served) -> None:
         (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000, 0),
     ],
 )
-async def test_what_is_no_request_of_ours_is_refused_and_others_are_served_on(
-    served: Served, request_: bytes, code: int
+async def test_malformed_requests_are_refused_and_others_still_served(
+    served: ServedHealth, request_: bytes, code: int
 ) -> None:
     try:
         assert (await send(served[1], request_))[0] == code
@@ -73,5 +73,5 @@ async def test_what_is_no_request_of_ours_is_refused_and_others_are_served_on(
     assert (await get(served[1], "/healthz"))[0] == 200
 
 
-async def test_a_head_request_gets_no_body(served: Served) -> None:
+async def test_a_head_request_gets_no_body(served: ServedHealth) -> None:
     assert await send(served[1], b"HEAD /healthz HTTP/1.1\r\n\r\n") == (200, b"")

@@ -14,7 +14,7 @@ from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.definition import DIGEST, DefinitionError, install_definitions
 from homeport.app.platform import Platform, PluginError, chosen, load
-from homeport.capi.component import Component, Place, Setup
+from homeport.capi.component import Component, LogDeployment, Setup
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
@@ -101,7 +101,7 @@ async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> 
     assert made["spec"] == {"sails": 2}
 
 
-async def test_controllers_are_told_how_addresses_are_reached(server: EmbeddedServer) -> None:
+async def test_controllers_get_the_dial_options(server: EmbeddedServer) -> None:
     seen: list[DialOptions] = []
     platform = Platform((Component(name="acme", install=lambda setup: seen.append(setup.environment.dial)),))
     manager = Manager(server.client(), name="test")
@@ -188,7 +188,7 @@ async def test_each_place_shows_the_controllers_of_its_component(server: Embedde
     platform = chosen()
     await install_definitions(server.client(), platform.definitions())
     shown = platform.install(Manager(server.client(), name="test"), Environment(server.client()))
-    assert {"nutanixcluster", "nutanixmachine"} <= set(shown[Place("capx-system", "capx-controller-manager")])
-    assert "machine" in shown[Place("capi-system", "capi-controller-manager")]
+    assert {"nutanixcluster", "nutanixmachine"} <= set(shown[LogDeployment("capx-system", "capx-controller-manager")])
+    assert "machine" in shown[LogDeployment("capi-system", "capi-controller-manager")]
     for place, names in shown.items():
         assert names, place

@@ -65,7 +65,7 @@ async def test_after_a_long_steady_time_the_pause_is_the_shortest_again() -> Non
 
 
 @virtual
-async def test_a_crash_leaves_the_other_parts_alone_and_is_told_with_its_reason() -> None:
+async def test_a_crash_does_not_affect_other_parts_and_is_reported() -> None:
     steady, fragile = Fragile(), Fragile(ExceptionGroup("two", [ValueError("one"), KeyError("other")]))
     supervisor, told = supervise(steady, fragile)
     await run_for(supervisor, 10)

@@ -69,7 +69,7 @@ def test_what_cannot_work_is_refused_with_the_field(spec: dict[str, Any], field:
         {"diskSetup": {"partitions": [{"device": "/a", "diskLayout": [{"percentage": 60}, {"percentage": 40}]}]}},
     ],
 )
-def test_what_can_work_is_not(spec: dict[str, Any]) -> None:
+def test_valid_specs_are_accepted(spec: dict[str, Any]) -> None:
     assert list(validate(spec, "spec")) == []
 
 

@@ -63,7 +63,7 @@ def test_references_that_read_the_same_are_kept_once() -> None:
     assert graph.nodes["a"].owners[0] is graph.nodes["b"].owners[0]
 
 
-def test_who_blocks() -> None:
+def test_a_dependent_with_block_owner_deletion_blocks() -> None:
     graph = Graph()
     _put(graph, "root", deleting=True, finalizers=("foregroundDeletion",))
     root = graph.nodes["root"]
@@ -74,7 +74,7 @@ def test_who_blocks() -> None:
     assert graph.blocked(root)
 
 
-def test_a_circle_blocks_nobody_but_a_third_party_does() -> None:
+def test_a_cycle_does_not_block_but_a_third_object_does() -> None:
     graph = Graph()
     waiting = {"deleting": True, "finalizers": ("foregroundDeletion",)}
     _put(graph, "a", "b", **waiting)

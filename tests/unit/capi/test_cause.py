@@ -32,7 +32,7 @@ WAITS = condition("Ready", "False", "NotReady", "* InfrastructureReady: not read
 NO_IMAGE = condition("Ready", "False", "ImageNotFound", "the image ubuntu-24 was not found.")
 
 
-def test_the_deepest_cause_is_told_with_the_way_to_it() -> None:
+def test_the_deepest_cause_is_reported_with_its_path() -> None:
     tree = Part(cluster(WAITS), children=[Part(machine(WAITS), children=[Part(vm(NO_IMAGE), called="VM")])])
     assert cause(tree) == "control plane machine cp-1: VM vm-7: the image ubuntu-24 was not found"
 
@@ -47,7 +47,7 @@ def test_an_object_that_is_only_waiting_gives_way_to_one_that_knows_why() -> Non
     assert cause(tree) == "control plane machine b: the image ubuntu-24 was not found"
 
 
-def test_waiting_is_told_when_that_is_all_there_is() -> None:
+def test_waiting_is_reported_if_nothing_else_is_wrong() -> None:
     waiting = condition("InfrastructureReady", "False", "WaitingForBootstrapData", "waits for the bootstrap data")
     tree = Part(cluster(WAITS), children=[Part(machine(WAITS, waiting, control_plane=False))])
     assert cause(tree) == "machine cp-1: waits for the bootstrap data"
@@ -60,7 +60,7 @@ def test_a_single_condition_says_it_better_than_the_summary() -> None:
     assert (said.message, said.waits) == ("no token", False)
 
 
-def test_work_in_progress_is_no_cause() -> None:
+def test_work_in_progress_is_not_a_cause() -> None:
     assert complaint(machine(READY, condition("Deleting", "False", "NotDeleting"))) is None
     assert complaint(machine(READY, condition("Updating", "True", "InPlaceUpdating", "x"))) is None
 
@@ -76,6 +76,6 @@ def test_a_condition_without_a_message_is_spelled_out() -> None:
     assert cause(Part(vm(condition("Ready", "False", "Odd")))) == "Ready is False (Odd)"
 
 
-def test_several_objects_are_named_and_equal_ones_told_once() -> None:
+def test_several_objects_are_named_and_equal_ones_reported_once() -> None:
     parts = [Part(machine(NO_IMAGE, name="a")), Part(machine(READY, name="b")), Part(machine(NO_IMAGE, name="a"))]
     assert causes(parts) == ["control plane machine a: the image ubuntu-24 was not found"]

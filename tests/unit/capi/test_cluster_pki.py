@@ -201,5 +201,5 @@ def test_what_is_not_base64_is_named() -> None:
     assert pki.secret_data({"data": {"x": base64.b64encode(b"y").decode()}}, "x") == b"y"
 
 
-def test_a_key_shows_in_no_log() -> None:
+def test_private_keys_are_not_in_the_repr() -> None:
     assert "secret" not in repr(KeyPair(b"c", b"secret"))

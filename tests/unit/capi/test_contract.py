@@ -7,10 +7,8 @@ import pytest
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import (
     Contract,
-    Contracts,
     Endpoint,
     FailureDomain,
-    NotInstalled,
     StatusVersion,
     bootstrap,
     conditions,
@@ -18,9 +16,8 @@ from homeport.capi.contract import (
     infra_cluster,
     infra_machine,
     infra_template,
-    pick,
-    plural,
 )
+from homeport.capi.resolution import Contracts, NotInstalled, pick, plural
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import definition, plane
 

@@ -142,7 +142,7 @@ async def test_applying_an_older_manifest_again_changes_nothing() -> None:
         assert stored.metadata.annotations == {}
 
 
-async def test_typed_objects_are_written_without_parts_that_nobody_filled_in() -> None:
+async def test_typed_objects_are_written_without_unset_parts() -> None:
     async with plane() as p:
         served(p)
         wanted = ("Machine", "KubeadmConfig", "KubeadmControlPlane")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from homeport.api.meta import Model, Object, Resource, Unstructured, resource
-from homeport.capi.contract import CRD, Contracts, NotInstalled
 from homeport.capi.object.external import Externals
+from homeport.capi.resolution import CRD, Contracts, NotInstalled
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Wait

@@ -51,7 +51,7 @@ def test_owners_are_found() -> None:
     assert not adoptable(child)
 
 
-def test_what_nobody_controls_can_be_adopted_unless_it_goes() -> None:
+def test_an_object_without_controller_can_be_adopted_unless_it_is_deleted() -> None:
     assert adoptable(Unstructured({"metadata": {"ownerReferences": [owner_reference(CLUSTER)]}}))
     assert not adoptable(Unstructured({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))
     assert adoptable(Machine(metadata=ObjectMeta(name="m")))

@@ -82,7 +82,7 @@ def test_an_address_is_chosen(found: Unstructured, taken: list[str], address: st
         (service({"metallb.io/address-pool": "dmz"}), [f"10.1.0.{n}" for n in range(4)], "all addresses of pool dmz"),
     ],
 )
-def test_why_there_is_no_address_is_told(found: Unstructured, taken: list[str], why: str) -> None:
+def test_the_reason_for_a_missing_address_is_reported(found: Unstructured, taken: list[str], why: str) -> None:
     address, told = choose(found, POOLS, ingress(found), taken)
     assert address is None
     assert why in told

@@ -13,7 +13,7 @@ from homeport.runtime.testing import shared_pki
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1:3128", "https://proxy:3128", "socks5://proxy", "http://"])
-def test_what_is_no_http_proxy_is_refused(proxy: str) -> None:
+def test_an_invalid_http_proxy_is_refused(proxy: str) -> None:
     with pytest.raises(SettingsError, match=r"--proxy .*for example http://proxy\.example:3128"):
         read_dial(proxy, None)
 
@@ -31,7 +31,7 @@ def test_without_options_everything_is_dialled_directly() -> None:
     assert write_dial("", None) == []
 
 
-def test_another_process_is_told_the_same(tmp_path: Path) -> None:
+def test_options_are_passed_to_another_process(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_bytes(shared_pki().ca_pem)
     read = read_dial("http://127.0.0.1:3128", tmp_path / "ca.crt")
     assert (read.proxy, read.ca_pem) == ("http://127.0.0.1:3128", shared_pki().ca_pem)

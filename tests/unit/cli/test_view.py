@@ -51,7 +51,7 @@ def test_a_line_of_progress_has_the_rates_since_the_last_one() -> None:
     )
 
 
-def test_parts_are_told_when_it_matters() -> None:
+def test_parts_are_shown_when_they_start_or_crash() -> None:
     part = Part("loops", nothing)
     assert part_line(part) == ""
     part.state = "running"

@@ -171,7 +171,7 @@ async def test_a_watch_from_nowhere_is_resumed_once_a_change_was_seen(peer: Peer
     hold.set()
 
 
-async def test_a_timeout_is_told_to_the_server_and_ends_the_watch(peer: Peer, quick: Retry) -> None:
+async def test_a_timeout_is_sent_to_the_server_and_ends_the_watch(peer: Peer, quick: Retry) -> None:
     peer.says(stream(line("ADDED", "a", "6")))
     async with (
         HttpClient(Config(peer.url), retry=quick) as client,

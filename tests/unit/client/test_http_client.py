@@ -239,7 +239,7 @@ async def test_answers_of_proxies_become_errors_too(peer: Peer, client: HttpClie
         await client.get(CONFIGMAPS, A)
 
 
-async def test_an_answer_that_is_no_json_is_an_internal_error(peer: Peer, client: HttpClient) -> None:
+async def test_an_answer_that_is_not_json_is_an_internal_error(peer: Peer, client: HttpClient) -> None:
     async def broken(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"{", content_type="application/json")
 
@@ -334,7 +334,7 @@ async def test_a_write_is_not_repeated_when_the_connection_breaks(peer: Peer, cl
     assert len(peer.asked) == 1
 
 
-async def test_nobody_listens(quick: Retry) -> None:
+async def test_a_refused_connection_is_unavailable(quick: Retry) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"https://user:secret@127.0.0.1:{taken.getsockname()[1]}"
@@ -469,7 +469,7 @@ async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
         await runner.cleanup()
 
 
-async def test_certificates_that_are_none_are_named() -> None:
+async def test_invalid_certificates_are_named() -> None:
     async with HttpClient(Config("https://127.0.0.1:1", ca=b"nonsense")) as client:
         with pytest.raises(ConfigError, match=r"certificate authority for https://127\.0\.0\.1:1 is not a PEM"):
             await client.get(CONFIGMAPS, A)

@@ -177,7 +177,7 @@ def test_errors_name_the_file_and_the_field(tmp_path: Path, content: dict[str, A
     assert message in str(caught.value)
 
 
-def test_text_that_is_no_config_is_named(tmp_path: Path) -> None:
+def test_text_that_is_not_a_config_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load(tmp_path / "missing")
     with pytest.raises(ConfigError, match="can't be read"):
@@ -220,7 +220,7 @@ def command(path: Path, **more: Any) -> Command:
     return Command("f: users[u].user.exec", V1, str(path), **more)
 
 
-async def test_a_plugin_is_told_about_the_cluster_and_gives_a_token(tmp_path: Path) -> None:
+async def test_a_plugin_gets_the_cluster_and_returns_a_token(tmp_path: Path) -> None:
     script = f'echo "$KUBERNETES_EXEC_INFO" > {tmp_path}/info; echo "$1 $EXTRA" > {tmp_path}/args; echo \'{credential(token="t")}\''
     plugin(tmp_path, script)
     spec = {

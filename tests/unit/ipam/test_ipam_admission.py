@@ -64,7 +64,7 @@ def address(**spec: Any) -> dict[str, Any]:
         (address(gateway="ten"), "spec.gateway"),
     ],
 )
-def test_an_address_must_be_one(bad: dict[str, Any], field: str) -> None:
+def test_an_invalid_address_is_refused(bad: dict[str, Any], field: str) -> None:
     assert [each.field for each in validate_address(bad, None)] == [field]
 
 

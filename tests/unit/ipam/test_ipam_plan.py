@@ -35,7 +35,7 @@ def test_those_of_one_moment_come_by_name() -> None:
     assert given(ask("c"), ask("a"), ask("b")) == {"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"}
 
 
-def test_what_is_taken_is_left_out() -> None:
+def test_used_addresses_are_skipped() -> None:
     assert given(ask("a"), ask("b"), taken=("10.0.0.1", "10.0.0.3")) == {"a": "10.0.0.2", "b": "10.0.0.4"}
 
 

@@ -43,7 +43,7 @@ def test_what_can_not_be_read_is_named(text: str, said: str) -> None:
         parse_span(text)
 
 
-def test_ranges_that_touch_are_one() -> None:
+def test_adjacent_ranges_are_merged() -> None:
     found = AddressSet.parse(["10.0.0.5-10.0.0.9", "10.0.0.1", "10.0.0.8-10.0.0.12", "10.0.0.13"])
     assert str(found) == "10.0.0.1, 10.0.0.5-10.0.0.13"
     assert found.count == 10
@@ -75,7 +75,7 @@ def test_membership_knows_families_apart() -> None:
         (["fd00::1"], "10.0.0.1-10.0.0.9"),
     ],
 )
-def test_what_is_taken_out_is_gone(gone: list[str], left: str) -> None:
+def test_addresses_can_be_subtracted(gone: list[str], left: str) -> None:
     assert str(AddressSet.parse(["10.0.0.1-10.0.0.9"]).without(AddressSet.parse(gone))) == left
 
 

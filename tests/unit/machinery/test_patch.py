@@ -136,7 +136,7 @@ def test_a_merge_patch_merges_objects_and_replaces_the_rest(doc: Any, patch: Any
     assert doc == before
 
 
-def test_a_merge_patch_that_is_no_object_is_refused() -> None:
+def test_a_merge_patch_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(PatchError):
         merge_patch({}, [1])
 

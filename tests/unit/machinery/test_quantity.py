@@ -23,7 +23,7 @@ def test_a_quantity_is_written_in_its_canonical_form(text: str | float, shown: s
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 Gi", "1gi", "1Kii", "--1", "1e", ".", True, "1e999", "1i"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     assert not is_quantity(text)
     with pytest.raises(QuantityError):
         parse_quantity(text)

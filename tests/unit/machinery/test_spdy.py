@@ -75,7 +75,7 @@ def _bomb() -> bytes:
         (_bomb(), "larger than"),
     ],
 )
-def test_what_is_no_spdy_is_refused(raw: bytes, message: str) -> None:
+def test_an_invalid_spdy_is_refused(raw: bytes, message: str) -> None:
     with pytest.raises(SpdyError, match=message):
         list(Decoder().feed(raw))
 

@@ -170,7 +170,7 @@ async def test_what_waits_to_be_written_is_bounded(tmp_path: Path) -> None:
         assert len(await world.events()) == 5
 
 
-async def test_an_event_that_expired_is_made_anew(world: World) -> None:
+async def test_an_event_that_expired_is_created_again(world: World) -> None:
     world.recorder.record(thing(), "R", "x")
     await world.recorder.flush()
     (event,) = await world.events()

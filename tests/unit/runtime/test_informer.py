@@ -14,7 +14,8 @@ from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.cache import key_of, uid_of, version_of
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.definition import CRD
-from homeport.runtime.informer import Informer, Informers, metadata_only
+from homeport.runtime.informer import Informer, metadata_only
+from homeport.runtime.informers import Informers
 from homeport.runtime.testing import Plane, establish, plane, virtual
 from present import present
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, SlowClient, Widget, widget
@@ -149,7 +150,7 @@ async def test_a_relist_tells_the_differences_alone() -> None:
 
 
 @virtual
-async def test_a_lost_watch_is_resumed_where_it_was_not_listed_anew() -> None:
+async def test_a_lost_watch_is_resumed_without_a_new_list() -> None:
     class Cut:
         def __init__(self, inner: Any) -> None:
             self._inner = inner
@@ -231,7 +232,7 @@ async def test_a_kind_may_appear_go_and_come_back() -> None:
 
 
 @virtual
-async def test_a_handler_that_comes_late_is_told_of_what_is_there() -> None:
+async def test_a_handler_added_late_gets_existing_objects() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))
         informer: Informer[Widget] = Informer(p.client, Widget)
@@ -283,7 +284,7 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 
 
 @virtual
-async def test_a_server_that_was_put_back_in_time_is_listed_anew() -> None:
+async def test_a_server_that_was_put_back_in_time_is_listed_again() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))
         informer: Informer[Widget] = Informer(p.client, Widget)

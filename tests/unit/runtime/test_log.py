@@ -108,7 +108,7 @@ def test_levels_hold_by_logger() -> None:
     ]
 
 
-def test_a_level_that_is_none_is_refused() -> None:
+def test_an_invalid_level_is_refused() -> None:
     assert parse_levels("") == Levels()
     with pytest.raises(ValueError, match="log level 'homeport=loud': must be one of debug, info"):
         parse_levels("homeport=loud")
@@ -131,7 +131,7 @@ def test_people_get_a_line_they_can_read() -> None:
     assert render_text({**fields, "m": "one\ntwo\x1b[31m"}).count("\n") == 0, "nobody can fake a line or a colour"
 
 
-def test_a_terminal_that_went_away_stops_nobody() -> None:
+def test_a_closed_terminal_stops_nothing() -> None:
     out, streams = io.StringIO(), LogStreams()
     configure(out=out, streams=streams)
     out.close()

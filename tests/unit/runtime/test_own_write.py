@@ -177,7 +177,7 @@ async def test_a_key_that_waits_for_the_cache_holds_up_no_worker() -> None:
 
 
 @virtual
-async def test_dry_runs_and_writes_of_others_hold_nobody_back() -> None:
+async def test_dry_runs_and_other_writers_do_not_delay_a_key() -> None:
     seen: list[int] = []
 
     class Dry:

@@ -182,7 +182,7 @@ def test_dropped_keys_do_not_come_back_by_timer_retry_or_while_in_work() -> None
     run_virtual(scenario())
 
 
-def test_waiting_times_and_retries_are_told() -> None:
+def test_waiting_times_and_retries_are_reported() -> None:
     async def scenario() -> tuple[list[float], int]:
         waited: list[float] = []
         retries: list[None] = []

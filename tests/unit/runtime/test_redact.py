@@ -31,7 +31,7 @@ def test_fields_about_secrets_are_shown(name: str) -> None:
     assert redacted({name: "x"}) == {name: "x"}
 
 
-def test_numbers_are_no_secrets() -> None:
+def test_numbers_are_not_redacted() -> None:
     assert redacted({"tokens": 5, "secret": None, "token": ""}) == {"tokens": 5, "secret": None, "token": ""}
 
 
@@ -74,7 +74,7 @@ def test_texts_lose_what_looks_like_a_secret(text: str, shown: str) -> None:
     assert redacted({"error": text, "list": [text]}) == {"error": shown, "list": [shown]}
 
 
-def test_everything_becomes_plain() -> None:
+def test_every_value_is_redacted_to_plain_data() -> None:
     endless: dict[str, Any] = {}
     endless["self"] = endless
     error = Unauthorized("token=abc is wrong")

@@ -124,6 +124,23 @@ async def test_a_paused_object_is_reported_and_nothing_else_is_done() -> None:
 
 
 @virtual
+async def test_a_kind_without_a_condition_gets_none() -> None:
+    class Plain(Widgets):
+        condition = ""
+
+        def pause(self, scope: Scope[Widget]) -> bool:
+            return False
+
+    async with plane(crds=[WIDGETS]) as p:
+        await p.have(widget("a", size=2))
+        reconciler = Plain(p)
+        for reconciler.wait in (Wait("Away"), None):
+            assert (await p.reconcile(reconciler, A)).error is None
+            found = await p.client.get(Widget, A)
+            assert (found.status.size, found.status.conditions) == (2, [])
+
+
+@virtual
 async def test_a_status_that_nobody_acts_on_is_written_when_its_time_has_come() -> None:
     class Patient(Scope[Widget]):
         @property

@@ -58,7 +58,7 @@ async def test_a_follower_gets_what_comes_after_its_call_and_only_that() -> None
     assert stream._waiting == []
 
 
-async def test_a_slow_follower_is_told_what_it_missed() -> None:
+async def test_a_slow_follower_gets_the_number_of_lost_lines() -> None:
     stream = LogStream(2)
     lines = stream.follow()
     for i in range(5):

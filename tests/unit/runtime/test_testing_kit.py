@@ -53,7 +53,7 @@ async def test_a_wait_for_an_object_that_is_not_there_says_so() -> None:
 
 
 @virtual
-async def test_what_a_manager_died_of_is_raised_by_whoever_waits() -> None:
+async def test_the_error_of_a_manager_is_raised_in_waiting_calls() -> None:
     async def job() -> None:
         raise ZeroDivisionError("a job of the manager")
 

@@ -105,7 +105,7 @@ async def test_calls_are_spans_within_the_reconcile_that_makes_them(spans: Any, 
     assert "secret-content" not in "".join(each.to_json() for each in calls)
 
 
-def test_without_the_packages_one_is_told_what_to_install() -> None:
+def test_without_the_packages_the_error_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from homeport.runtime import trace\n"

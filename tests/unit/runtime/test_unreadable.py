@@ -63,7 +63,7 @@ async def test_an_object_that_was_broken_before_is_left_out_and_named_until_it_i
 
 
 @virtual
-async def test_an_object_that_breaks_is_kept_as_it_was_and_never_told_as_deleted() -> None:
+async def test_an_object_that_becomes_unreadable_is_kept_and_not_reported_as_deleted() -> None:
     async with informed(widget("a", size=1), widget("b")) as (p, informer, told):
         await p.client.patch(WIDGET, A, MergePatch(BROKEN))
         await p.client.patch(WIDGET, B, MergePatch({"spec": {"size": 2}}))

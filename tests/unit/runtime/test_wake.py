@@ -128,7 +128,7 @@ async def test_a_dropped_informer_asks_no_more() -> None:
 
 
 @virtual
-async def test_what_nobody_needs_is_taken_off_before_it_is_kept() -> None:
+async def test_unneeded_fields_are_dropped_before_caching() -> None:
     def slim(obj: Unstructured) -> Unstructured:
         obj.pop("data", None)
         return obj

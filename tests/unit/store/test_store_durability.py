@@ -133,7 +133,7 @@ async def written_again(path: Path) -> None:
     await store.close()
 
 
-async def test_a_second_process_is_told_who_holds_the_database(tmp_path: Path) -> None:
+async def test_a_second_process_gets_the_holder_of_the_database(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "homeport.db")
     with pytest.raises(StoreBusy, match=f"in use by process {os.getpid()}") as caught:
         await Store.open(tmp_path / "homeport.db")

@@ -51,7 +51,7 @@ async def test_changes_carry_the_state_before_and_a_deletion_its_last_bytes(stor
     assert (deleted.record, deleted.previous, deleted.value) == (None, updated.record, b"at 3")
 
 
-async def test_a_watch_hears_only_of_its_bucket_and_prefix(store: Store) -> None:
+async def test_a_watch_gets_only_its_bucket_and_prefix(store: Store) -> None:
     await fill(store, "ns/a", "ns2/a")
     watches = {prefix: store.watch("pods", after=0, prefix=prefix) for prefix in ("", "ns/", "ns2/", "ns/abc", "n")}
     await fill(store, "ns/a", "ns2/b", "ns/abc", "n")
@@ -66,7 +66,7 @@ async def test_everything_unread_comes_in_one_batch(store: Store) -> None:
     assert revisions(await anext(watch)) == [1, 2, 3, 4, 5]
 
 
-async def test_an_unconcerned_commit_wakes_nobody(store: Store) -> None:
+async def test_an_unrelated_commit_wakes_no_watch(store: Store) -> None:
     waiters = [
         await waiting(store.watch("pods", after=0, prefix="other/")),
         await waiting(store.watch("nodes", after=0)),
@@ -153,7 +153,7 @@ async def test_an_open_watch_is_not_hurt_by_compaction(store: Store) -> None:
     assert revisions(await anext(watch)) == [1, 2]
 
 
-async def test_a_watcher_that_does_not_read_is_dropped_and_told_so() -> None:
+async def test_a_watcher_that_does_not_read_is_dropped_with_an_error() -> None:
     store = await Store.open(None, lag_limit=3)
     slow, quick = store.watch("pods", after=0), store.watch("pods", after=0)
     for name in "abcd":

@@ -165,7 +165,7 @@ async def test_a_cancelled_writer_does_not_undo_its_write(store: Store) -> None:
     assert (await store.put("pods", "a", stamped, expect=1)).revision == 2
 
 
-async def test_subscribers_are_told_before_the_writer_is_answered(store: Store) -> None:
+async def test_subscribers_are_notified_before_the_writer_returns(store: Store) -> None:
     told: list[int] = []
     end = store.subscribe(None, lambda changes: told.extend(change.revision for change in changes))
     record = await store.put("pods", "a", stamped, expect=0)

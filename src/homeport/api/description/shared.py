@@ -19,6 +19,9 @@ FIELDS: Mapping[str, str] = {
     "TypedLocalObjectReference.apiGroup": "API group of the pool, for example ipam.cluster.x-k8s.io.",
     "TypedLocalObjectReference.kind": "Kind of the pool: InClusterIPPool or GlobalInClusterIPPool, or a kind of your own.",
     "TypedLocalObjectReference.name": "Name of the pool. A pool that has a namespace is in that of the claim.",
+    "FailureDomain.name": "Name of the failure domain.",
+    "FailureDomain.controlPlane": "True if control plane Machines may be placed in the failure domain.",
+    "FailureDomain.attributes": "Further facts about the failure domain, as the infrastructure reports them.",
     # -- labels and conditions -------------------------------------------------------------------------------------
     "labels": "Labels to set on objects made from this, as a map of strings, for example tier: web.",
     "annotations": "Annotations to set on objects made from this, as a map of strings.",

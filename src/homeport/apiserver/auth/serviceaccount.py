@@ -29,7 +29,7 @@ _LEGACY = "kubernetes.io/serviceaccount/"
 _BOUND = (("secret", "secrets"), ("pod", "pods"), ("node", "nodes"))
 
 
-class Bound(NamedTuple):
+class BoundObject(NamedTuple):
     """An object that a token lives and dies with. kind is `pod`, `secret` or `node`, as the claim spells it."""
 
     kind: str
@@ -77,7 +77,7 @@ class ServiceAccounts:
         *,
         audiences: Sequence[str] = (),
         seconds: int = 3600,
-        bound: Sequence[Bound] = (),
+        bound: Sequence[BoundObject] = (),
     ) -> tuple[str, int]:
         """A token for a ServiceAccount (the object), and when it expires, in seconds since 1970."""
         meta = account["metadata"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 
-from homeport.apiserver.auth.serviceaccount import Bound, ServiceAccounts
+from homeport.apiserver.auth.serviceaccount import BoundObject, ServiceAccounts
 from homeport.apiserver.auth.source import Json, read
 from homeport.apiserver.kinds.load import definitions
 from homeport.apiserver.registry import Call, Registry
@@ -80,7 +80,7 @@ class TokenRequests:
         }
         return answer
 
-    def _bound(self, call: Call, reference: object) -> list[Bound]:
+    def _bound(self, call: Call, reference: object) -> list[BoundObject]:
         if reference is None:
             return []
         if not isinstance(reference, dict):
@@ -99,7 +99,7 @@ class TokenRequests:
                 f"the UID in the bound object reference ({uid}) does not match the UID in record. "
                 "The object might have been deleted and then recreated",
             )
-        bound = [Bound(kind.lower(), name, found["metadata"]["uid"])]
+        bound = [BoundObject(kind.lower(), name, found["metadata"]["uid"])]
         return bound + self._node_of(found) if kind == "Pod" else bound
 
     def _find(self, call: Call, kind: str, name: str) -> Json:
@@ -113,11 +113,11 @@ class TokenRequests:
             )
         return found
 
-    def _node_of(self, pod: Json) -> list[Bound]:
+    def _node_of(self, pod: Json) -> list[BoundObject]:
         """A Pod's token tells on which node it runs."""
         name = (pod.get("spec") or {}).get("nodeName") or ""
         node = read(self._store, "nodes", "", name) if name else None
-        return [Bound("node", name, node["metadata"]["uid"])] if node is not None else []
+        return [BoundObject("node", name, node["metadata"]["uid"])] if node is not None else []
 
 
 def _checked(call: Call) -> Json:

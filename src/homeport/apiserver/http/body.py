@@ -73,8 +73,8 @@ class NumberTooLarge(MalformedBody):
     """JSON, but with a number that no float64 can hold."""
 
 
-class NoText(MalformedBody):
-    """A protobuf message that is none."""
+class InvalidProtobuf(MalformedBody):
+    """The body is not a valid protobuf message."""
 
 
 async def parse_body(body: bytes, form: str) -> Any:
@@ -93,7 +93,7 @@ def _parse_protobuf(body: bytes) -> Any:
     try:
         return decode(body)
     except ProtobufError as error:
-        raise NoText(str(error)) from error
+        raise InvalidProtobuf(str(error)) from error
 
 
 def parse_json(body: bytes) -> Any:

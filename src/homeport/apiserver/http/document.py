@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.http.body import (
+    InvalidProtobuf,
     MalformedBody,
-    NoText,
     NumberTooLarge,
     duplicate_fields,
     go_name,
@@ -36,7 +36,7 @@ async def parse_object(ctx: Context, served: ServedKind, version: Version, body:
         parsed = await parse_body(body, form)
     except NumberTooLarge as error:
         raise BadRequest(f"{_handled(served, version)}: {error.message}") from error
-    except NoText as error:
+    except InvalidProtobuf as error:
         raise _unrecognized(kind, error.message, body) from error
     except MalformedBody as error:
         why = error.message if error.message.startswith("yaml") else f"couldn't get version/kind; {error.message}"

@@ -30,7 +30,7 @@ from homeport.apiserver.kinds.pod import pod
 from homeport.apiserver.kinds.pod.runtimeclass import RuntimeClass
 from homeport.apiserver.kinds.secret import Secret
 from homeport.apiserver.kinds.strategy import Plain
-from homeport.apiserver.kinds.workload import autoscaling, replicas
+from homeport.apiserver.kinds.workload import autoscalerversion, autoscaling, replicas
 from homeport.apiserver.kinds.workload.job import CronJob, Job
 from homeport.apiserver.kinds.workload.policy import Lease, PodDisruptionBudget, PriorityClass
 from homeport.apiserver.kinds.workload.workload import (
@@ -188,7 +188,7 @@ def _pods(served: ServedKind) -> None:
 
 def _autoscalers(served: ServedKind) -> None:
     _shape(generation=True, subresource_strategies={"status": autoscaling.Status()})(served)
-    served.convert = autoscaling.convert
+    served.convert = autoscalerversion.convert
 
 
 def _endpoints(served: ServedKind) -> None:

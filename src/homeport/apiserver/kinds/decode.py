@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from homeport.apiserver.kinds import scalar
-from homeport.apiserver.kinds.scalar import Mistake
+from homeport.apiserver.kinds.scalar import DecodeError
 from homeport.apiserver.resource import Json
 
-__all__ = ["Mistake", "fill", "read", "type_of"]
+__all__ = ["DecodeError", "fill", "read", "type_of"]
 
 
 class Type:
@@ -33,7 +33,7 @@ class Type:
         return False
 
     def read(self, value: object, unknown: list[str]) -> Any:
-        raise Mistake(value, self.name)
+        raise DecodeError(value, self.name)
 
     def fill(self, value: object) -> None:
         """Adds unset fields that are always written."""
@@ -67,7 +67,7 @@ class List(Type):
 
     def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not list:
-            raise Mistake(value, self.name)
+            raise DecodeError(value, self.name)
         item = self._item
         for i, found in enumerate(value):
             before = len(unknown)
@@ -93,7 +93,7 @@ class Map(Type):
 
     def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not dict:
-            raise Mistake(value, self.name)
+            raise DecodeError(value, self.name)
         item = self._item
         for key, found in value.items():
             before = len(unknown)
@@ -150,7 +150,7 @@ class Struct(Type):
 
     def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not dict:
-            raise Mistake(value, self.name)
+            raise DecodeError(value, self.name)
         fields = self.fields
         drop: list[str] = []
         for name, found in value.items():
@@ -164,7 +164,7 @@ class Struct(Type):
                 before = len(unknown)
                 try:
                     new = field.type.read(found, unknown)
-                except Mistake as mistake:
+                except DecodeError as mistake:
                     raise mistake.within(self.name, field.path) from None
                 for k in range(before, len(unknown)):
                     below = unknown[k]

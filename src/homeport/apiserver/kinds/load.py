@@ -51,7 +51,7 @@ class _WireChecker:
     def prune(self, obj: Json) -> list[str]:
         try:
             return decode.read(self._definition, obj)
-        except decode.Mistake as mistake:
+        except decode.DecodeError as mistake:
             kind = self._definition.rsplit(".", 1)[1]
             raise BadRequest(f'{kind} in version "{self._version}" cannot be handled as a {kind}: {mistake}') from None
 

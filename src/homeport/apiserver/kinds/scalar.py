@@ -14,7 +14,7 @@ from homeport.machinery.quantity import QuantityError, parse_quantity
 _QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-class Mistake(Exception):
+class DecodeError(Exception):
     """A value that the field's type can't hold. Structs on the way up say where."""
 
     def __init__(self, value: Any, wanted: str, *, text: str = "", literal: bool = False) -> None:
@@ -27,7 +27,7 @@ class Mistake(Exception):
         self._struct = ""
         self._path: list[str] = []
 
-    def within(self, struct: str, field: str) -> Mistake:
+    def within(self, struct: str, field: str) -> DecodeError:
         self._struct = self._struct or struct.rsplit(".", 1)[-1]
         self._path.append(field)
         return self
@@ -56,14 +56,14 @@ def _json_kind(value: Any) -> str:
 def text(value: object) -> str:
     if type(value) is str:
         return value
-    raise Mistake(value, "string")
+    raise DecodeError(value, "string")
 
 
 def named_text(name: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if type(value) is str:
             return value
-        raise Mistake(value, name)
+        raise DecodeError(value, name)
 
     return read
 
@@ -71,7 +71,7 @@ def named_text(name: str) -> Callable[[object], str]:
 def boolean(value: object) -> bool:
     if type(value) is bool:
         return value
-    raise Mistake(value, "bool")
+    raise DecodeError(value, "bool")
 
 
 def integer(name: str, bits: int) -> Callable[[object], int]:
@@ -80,7 +80,7 @@ def integer(name: str, bits: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if type(value) is int and -limit <= value < limit:
             return value
-        raise Mistake(value, name, literal=True)
+        raise DecodeError(value, name, literal=True)
 
     return read
 
@@ -88,7 +88,7 @@ def integer(name: str, bits: int) -> Callable[[object], int]:
 def number(value: object) -> int | float:
     if type(value) is int or type(value) is float:
         return value
-    raise Mistake(value, "float64")
+    raise DecodeError(value, "float64")
 
 
 def int_or_string(value: object) -> int | str:
@@ -102,21 +102,21 @@ _int32 = integer("int32", 32)
 
 def quantity(value: object) -> str:
     if type(value) not in (str, int, float):
-        raise Mistake(value, "", text=_QUANTITY)
+        raise DecodeError(value, "", text=_QUANTITY)
     try:
         return str(parse_quantity(value))
     except QuantityError:
-        raise Mistake(value, "", text=_QUANTITY) from None
+        raise DecodeError(value, "", text=_QUANTITY) from None
 
 
 def base64_text(value: object) -> str:
     if type(value) is not str:
-        raise Mistake(value, "[]uint8")
+        raise DecodeError(value, "[]uint8")
     plain = value.replace("\n", "").replace("\r", "") if "\n" in value or "\r" in value else value
     try:
         base64.b64decode(plain, validate=True)
     except (binascii.Error, ValueError):
-        raise Mistake(value, "", text=f"illegal base64 data at input byte {_illegal_byte(value)}") from None
+        raise DecodeError(value, "", text=f"illegal base64 data at input byte {_illegal_byte(value)}") from None
     return plain
 
 
@@ -178,17 +178,19 @@ def _plain(value: Any, form: Callable[[str], object]) -> bool:
 
 def _parse(value: Any, layout: str, pieces: tuple[tuple[str, str], ...]) -> datetime:
     if type(value) is not str:
-        raise Mistake(value, "string")
+        raise DecodeError(value, "string")
     rest = value
     for pattern, name in pieces:
         found = re.match(pattern, rest)
         if found is None:
-            raise Mistake(value, "", text=f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{name}"')
+            raise DecodeError(
+                value, "", text=f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as "{name}"'
+            )
         rest = rest[found.end() :]
     if rest:
-        raise Mistake(value, "", text=f'parsing time "{value}": extra text: "{rest}"')
+        raise DecodeError(value, "", text=f'parsing time "{value}": extra text: "{rest}"')
     try:
         return datetime.fromisoformat(re.sub(r"([.,]\d{6})\d+", r"\1", value).replace("Z", "+00:00"))
     except ValueError as error:
         part = str(error).split(" ")[0]
-        raise Mistake(value, "", text=f'parsing time "{value}": {part} out of range') from None
+        raise DecodeError(value, "", text=f'parsing time "{value}": {part} out of range') from None

@@ -80,6 +80,7 @@ class _Registered:
 
 
 Steps = tuple[Step, ...]
+_Cache = dict[tuple[str, str, str, str], tuple[ServedKind, Steps]]
 
 
 class Admission:
@@ -87,8 +88,8 @@ class Admission:
         self._hooks: list[_Registered] = []
         self._first: list[Plugin] = []
         self._last: list[Plugin] = []
-        self._mutating: dict[tuple[str, str, str, str], tuple[ServedKind, Steps]] = {}
-        self._validating: dict[tuple[str, str, str, str], tuple[ServedKind, Steps]] = {}
+        self._mutating: _Cache = {}
+        self._validating: _Cache = {}
 
     def on(
         self,
@@ -136,25 +137,10 @@ class Admission:
             await step(a)
 
     def _mutators(self, served: ServedKind, operation: str, subresource: str) -> Steps:
-        key = (served.group, served.plural, operation, subresource)
-        known = self._mutating.get(key)
-        if known is not None and known[0] is served:
-            return known[1]
-        steps = tuple(self._plan_mutation(served, operation, subresource))
-        self._mutating[key] = (served, steps)
-        return steps
+        return _cached(self._mutating, self._plan_mutation, served, operation, subresource)
 
     def _validators(self, served: ServedKind, operation: str, subresource: str) -> Steps:
-        key = (served.group, served.plural, operation, subresource)
-        known = self._validating.get(key)
-        if known is not None and known[0] is served:
-            return known[1]
-        steps = tuple(self._plan_validation(served, operation, subresource))
-        if operation == DELETE:
-            # A deletion can't be mutated, but mutating webhooks may refuse it; they are called first.
-            steps = (*self._plan_mutation(served, operation, subresource), *steps)
-        self._validating[key] = (served, steps)
-        return steps
+        return _cached(self._validating, self._plan_validation, served, operation, subresource)
 
     def _plan_mutation(self, served: ServedKind, operation: str, subresource: str) -> Iterable[Step]:
         yield from (p.mutate for p in self._first if p.mutates(served, operation, subresource))
@@ -162,9 +148,26 @@ class Admission:
         yield from (p.mutate for p in self._last if p.mutates(served, operation, subresource))
 
     def _plan_validation(self, served: ServedKind, operation: str, subresource: str) -> Iterable[Step]:
+        if operation == DELETE:
+            # A deletion can't be mutated, but mutating webhooks may refuse it; they are called first.
+            yield from self._plan_mutation(served, operation, subresource)
         yield from (_quiet(p) for p in self._first if p.validates(served, operation, subresource))
         yield from (h.step for h in self._hooks if not h.mutating and h.concerns(served, operation, subresource))
         yield from (_quiet(p) for p in self._last if p.validates(served, operation, subresource))
+
+
+def _cached(
+    cache: _Cache,
+    plan: Callable[[ServedKind, str, str], Iterable[Step]],
+    served: ServedKind,
+    operation: str,
+    subresource: str,
+) -> Steps:
+    key = (served.group, served.plural, operation, subresource)
+    known = cache.get(key)
+    if known is None or known[0] is not served:
+        known = cache[key] = (served, tuple(plan(served, operation, subresource)))
+    return known[1]
 
 
 def _as_step(fn: Hook) -> Step:

@@ -136,7 +136,7 @@ def _read_metadata(target: Target, body: Json) -> list[str]:
         return []
     try:
         return [f"metadata.{path}" for path in decode.read(_OBJECT_META, body["metadata"])]
-    except decode.Mistake as mistake:
+    except decode.DecodeError as mistake:
         raise BadRequest(f"{_handled(target)}: {mistake}") from None
 
 

@@ -102,7 +102,7 @@ def _read(ctx: Context, body: Json) -> int:
     copy: Json = orjson.loads(orjson.dumps(body))
     try:
         unknown = [f'unknown field "{path}"' for path in decode.read(_DEFINITION, copy)]
-    except decode.Mistake as mistake:
+    except decode.DecodeError as mistake:
         raise BadRequest(f"{_HANDLED}: {mistake}") from None
     if unknown and ctx.field_validation == "Strict":
         raise BadRequest(f"{_HANDLED}: strict decoding error: {', '.join(unknown)}")

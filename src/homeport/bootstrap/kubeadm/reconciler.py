@@ -37,11 +37,11 @@ from homeport.bootstrap.kubeadm.upkeep import Upkeep
 from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
 from homeport.capi import contract, version
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, UNINITIALIZED_TAINT, Reason
 from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import pki
+from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.cache import key_of

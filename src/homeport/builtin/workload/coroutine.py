@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from homeport.builtin.workload.runner import Launch
 
-Main = Callable[[Launch, "Inside"], Awaitable[int | None]]
+Main = Callable[[Launch, "ContainerHandle"], Awaitable[int | None]]
 
 
-class Inside:
+class ContainerHandle:
     """What the coroutine holds of its container: `ready()` when it can be used, `stopping` when it is asked to end."""
 
     def __init__(self, launch: Launch) -> None:
@@ -36,7 +36,7 @@ class CoroutineRunner:
         self._ready_at_start = ready_at_start
 
     async def run(self, launch: Launch) -> CoroutineContainer:
-        inside = Inside(launch)
+        inside = ContainerHandle(launch)
         inside.is_ready = self._ready_at_start
         return CoroutineContainer(self._main, launch, inside)
 
@@ -45,7 +45,7 @@ class CoroutineRunner:
 
 
 class CoroutineContainer:
-    def __init__(self, main: Main, launch: Launch, inside: Inside) -> None:
+    def __init__(self, main: Main, launch: Launch, inside: ContainerHandle) -> None:
         self._inside = inside
         self._task = asyncio.create_task(_outcome(main, launch, inside))
 
@@ -72,7 +72,7 @@ class CoroutineContainer:
         return not self._task.done()
 
 
-async def _outcome(main: Main, launch: Launch, inside: Inside) -> int:
+async def _outcome(main: Main, launch: Launch, inside: ContainerHandle) -> int:
     """The edge to foreign code: whatever it raises is its own failure, not ours."""
     try:
         return int(await main(launch, inside) or 0)
@@ -81,7 +81,7 @@ async def _outcome(main: Main, launch: Launch, inside: Inside) -> int:
         return 1
 
 
-async def until_stopped(launch: Launch, inside: Inside) -> int:
+async def until_stopped(launch: Launch, inside: ContainerHandle) -> int:
     """The simplest container: reports that it runs, and runs until it is stopped."""
     launch.log(f"{launch.container.get('name')} runs as attempt {launch.attempt}")
     await inside.stopping.wait()

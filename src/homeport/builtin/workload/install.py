@@ -8,7 +8,7 @@ from homeport.api.meta import Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.workload.claim import ClaimReconciler
 from homeport.builtin.workload.endpoint import EndpointReconciler
-from homeport.builtin.workload.pod import PodReconciler, Surroundings
+from homeport.builtin.workload.pod import PodReconciler, PodServices
 from homeport.builtin.workload.runner import Runners
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache
@@ -57,8 +57,8 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
 
 
 def _install_pods(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
-    around = Surroundings(manager.client, runners, server.builtin.logs, manager.clock, manager.recorder)
-    reconciler = PodReconciler(around, lambda key: running.queue.add(key))
+    services = PodServices(manager.client, runners, server.builtin.logs, manager.clock, manager.recorder)
+    reconciler = PodReconciler(services, lambda key: running.queue.add(key))
     running = Controller("pod", POD, reconciler, clock=manager.clock)
     manager.add(running)
     manager.job(reconciler.close)

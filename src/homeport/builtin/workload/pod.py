@@ -32,7 +32,7 @@ _SHUTDOWN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodServices:
     """What every Pod here uses."""
 
     client: Any
@@ -45,11 +45,11 @@ class Surroundings:
 class PodRun:
     """One Pod that runs here."""
 
-    def __init__(self, pod: Unstructured, address: str, around: Surroundings, changed: Callable[[], None]) -> None:
+    def __init__(self, pod: Unstructured, address: str, services: PodServices, changed: Callable[[], None]) -> None:
         self.uid = pod.uid
         self.address = address
         self.ended = asyncio.Event()
-        self._around = around
+        self._services = services
         self._changed = changed
         status = {**status_of(pod), "podIP": address, "podIPs": [{"ip": address}], "hostIP": "127.0.0.1"}
         self._pod = Unstructured({**pod, "status": status})
@@ -65,7 +65,7 @@ class PodRun:
         self._task = asyncio.create_task(self._drive(), name=f"pod {pod.namespace}/{pod.name}")
 
     def _container(self, spec: Mapping[str, Any], policy: str, statuses: str) -> Container:
-        runner = self._around.runners.find(self._pod, spec)
+        runner = self._services.runners.find(self._pod, spec)
         assert runner is not None, "a Pod is started only if every container has a runner"
         found = [s for s in status_of(self._pod).get(statuses) or () if s.get("name") == spec["name"]]
         return Container(
@@ -74,16 +74,16 @@ class PodRun:
             self.address,
             policy,
             runner=runner,
-            client=self._around.client,
-            logs=self._around.logs,
-            clock=self._around.clock,
+            client=self._services.client,
+            logs=self._services.logs,
+            clock=self._services.clock,
             changed=self._changed,
             record_event=self._record_event,
             before=found[0] if found else None,
         )
 
     def _record_event(self, reason: str, message: str, warning: bool) -> None:
-        self._around.recorder.record(self._pod, reason, message, warning=warning)
+        self._services.recorder.record(self._pod, reason, message, warning=warning)
 
     async def _drive(self) -> None:
         sidecars: list[asyncio.Task[None]] = []
@@ -133,9 +133,9 @@ class PodRun:
 class PodReconciler:
     """`wake(key)` is called when something happened to a Pod that runs."""
 
-    def __init__(self, around: Surroundings, wake: Callable[[Key], None]) -> None:
-        self._around = around
-        self._client = around.client
+    def __init__(self, services: PodServices, wake: Callable[[Key], None]) -> None:
+        self._services = services
+        self._client = services.client
         self._wake = wake
         self._runs: dict[Key, PodRun] = {}
 
@@ -167,29 +167,29 @@ class PodReconciler:
 
     async def _hold(self, key: Key, pod: Unstructured, run: PodRun | None) -> Wait | None:
         if run is None:
-            if missing := self._around.runners.missing(pod):
+            if missing := self._services.runners.missing(pod):
                 return Wait("NoRunner", missing)
-            run = self._runs[key] = PodRun(pod, self._address(pod), self._around, lambda: self._wake(key))
-        status = run.status(pod, rfc3339(self._around.clock.now()))
+            run = self._runs[key] = PodRun(pod, self._address(pod), self._services, lambda: self._wake(key))
+        status = run.status(pod, rfc3339(self._services.clock.now()))
         await write_status(self._client, POD, pod, status, _WRITE)
         return None
 
     async def _schedule(self, key: Key, pod: Unstructured) -> Wait | None:
         if spec_of(pod).get("schedulingGates"):
             return None
-        missing = self._around.runners.missing(pod)
+        missing = self._services.runners.missing(pod)
         if missing:
-            now = rfc3339(self._around.clock.now())
+            now = rfc3339(self._services.clock.now())
             known = status_of(pod)
             held = condition.put(known.get("conditions"), "PodScheduled", "False", "Unschedulable", missing, now=now)
             if held != known.get("conditions"):
-                self._around.recorder.record(pod, "FailedScheduling", missing, warning=True)
+                self._services.recorder.record(pod, "FailedScheduling", missing, warning=True)
             await write_status(self._client, POD, pod, {**known, "conditions": held}, _WRITE)
             return Wait("Unschedulable", missing)
         body = {"metadata": {"name": key.name, "uid": pod.uid}, "target": {"kind": "Node", "name": NODE}}
         await self._client.create(body, _WRITE, kind=POD, key=key, subresource="binding")
         message = f"Successfully assigned {key} to {NODE}"
-        self._around.recorder.record(pod, "Scheduled", message)
+        self._services.recorder.record(pod, "Scheduled", message)
         return None
 
     async def _delete(self, key: Key, pod: Unstructured) -> Wait | None:
@@ -199,10 +199,10 @@ class PodReconciler:
         if run is not None and not run.ended.is_set():
             grace = float(pod.metadata.get("deletionGracePeriodSeconds") or 0)
             if run.stop(grace):
-                self._around.recorder.record(pod, "Killing", f"Stopping Pod {key}")
+                self._services.recorder.record(pod, "Killing", f"Stopping Pod {key}")
             return Wait("Stopping", "waiting for its containers to terminate", quiet=True)
         if run is not None:
-            await write_status(self._client, POD, pod, run.status(pod, rfc3339(self._around.clock.now())), _WRITE)
+            await write_status(self._client, POD, pod, run.status(pod, rfc3339(self._services.clock.now())), _WRITE)
         with contextlib.suppress(NotFound, Conflict):
             await self._client.delete(POD, key, uid=pod.uid, grace_seconds=0)
         self._release(key, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.capi.conversion.codec import CONTRACT_REF, DOMAINS
 from homeport.capi.conversion.part import FAILURE, deletion, health_check, rollout, status
-from homeport.capi.conversion.rule import At, Each, Move, Rule
+from homeport.capi.conversion.rule import Each, Move, Rule, Within
 
 _HEALTH: list[Rule] = [
     Move("machineHealthCheck.enable", "healthCheck.enabled"),
@@ -13,7 +13,7 @@ _HEALTH: list[Rule] = [
 _TOPOLOGY: list[Rule] = [
     Move("class", "classRef.name"),
     Move("classNamespace", "classRef.namespace"),
-    At("controlPlane", [*deletion(), *_HEALTH]),
+    Within("controlPlane", [*deletion(), *_HEALTH]),
     Each("workers.machineDeployments", [*deletion(), *_HEALTH, *rollout("healthCheck.remediation.maxInFlight")]),
     Each("workers.machinePools", deletion()),
 ]
@@ -29,7 +29,7 @@ _CONDITIONS = {
 CLUSTER: list[Rule] = [
     Move("spec.controlPlaneRef", "spec.controlPlaneRef", CONTRACT_REF),
     Move("spec.infrastructureRef", "spec.infrastructureRef", CONTRACT_REF),
-    At("spec.topology", _TOPOLOGY),
+    Within("spec.topology", _TOPOLOGY),
     *status(_CONDITIONS, retired=FAILURE, promoted=("controlPlane", "workers")),
     Move("status.infrastructureReady", "status.initialization.infrastructureProvisioned"),
     Move("status.controlPlaneReady", "status.initialization.controlPlaneInitialized"),

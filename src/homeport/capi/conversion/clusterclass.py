@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.capi.conversion.codec import TEMPLATE_REF
 from homeport.capi.conversion.part import deletion, health_check, rollout, status
-from homeport.capi.conversion.rule import At, Each, Move, Rule
+from homeport.capi.conversion.rule import Each, Move, Rule, Within
 
 _NAMING = Move("namingStrategy.template", "naming.template")
 _HEALTH = health_check("machineHealthCheck.", "healthCheck.")
@@ -31,7 +31,7 @@ _EXTERNAL: list[Rule] = [
 CLUSTER_CLASS: list[Rule] = [
     Move("spec.infrastructure.ref", "spec.infrastructure.templateRef", TEMPLATE_REF),
     Move("spec.infrastructureNamingStrategy.template", "spec.infrastructure.naming.template"),
-    At("spec.controlPlane", _CONTROL_PLANE),
+    Within("spec.controlPlane", _CONTROL_PLANE),
     Each(
         "spec.workers.machineDeployments",
         [*_WORKER, *_HEALTH, *rollout("healthCheck.remediation.maxInFlight")],

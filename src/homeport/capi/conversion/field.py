@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from homeport.capi.conversion.codec import DURATION, TIMEOUTS
-from homeport.capi.conversion.rule import At, Each, Move, Rule
+from homeport.capi.conversion.rule import Each, Move, Rule, Within
 
 _ITEM = re.compile(r"(\[[^\]]*\])\.?")
 
@@ -16,7 +16,7 @@ def older_field(rules: Sequence[Rule], path: str) -> str:
     for rule in reversed(rules):
         if isinstance(rule, Move):
             path = _moved(rule, path)
-        elif isinstance(rule, At) and (rest := _below(path, rule.path)) is not None and rest.startswith("."):
+        elif isinstance(rule, Within) and (rest := _below(path, rule.path)) is not None and rest.startswith("."):
             path = f"{rule.path}.{older_field(rule.rules, rest[1:])}"
         elif isinstance(rule, Each) and (rest := _below(path, rule.path)) is not None:
             item = _ITEM.match(rest)

@@ -11,7 +11,7 @@ from homeport.capi.conversion.codec import (
     render_duration,
 )
 from homeport.capi.conversion.part import FAILURE, counters, deletion, status
-from homeport.capi.conversion.rule import ABSENT, At, Each, Json, Move, Own, Rule, find, put, take
+from homeport.capi.conversion.rule import ABSENT, Custom, Each, Json, Move, Rule, Within, find, put, take
 
 _CONTROL_PLANE_TIMEOUT = "clusterConfiguration.apiServer.timeoutForControlPlane"
 _INIT_TIMEOUT = "initConfiguration.timeouts.controlPlaneComponentHealthCheckSeconds"
@@ -47,19 +47,19 @@ def _gather_timeout(spec: Json, _: Context) -> None:
 
 
 KUBEADM_CONFIG_SPEC: list[Rule] = [
-    Own(_spread_timeout, _gather_timeout),
+    Custom(_spread_timeout, _gather_timeout),
     Move("joinConfiguration.discovery.timeout", "joinConfiguration.timeouts.tlsBootstrapSeconds", DURATION),
     *(Move(path, path, ARGUMENTS) for path in _WITH_ARGUMENTS),
     Each("initConfiguration.bootstrapTokens", [Move("ttl", "ttlSeconds", DURATION)]),
 ]
 
 KUBEADM_CONFIG: list[Rule] = [
-    At("spec", KUBEADM_CONFIG_SPEC),
+    Within("spec", KUBEADM_CONFIG_SPEC),
     *status({name: name for name in ("Ready", "DataSecretAvailable", "CertificatesAvailable")}, retired=FAILURE),
     Move("status.ready", "status.initialization.dataSecretCreated"),
 ]
 
-KUBEADM_CONFIG_TEMPLATE: list[Rule] = [At("spec.template.spec", KUBEADM_CONFIG_SPEC)]
+KUBEADM_CONFIG_TEMPLATE: list[Rule] = [Within("spec.template.spec", KUBEADM_CONFIG_SPEC)]
 
 
 def _unready(obj: Json, _: Context) -> None:
@@ -85,15 +85,15 @@ def _keep(_: Json, __: Context) -> None:
 
 
 _CONTROL_PLANE_SPEC: list[Rule] = [
-    At("kubeadmConfigSpec", KUBEADM_CONFIG_SPEC),
-    At("machineTemplate", deletion("spec.deletion")),
+    Within("kubeadmConfigSpec", KUBEADM_CONFIG_SPEC),
+    Within("machineTemplate", deletion("spec.deletion")),
     Move("machineTemplate.infrastructureRef", "machineTemplate.spec.infrastructureRef", CONTRACT_REF),
     Move("machineTemplate.readinessGates", "machineTemplate.spec.readinessGates"),
     Move("machineTemplate.taints", "machineTemplate.spec.taints"),
     Move("rolloutBefore", "rollout.before"),
     Move("rolloutAfter", "rollout.after"),
     Move("rolloutStrategy", "rollout.strategy"),
-    Own(_name_strategy, _keep),
+    Custom(_name_strategy, _keep),
     Move("remediationStrategy.maxRetry", "remediation.maxRetry"),
     Move("remediationStrategy.retryPeriod", "remediation.retryPeriodSeconds", DURATION),
     Move("remediationStrategy.minHealthyPeriod", "remediation.minHealthyPeriodSeconds", DURATION),
@@ -111,8 +111,8 @@ _CONTROL_PLANE_CONDITIONS = {
 }
 
 KUBEADM_CONTROL_PLANE: list[Rule] = [
-    At("spec", _CONTROL_PLANE_SPEC),
-    Own(_unready, _compute_ready),
+    Within("spec", _CONTROL_PLANE_SPEC),
+    Custom(_unready, _compute_ready),
     counters("readyReplicas", "updatedReplicas", "unavailableReplicas"),
     *status(
         _CONTROL_PLANE_CONDITIONS,
@@ -123,4 +123,4 @@ KUBEADM_CONTROL_PLANE: list[Rule] = [
     Move("status.lastRemediation.timestamp", "status.lastRemediation.time"),
 ]
 
-KUBEADM_CONTROL_PLANE_TEMPLATE: list[Rule] = [At("spec.template.spec", _CONTROL_PLANE_SPEC)]
+KUBEADM_CONTROL_PLANE_TEMPLATE: list[Rule] = [Within("spec.template.spec", _CONTROL_PLANE_SPEC)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from homeport.capi.conversion.codec import NODE_REF, PHASE
 from homeport.capi.conversion.part import FAILURE, MACHINE_SPEC, counters, health_check, rollout, status
-from homeport.capi.conversion.rule import At, Move, Rule
+from homeport.capi.conversion.rule import Move, Rule, Within
 
 _COUNTERS = ("readyReplicas", "availableReplicas")
 _PROMOTED = (*_COUNTERS, "upToDateReplicas")
 _TEMPLATE: list[Rule] = [
-    At("spec.template.spec", MACHINE_SPEC),
+    Within("spec.template.spec", MACHINE_SPEC),
     Move("spec.minReadySeconds", "spec.template.spec.minReadySeconds"),
 ]
 _NAMING = Move("spec.machineNamingStrategy", "spec.machineNaming")
@@ -28,7 +28,7 @@ _MACHINE_CONDITIONS = {
 }
 
 MACHINE: list[Rule] = [
-    At("spec", MACHINE_SPEC),
+    Within("spec", MACHINE_SPEC),
     *status(_MACHINE_CONDITIONS, retired=FAILURE),
     *_INITIALIZATION,
     Move("status.nodeRef", "status.nodeRef", NODE_REF),
@@ -50,7 +50,7 @@ MACHINE_SET: list[Rule] = [
 MACHINE_DEPLOYMENT: list[Rule] = [
     *_TEMPLATE,
     _NAMING,
-    At("spec", [*rollout("remediation.maxInFlight"), Move("rolloutAfter", "rollout.after")]),
+    Within("spec", [*rollout("remediation.maxInFlight"), Move("rolloutAfter", "rollout.after")]),
     counters(*_COUNTERS, "updatedReplicas", "unavailableReplicas"),
     *status(
         {"Ready": "Available", "Available": "Available"},
@@ -67,6 +67,6 @@ MACHINE_POOL: list[Rule] = [
 ]
 
 MACHINE_HEALTH_CHECK: list[Rule] = [
-    At("spec", health_check()),
+    Within("spec", health_check()),
     *status({"RemediationAllowed": "RemediationAllowed"}),
 ]

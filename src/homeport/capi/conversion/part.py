@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeport.capi.conversion.codec import CONTRACT_REF, DURATION, TEMPLATE_REF, TIMEOUTS, Context
-from homeport.capi.conversion.rule import ABSENT, Move, Own, Rule, find, put, take
+from homeport.capi.conversion.rule import ABSENT, Custom, Move, Rule, find, put, take
 
 FAILURE = ("failureReason", "failureMessage")
 
@@ -35,7 +35,7 @@ def _conditions(types: Mapping[str, str]) -> Rule:
         if made and find(obj, "status.conditions") in (ABSENT, None, []):
             put(obj, "status.conditions", made)
 
-    return Own(drop, derive)
+    return Custom(drop, derive)
 
 
 def _old_conditions(obj: dict[str, Any], types: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def counters(*names: str) -> Rule:
             if value and not isinstance(find(obj, f"status.{name}"), int):
                 put(obj, f"status.{name}", value)
 
-    return Own(keep, derive)
+    return Custom(keep, derive)
 
 
 def _derived(obj: dict[str, Any], name: str) -> int | None:

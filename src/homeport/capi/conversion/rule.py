@@ -37,8 +37,8 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class At:
-    """Rules for a part of the object."""
+class Within:
+    """Rules that apply below a path of the object."""
 
     path: str
     rules: Sequence[Rule]
@@ -71,8 +71,8 @@ class Each:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """What is no mere move."""
+class Custom:
+    """A conversion in code, for fields that a move or rename can't convert."""
 
     up: Callable[[Json, Context], None]
     down: Callable[[Json, Context], None]

@@ -77,27 +77,27 @@ def _firm(found: tuple[list[Part], str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ReportedProblem:
     """What an object says is wrong with it. `waits`: it only waits for something else."""
 
     message: str
     waits: bool
 
 
-def complaint(obj: AnyObject) -> Complaint | None:
+def complaint(obj: AnyObject) -> ReportedProblem | None:
     """What is wrong with one object by its own word; None when nothing is."""
     if isinstance(obj, Unstructured):
         broken = failure(obj)
         if broken is not None:
-            return Complaint(_sentence(broken.message or broken.reason), waits=False)
+            return ReportedProblem(_sentence(broken.message or broken.reason), waits=False)
     conditions = conditions_of(obj)
     going = find(conditions, Condition.DELETING) if deleting(obj) else None
     if going is not None and going.get("status") == "True" and going.get("message"):
-        return Complaint(f"it is being deleted: {_sentence(going['message'])}", waits=False)
+        return ReportedProblem(f"it is being deleted: {_sentence(going['message'])}", waits=False)
     wrong = [c for c in conditions if _wrong(c)]
     if not wrong:
         if deleting(obj):
-            return Complaint("it is being deleted", waits=True)
+            return ReportedProblem("it is being deleted", waits=True)
         return None
     # The summary repeats what single conditions say: one of those is nearer to the cause.
     detailed = [c for c in wrong if c["type"] not in _LEADING]
@@ -105,12 +105,12 @@ def complaint(obj: AnyObject) -> Complaint | None:
     for candidates in (detailed, [leading] if leading is not None else []):
         firm = [c for c in candidates if c.get("message") and not _waits(c)]
         if firm:
-            return Complaint(_sentence(firm[0]["message"]), waits=False)
+            return ReportedProblem(_sentence(firm[0]["message"]), waits=False)
     said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
     # What is known to be wrong says more than what is not known.
     certain = next((c for c in said if c.get("status") == "False"), None)
     chosen = certain or (said[0] if said else leading or wrong[0])
-    return Complaint(_sentence(chosen.get("message") or _spoken(chosen)), waits=True)
+    return ReportedProblem(_sentence(chosen.get("message") or _spoken(chosen)), waits=True)
 
 
 def _wrong(found: Mapping[str, Any]) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.contract import Contracts, NotInstalled, Reference, ResolvedResource, plural
 from homeport.capi.object.ownership import group_kind, owners
+from homeport.capi.resolution import Contracts, NotInstalled, Reference, ResolvedResource, plural
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.cache import key_of

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from homeport.api.meta import Object, Unstructured
 from homeport.capi.contract import conditions as untyped_conditions
-from homeport.capi.contract import plural
 from homeport.capi.name import CONTROL_PLANE_LABEL, Reason
 from homeport.capi.name import Condition as Type
+from homeport.capi.resolution import plural
 from homeport.machinery.condition import Condition, Status, find, put
 from homeport.runtime.cache import key_of, labels_of
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled
+from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.etcd.client import Member

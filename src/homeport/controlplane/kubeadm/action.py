@@ -18,36 +18,36 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class _OfMachine:
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(_OfMachine):
     """One Machine fewer; its leadership of etcd is handed over first."""
 
-    machine: str
     rollout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Remediate:
+class Remediate(_OfMachine):
     """An unhealthy Machine is deleted; the next Machine replaces it."""
 
-    machine: str
     remediation: Remediation
     recorded: bool = False  # it was announced already, and not deleted
 
 
 @dataclass(frozen=True, slots=True)
-class Defer:
+class Defer(_OfMachine):
     """An unhealthy Machine is not replaced now, or never."""
 
-    machine: str
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Recover:
+class Recover(_OfMachine):
     """A Machine that was to be replaced is healthy again."""
-
-    machine: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,9 @@ class RemoveMember:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseHook:
+class ReleaseHook(_OfMachine):
     """A Machine that is being deleted may go, after its member of etcd (0: it has none)."""
 
-    machine: str
     member: int = 0
 
 

@@ -15,11 +15,11 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured, wire
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled, plural
 from homeport.capi.name import BOOTSTRAP_GROUP, TEMPLATE_SUFFIX
 from homeport.capi.object import naming
 from homeport.capi.object.ownership import AnyObject, ensure_owner, is_owned_by, owner_of_kind, owner_reference
 from homeport.capi.object.template import clone, cloned_from
+from homeport.capi.resolution import NotInstalled, plural
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.controlplane.kubeadm import desired

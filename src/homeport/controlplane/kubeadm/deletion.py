@@ -8,7 +8,7 @@ from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, Condition, Reason
 from homeport.capi.unreadable import MACHINE, WORKERS, await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
-from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.member import Members
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.work import Worker
@@ -85,7 +85,9 @@ class Deletion:
     async def _await_readable(self, scope: ControlPlaneScope) -> Wait | None:
         unreadable = await_readable(self._informers, scope.key.namespace, *WORKERS)
         if unreadable is not None:
-            scope.findings.deleting = Said(Condition.DELETING, "True", unreadable.reason, unreadable.message)
+            scope.findings.deleting = DesiredCondition(
+                Condition.DELETING, "True", unreadable.reason, unreadable.message
+            )
         return unreadable
 
     async def _complete(self, scope: ControlPlaneScope) -> Wait | None:
@@ -93,5 +95,5 @@ class Deletion:
         return None
 
     def _say(self, scope: ControlPlaneScope, reason: str, message: str) -> Wait:
-        scope.findings.deleting = Said(Condition.DELETING, "True", reason, message)
+        scope.findings.deleting = DesiredCondition(Condition.DELETING, "True", reason, message)
         return Wait(reason, message)

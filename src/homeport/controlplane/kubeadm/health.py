@@ -20,8 +20,8 @@ CONTROL_PLANE_ROLE = "node-role.kubernetes.io/control-plane"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A condition to be."""
+class DesiredCondition:
+    """A condition that the status should have."""
 
     type: str
     status: Status
@@ -68,7 +68,7 @@ def component_types(etcd_managed: bool) -> tuple[str, ...]:
     return (*COMPONENTS.values(), *((Condition.ETCD_POD_HEALTHY,) if etcd_managed else ()))
 
 
-def conditions_of(subject: Subject, seen: Seen) -> list[Said]:
+def conditions_of(subject: Subject, seen: Seen) -> list[DesiredCondition]:
     """All that this provider says of a Machine's health."""
     types = (Condition.NODE_KUBEADM_LABELS_AND_TAINTS_SET, *component_types(subject.etcd_managed))
     found = [_component(subject, seen, each) for each in types]
@@ -90,21 +90,21 @@ def etcd_problem_of(subject: Subject, seen: Seen) -> str:
     return "" if said.status == "True" else said.message or said.reason
 
 
-def _blocked(subject: Subject, seen: Seen, kind: str) -> Said | None:
+def _blocked(subject: Subject, seen: Seen, kind: str) -> DesiredCondition | None:
     """What is the same for all conditions."""
     if subject.deleting:
-        return Said(kind, "False", Reason.DELETING, "the Machine is being deleted")
+        return DesiredCondition(kind, "False", Reason.DELETING, "the Machine is being deleted")
     if seen.down:
         reason = Reason.CONNECTION_DOWN if seen.lost else Reason.INSPECTION_FAILED
-        return Said(kind, "Unknown", reason, seen.down)
+        return DesiredCondition(kind, "Unknown", reason, seen.down)
     if not subject.node:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, subject.waits_for or "waiting for its Node")
+        return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, subject.waits_for or "waiting for its Node")
     if subject.node not in seen.nodes:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, f"Node {subject.node} does not exist")
+        return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, f"Node {subject.node} does not exist")
     return None
 
 
-def _component(subject: Subject, seen: Seen, kind: str) -> Said:
+def _component(subject: Subject, seen: Seen, kind: str) -> DesiredCondition:
     blocked = _blocked(subject, seen, kind)
     if blocked is not None:
         return blocked
@@ -112,14 +112,16 @@ def _component(subject: Subject, seen: Seen, kind: str) -> Said:
     if kind == Condition.NODE_KUBEADM_LABELS_AND_TAINTS_SET:
         return _labels_and_taints(subject, node)
     if _ready_status(node) == "Unknown":
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, f"the kubelet of Node {subject.node} does not report")
+        return DesiredCondition(
+            kind, "Unknown", Reason.INSPECTION_FAILED, f"the kubelet of Node {subject.node} does not report"
+        )
     if any(taint.get("key") == "node.kubernetes.io/unreachable" for taint in _taints(node)):
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, f"Node {subject.node} is unreachable")
+        return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, f"Node {subject.node} is unreachable")
     component = next((name for name, each in COMPONENTS.items() if each == kind), ETCD_COMPONENT)
     return pod_condition(kind, f"{component}-{subject.node}", seen.pods.get(f"{component}-{subject.node}"))
 
 
-def _labels_and_taints(subject: Subject, node: Mapping[str, Any]) -> Said:
+def _labels_and_taints(subject: Subject, node: Mapping[str, Any]) -> DesiredCondition:
     kind = Condition.NODE_KUBEADM_LABELS_AND_TAINTS_SET
     missing = []
     if CONTROL_PLANE_ROLE not in ((node.get("metadata") or {}).get("labels") or {}):
@@ -129,9 +131,9 @@ def _labels_and_taints(subject: Subject, node: Mapping[str, Any]) -> Said:
     ):
         missing.append(f"the taint {CONTROL_PLANE_ROLE}:NoSchedule")
     if not missing:
-        return Said(kind, "True", Reason.LABELS_AND_TAINTS_SET)
+        return DesiredCondition(kind, "True", Reason.LABELS_AND_TAINTS_SET)
     text = f"Node {subject.node} lacks {' and '.join(missing)}"
-    return Said(kind, "False", Reason.LABELS_AND_TAINTS_NOT_SET, text)
+    return DesiredCondition(kind, "False", Reason.LABELS_AND_TAINTS_NOT_SET, text)
 
 
 def _taints(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -143,22 +145,22 @@ def _ready_status(node: Mapping[str, Any]) -> str:
     return str(found.get("status")) if found else ""
 
 
-def pod_condition(kind: str, name: str, pod: Mapping[str, Any] | None) -> Said:
+def pod_condition(kind: str, name: str, pod: Mapping[str, Any] | None) -> DesiredCondition:
     """How a static Pod is."""
     if pod is None:
-        return Said(kind, "False", Reason.POD_DOES_NOT_EXIST, f"Pod {name} does not exist")
+        return DesiredCondition(kind, "False", Reason.POD_DOES_NOT_EXIST, f"Pod {name} does not exist")
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     if phase in ("Failed", "Succeeded"):
-        return Said(kind, "False", Reason.POD_FAILED, f"all containers of Pod {name} have terminated")
+        return DesiredCondition(kind, "False", Reason.POD_FAILED, f"all containers of Pod {name} have terminated")
     if phase == "Unknown":
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, f"the state of Pod {name} is unknown")
+        return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, f"the state of Pod {name} is unknown")
     ready = find(status.get("conditions"), "Ready")
     if phase == "Running" and ready is not None and ready.get("status") == "True":
-        return Said(kind, "True", Reason.POD_RUNNING)
+        return DesiredCondition(kind, "True", Reason.POD_RUNNING)
     failed, why = _containers(status.get("containerStatuses") or ())
     reason = Reason.POD_FAILED if failed else Reason.POD_PROVISIONING
-    return Said(kind, "False", reason, f"Pod {name}: {why or _waiting(phase)}")
+    return DesiredCondition(kind, "False", reason, f"Pod {name}: {why or _waiting(phase)}")
 
 
 def _waiting(phase: str) -> str:
@@ -185,24 +187,28 @@ def _reason(state: Mapping[str, Any]) -> str:
     return f"{reason} ({message})" if reason and message else reason or message or "no reason given"
 
 
-def _member(subject: Subject, seen: Seen) -> Said:
+def _member(subject: Subject, seen: Seen) -> DesiredCondition:
     kind = Condition.ETCD_MEMBER_HEALTHY
     blocked = _blocked(subject, seen, kind)
     if blocked is not None:
         return blocked
     etcd = seen.etcd
     if etcd.members is None:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, etcd.error or "etcd has not been checked yet")
+        return DesiredCondition(
+            kind, "Unknown", Reason.INSPECTION_FAILED, etcd.error or "etcd has not been checked yet"
+        )
     member = next((each for each in etcd.members if each.name == subject.node), None)
     if member is None:
         listed = ", ".join(each.name or "(starting)" for each in etcd.members)
         text = f"etcd has no member {subject.node}: its members are {listed}"
-        return Said(kind, "False", Reason.NOT_HEALTHY, text)
+        return DesiredCondition(kind, "False", Reason.NOT_HEALTHY, text)
     if member.learner:
-        return Said(kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name} is still a learner")
+        return DesiredCondition(kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name} is still a learner")
     if member.id in etcd.alarms:
         text = f"etcd member {member.name} has the alarm {etcd.alarms[member.id]}"
-        return Said(kind, "False", Reason.NOT_HEALTHY, text)
+        return DesiredCondition(kind, "False", Reason.NOT_HEALTHY, text)
     if member.name in etcd.problems:
-        return Said(kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name}: {etcd.problems[member.name]}")
-    return Said(kind, "True", Reason.HEALTHY)
+        return DesiredCondition(
+            kind, "False", Reason.NOT_HEALTHY, f"etcd member {member.name}: {etcd.problems[member.name]}"
+        )
+    return DesiredCondition(kind, "True", Reason.HEALTHY)

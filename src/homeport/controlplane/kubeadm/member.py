@@ -8,9 +8,9 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from homeport.capi.object.ownership import is_controlled_by
+from homeport.capi.resolution import NotInstalled
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.runtime.cache import Cache

@@ -20,7 +20,7 @@ from homeport.capi.name import (
 )
 from homeport.capi.remote.workload import Remote
 from homeport.controlplane.kubeadm.desired import etcd_managed
-from homeport.controlplane.kubeadm.health import Said, Subject, conditions_of, etcd_problem_of, problems_of
+from homeport.controlplane.kubeadm.health import DesiredCondition, Subject, conditions_of, etcd_problem_of, problems_of
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation, RemediationRule
 from homeport.controlplane.kubeadm.rollout import outdated
 from homeport.controlplane.kubeadm.safety import unsafe_change
@@ -172,7 +172,7 @@ def _pending_version(kcp: KubeadmControlPlane, cluster: Cluster) -> str:
     return step or wanted
 
 
-def machine_conditions(scope: ControlPlaneScope, owned: Owned, state: MachineState) -> list[Said]:
+def machine_conditions(scope: ControlPlaneScope, owned: Owned, state: MachineState) -> list[DesiredCondition]:
     """All that this provider says on a Machine."""
     # What was known is still the best guess for a while after the connection was lost, or before it is made.
     fading = bool(scope.seen.down) and not scope.seen.lost
@@ -181,9 +181,9 @@ def machine_conditions(scope: ControlPlaneScope, owned: Owned, state: MachineSta
         found = [each for each in found if (each.type, each.status) != (Condition.ETCD_MEMBER_HEALTHY, "Unknown")]
     if state.outdated:
         text = "\n".join(f"* {reason}" for reason in state.outdated)
-        found.append(Said(Condition.UP_TO_DATE, "False", Reason.NOT_UP_TO_DATE, text))
+        found.append(DesiredCondition(Condition.UP_TO_DATE, "False", Reason.NOT_UP_TO_DATE, text))
     elif state.updating:
-        found.append(Said(Condition.UP_TO_DATE, "False", Reason.UPDATING, "it is being updated in place"))
+        found.append(DesiredCondition(Condition.UP_TO_DATE, "False", Reason.UPDATING, "it is being updated in place"))
     else:
-        found.append(Said(Condition.UP_TO_DATE, "True", Reason.UP_TO_DATE))
+        found.append(DesiredCondition(Condition.UP_TO_DATE, "True", Reason.UP_TO_DATE))
     return found

@@ -37,7 +37,7 @@ def _unhealthy(observed: Observed, leaving: str) -> tuple[list[str], set[str]]:
             kinds |= {"components", "etcd"} if observed.etcd_managed else {"components"}
             continue
         if machine.problems:
-            said.append(f"waiting for Machine {machine.name}: {_told(machine)}")
+            said.append(f"waiting for Machine {machine.name}: {_describe_problems(machine)}")
             kinds.add("components")
         if machine.etcd_problem and observed.etcd_managed:
             said.append(f"waiting for the etcd member of Machine {machine.name}: {machine.etcd_problem}")
@@ -45,7 +45,7 @@ def _unhealthy(observed: Observed, leaving: str) -> tuple[list[str], set[str]]:
     return said, kinds
 
 
-def _told(machine: MachineState) -> str:
+def _describe_problems(machine: MachineState) -> str:
     return ", ".join(f"{component}: {why}" for component, why in machine.problems.items())
 
 

@@ -12,7 +12,7 @@ from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.remote.pki import EXTERNAL_ETCD, GENERATED, SECRET, Certificates, PkiError
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.controlplane.kubeadm.desired import etcd_managed
-from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
@@ -59,7 +59,7 @@ class Secrets:
         return None
 
     def _say(self, scope: ControlPlaneScope, status: Any, reason: str, message: str) -> None:
-        scope.findings.certificates = Said(Condition.CERTIFICATES_AVAILABLE, status, reason, message)
+        scope.findings.certificates = DesiredCondition(Condition.CERTIFICATES_AVAILABLE, status, reason, message)
 
     def _purposes(self, scope: ControlPlaneScope) -> tuple[pki.Purpose, ...]:
         return GENERATED if etcd_managed(scope.kcp) else EXTERNAL_ETCD

@@ -13,7 +13,7 @@ from homeport.capi import version as versions
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, Condition, Reason
 from homeport.controlplane.kubeadm.action import Action, Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.health import EtcdView, Said
+from homeport.controlplane.kubeadm.health import DesiredCondition, EtcdView
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
@@ -48,7 +48,7 @@ class Findings:
     now: float
     cluster: str
     machines: list[Machine] = field(default_factory=list)
-    conditions: dict[str, list[Said]] = field(default_factory=dict)  # of Machines, by name
+    conditions: dict[str, list[DesiredCondition]] = field(default_factory=dict)  # of Machines, by name
     observed: Observed | None = None
     actions: Sequence[Action] = ()
     etcd: EtcdView = field(default_factory=EtcdView)
@@ -56,9 +56,9 @@ class Findings:
     lost: bool = False  # and so for long
     brief: bool = False  # etcd answered a moment ago: that it does not now is no news yet
     initialized: bool = False
-    certificates: Said | None = None
+    certificates: DesiredCondition | None = None
     blocked: str = ""  # why nothing could be planned
-    deleting: Said | None = None
+    deleting: DesiredCondition | None = None
     in_progress: Remediation | None = None
     failed: str = ""  # the reconcile ended with an error
     made: set[str] = field(default_factory=set)  # Machines that this very loop made: up to date by birth
@@ -101,7 +101,7 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
         scaling_up(kcp, findings),
         scaling_down(kcp, findings),
         remediating(findings),
-        findings.deleting or Said(Condition.DELETING, "False", Reason.NOT_DELETING),
+        findings.deleting or DesiredCondition(Condition.DELETING, "False", Reason.NOT_DELETING),
     ]
     now, generation = rfc3339(findings.now), kcp.metadata.generation
     for each in said:
@@ -167,37 +167,39 @@ def last_remediation(findings: Findings) -> Remediation | None:
 # -- conditions --------------------------------------------------------------------------------------------------
 
 
-def _initialized(kcp: KubeadmControlPlane) -> Said:
+def _initialized(kcp: KubeadmControlPlane) -> DesiredCondition:
     if kcp.status.initialization.control_plane_initialized:
-        return Said(Condition.INITIALIZED, "True", Reason.INITIALIZED)
-    return Said(Condition.INITIALIZED, "False", Reason.NOT_INITIALIZED)
+        return DesiredCondition(Condition.INITIALIZED, "True", Reason.INITIALIZED)
+    return DesiredCondition(Condition.INITIALIZED, "False", Reason.NOT_INITIALIZED)
 
 
-def available(kcp: KubeadmControlPlane, findings: Findings) -> Said:
+def available(kcp: KubeadmControlPlane, findings: Findings) -> DesiredCondition:
     kind = Condition.AVAILABLE
     problems: list[str] = []
     if kcp.metadata.deletion_timestamp:
-        return Said(kind, "False", Reason.NOT_AVAILABLE, "the control plane is being deleted")
+        return DesiredCondition(kind, "False", Reason.NOT_AVAILABLE, "the control plane is being deleted")
     if not kcp.status.initialization.control_plane_initialized:
-        return Said(kind, "False", Reason.NOT_AVAILABLE, findings.blocked or _coming_up(findings))
+        return DesiredCondition(kind, "False", Reason.NOT_AVAILABLE, findings.blocked or _coming_up(findings))
     if findings.certificates is not None and findings.certificates.status != "True":
         problems.append(findings.certificates.message)
     observed = findings.observed
     known = condition.find(kcp.status.conditions, kind)
     if known is not None and known["status"] == "True" and not problems and _silent_for_a_moment(findings):
-        return Said(kind, "True", Reason.AVAILABLE)  # most connections come back
+        return DesiredCondition(kind, "True", Reason.AVAILABLE)  # most connections come back
     if observed is None or findings.down:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, findings.down or findings.blocked or findings.failed)
+        return DesiredCondition(
+            kind, "Unknown", Reason.INSPECTION_FAILED, findings.down or findings.blocked or findings.failed
+        )
     if observed.etcd_managed:
         if observed.members is None:
-            return Said(kind, "Unknown", Reason.INSPECTION_FAILED, findings.etcd.error)
+            return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, findings.etcd.error)
         problems += _quorum(observed)
     well = [machine for machine in observed.machines if machine.healthy]
     if not well:
         problems.append(f"no Machine has a healthy control plane ({_why_not(observed.machines)})")
     if problems:
-        return Said(kind, "False", Reason.NOT_AVAILABLE, "; ".join(problems))
-    return Said(kind, "True", Reason.AVAILABLE)
+        return DesiredCondition(kind, "False", Reason.NOT_AVAILABLE, "; ".join(problems))
+    return DesiredCondition(kind, "True", Reason.AVAILABLE)
 
 
 def _silent_for_a_moment(findings: Findings) -> bool:
@@ -247,7 +249,7 @@ def _stray(observed: Observed, member: Member) -> str:
     return f"{text} and {answers}: see 'homeport orphans list'"
 
 
-def etcd_healthy(findings: Findings) -> Said | None:
+def etcd_healthy(findings: Findings) -> DesiredCondition | None:
     observed = findings.observed
     if observed is not None and not observed.etcd_managed:
         return None
@@ -258,7 +260,7 @@ def etcd_healthy(findings: Findings) -> Said | None:
     return _aggregate(Condition.ETCD_CLUSTER_HEALTHY, findings, (Condition.ETCD_MEMBER_HEALTHY,), extra)
 
 
-def components_healthy(findings: Findings) -> Said:
+def components_healthy(findings: Findings) -> DesiredCondition:
     kinds = (
         Condition.API_SERVER_POD_HEALTHY,
         Condition.CONTROLLER_MANAGER_POD_HEALTHY,
@@ -268,9 +270,9 @@ def components_healthy(findings: Findings) -> Said:
     return _aggregate(Condition.CONTROL_PLANE_COMPONENTS_HEALTHY, findings, kinds, [])
 
 
-def _aggregate(kind: str, findings: Findings, parts: Sequence[str], extra: Sequence[str]) -> Said:
+def _aggregate(kind: str, findings: Findings, parts: Sequence[str], extra: Sequence[str]) -> DesiredCondition:
     if not findings.initialized:
-        return Said(kind, "Unknown", Reason.INSPECTION_FAILED, "waiting for the cluster to be initialized")
+        return DesiredCondition(kind, "Unknown", Reason.INSPECTION_FAILED, "waiting for the cluster to be initialized")
     wrong, unknown, well = list(extra), list[str](), 0
     for machine in findings.machines:
         found = [(part, _said(machine, findings, part)) for part in parts]
@@ -282,31 +284,31 @@ def _aggregate(kind: str, findings: Findings, parts: Sequence[str], extra: Seque
                 target.append(f"Machine {machine.metadata.name}: {', '.join(texts)}")
         well += not bad and not dark
     if wrong:
-        return Said(kind, "False", Reason.NOT_HEALTHY, _lines([*wrong, *unknown]))
+        return DesiredCondition(kind, "False", Reason.NOT_HEALTHY, _lines([*wrong, *unknown]))
     if unknown:
-        return Said(kind, "Unknown", Reason.HEALTH_UNKNOWN, _lines(unknown))
+        return DesiredCondition(kind, "Unknown", Reason.HEALTH_UNKNOWN, _lines(unknown))
     if not well:
-        return Said(kind, "Unknown", Reason.HEALTH_UNKNOWN, "there is no Machine")
-    return Said(kind, "True", Reason.HEALTHY)
+        return DesiredCondition(kind, "Unknown", Reason.HEALTH_UNKNOWN, "there is no Machine")
+    return DesiredCondition(kind, "True", Reason.HEALTHY)
 
 
 def _lines(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else "\n".join(f"* {text}" for text in texts)
 
 
-def machines_ready(findings: Findings) -> Said:
+def machines_ready(findings: Findings) -> DesiredCondition:
     return _all_machines(findings, Condition.MACHINES_READY, Condition.READY, Reason.READY, Reason.NOT_READY)
 
 
-def machines_up_to_date(findings: Findings) -> Said:
+def machines_up_to_date(findings: Findings) -> DesiredCondition:
     return _all_machines(
         findings, Condition.MACHINES_UP_TO_DATE, Condition.UP_TO_DATE, Reason.UP_TO_DATE, Reason.NOT_UP_TO_DATE
     )
 
 
-def _all_machines(findings: Findings, kind: str, of: str, good: str, bad: str) -> Said:
+def _all_machines(findings: Findings, kind: str, of: str, good: str, bad: str) -> DesiredCondition:
     if not findings.machines:
-        return Said(kind, "True", Reason.NO_REPLICAS)
+        return DesiredCondition(kind, "True", Reason.NO_REPLICAS)
     wrong, unknown = list[str](), list[str]()
     for machine in findings.machines:
         found = _said(machine, findings, of)
@@ -318,22 +320,24 @@ def _all_machines(findings: Findings, kind: str, of: str, good: str, bad: str) -
                 f"Machine {machine.metadata.name}: {found[2] or found[1]}"
             )
     if wrong:
-        return Said(kind, "False", bad, _lines([*wrong, *unknown]))
+        return DesiredCondition(kind, "False", bad, _lines([*wrong, *unknown]))
     if unknown:
-        return Said(kind, "Unknown", f"{good}Unknown", _lines(unknown))
-    return Said(kind, "True", good)
+        return DesiredCondition(kind, "Unknown", f"{good}Unknown", _lines(unknown))
+    return DesiredCondition(kind, "True", good)
 
 
-def rolling_out(findings: Findings) -> Said:
+def rolling_out(findings: Findings) -> DesiredCondition:
     outdated = findings.observed.outdated if findings.observed else []
     if not outdated:
-        return Said(Condition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
+        return DesiredCondition(Condition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
     reasons = sorted(
         {text for each in outdated for text in each.outdated}, key=lambda text: (text[:7] != "Version", text)
     )
     head = f"{len(outdated)} Machines must be replaced" if len(outdated) > 1 else "1 Machine must be replaced"
     held = _held(findings)
-    return Said(Condition.ROLLING_OUT, "True", Reason.ROLLING_OUT, _paragraph(f"{head}: {'; '.join(reasons)}", held))
+    return DesiredCondition(
+        Condition.ROLLING_OUT, "True", Reason.ROLLING_OUT, _paragraph(f"{head}: {'; '.join(reasons)}", held)
+    )
 
 
 def _held(findings: Findings) -> str:
@@ -344,38 +348,40 @@ def _paragraph(head: str, held: str) -> str:
     return f"{head}. Held up: {held}" if held else head
 
 
-def scaling_up(kcp: KubeadmControlPlane, findings: Findings) -> Said:
+def scaling_up(kcp: KubeadmControlPlane, findings: Findings) -> DesiredCondition:
     kind = Condition.SCALING_UP
     wanted = 0 if kcp.metadata.deletion_timestamp else kcp.spec.replicas
     if wanted is None:
-        return Said(kind, "Unknown", Reason.WAITING_FOR_REPLICAS_SET, "waiting for spec.replicas to be set")
+        return DesiredCondition(kind, "Unknown", Reason.WAITING_FOR_REPLICAS_SET, "waiting for spec.replicas to be set")
     have = len(findings.machines)
     if have >= wanted:
-        return Said(kind, "False", Reason.NOT_SCALING_UP)
+        return DesiredCondition(kind, "False", Reason.NOT_SCALING_UP)
     held = _held(findings) or findings.blocked or findings.failed
-    return Said(kind, "True", Reason.SCALING_UP, _paragraph(f"from {have} to {wanted} replicas", held))
+    return DesiredCondition(kind, "True", Reason.SCALING_UP, _paragraph(f"from {have} to {wanted} replicas", held))
 
 
-def scaling_down(kcp: KubeadmControlPlane, findings: Findings) -> Said:
+def scaling_down(kcp: KubeadmControlPlane, findings: Findings) -> DesiredCondition:
     kind = Condition.SCALING_DOWN
     wanted = 0 if kcp.metadata.deletion_timestamp else kcp.spec.replicas
     if wanted is None:
-        return Said(kind, "Unknown", Reason.WAITING_FOR_REPLICAS_SET, "waiting for spec.replicas to be set")
+        return DesiredCondition(kind, "Unknown", Reason.WAITING_FOR_REPLICAS_SET, "waiting for spec.replicas to be set")
     have = len(findings.machines)
     if have <= wanted:
-        return Said(kind, "False", Reason.NOT_SCALING_DOWN)
-    return Said(kind, "True", Reason.SCALING_DOWN, _paragraph(f"from {have} to {wanted} replicas", _held(findings)))
+        return DesiredCondition(kind, "False", Reason.NOT_SCALING_DOWN)
+    return DesiredCondition(
+        kind, "True", Reason.SCALING_DOWN, _paragraph(f"from {have} to {wanted} replicas", _held(findings))
+    )
 
 
-def remediating(findings: Findings) -> Said:
+def remediating(findings: Findings) -> DesiredCondition:
     kind = Condition.REMEDIATING
     deferred = [each for each in findings.actions if isinstance(each, Defer)]
     begun = [each.machine for each in findings.actions if isinstance(each, Remediate)]
     if findings.in_progress is not None and not begun:
         begun = [findings.in_progress.machine]
     if begun:
-        return Said(kind, "True", Reason.REMEDIATING, f"Machine {begun[0]} is being replaced")
+        return DesiredCondition(kind, "True", Reason.REMEDIATING, f"Machine {begun[0]} is being replaced")
     if deferred:
         text = "; ".join(f"Machine {each.machine} is unhealthy and stays for now: {each.message}" for each in deferred)
-        return Said(kind, "True", Reason.REMEDIATING, text)
-    return Said(kind, "False", Reason.NOT_REMEDIATING)
+        return DesiredCondition(kind, "True", Reason.REMEDIATING, text)
+    return DesiredCondition(kind, "False", Reason.NOT_REMEDIATING)

@@ -11,7 +11,7 @@ from homeport.capi.name import Condition
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.desired import machine_patch, metadata_patch
-from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339
@@ -85,7 +85,7 @@ class Sync:
         return None
 
 
-def _worth_saying(scope: ControlPlaneScope, machine: Machine, said: list[Said]) -> bool:
+def _worth_saying(scope: ControlPlaneScope, machine: Machine, said: list[DesiredCondition]) -> bool:
     if any(each.type == Condition.OWNER_REMEDIATED for each in said) or machine.metadata.name in scope.dropped:
         return True
     if scope.seen.down and not scope.seen.lost:
@@ -99,7 +99,7 @@ def _worth_saying(scope: ControlPlaneScope, machine: Machine, said: list[Said]) 
     return all(each.status == "True" for each in said)
 
 
-def put_conditions(machine: Machine, said: list[Said], now: float, *, drop: bool) -> list[dict[str, Any]]:
+def put_conditions(machine: Machine, said: list[DesiredCondition], now: float, *, drop: bool) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = list(machine.status.conditions)
     if drop:
         found = condition.drop(found, Condition.OWNER_REMEDIATED)

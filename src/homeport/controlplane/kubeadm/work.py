@@ -26,7 +26,7 @@ from homeport.controlplane.kubeadm.action import (
 from homeport.controlplane.kubeadm.creation import Maker
 from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Forwarder, Inspector
-from homeport.controlplane.kubeadm.health import Said
+from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.controlplane.kubeadm.upkeep import hold_cluster_configuration, hold_rights
@@ -127,7 +127,7 @@ class Worker:
         return await self._delete(scope, action.machine, "it is unhealthy")
 
     def _say_remediated(self, scope: ControlPlaneScope, name: str, reason: str, message: str) -> None:
-        said = Said(Condition.OWNER_REMEDIATED, "False", reason, message)
+        said = DesiredCondition(Condition.OWNER_REMEDIATED, "False", reason, message)
         scope.findings.conditions.setdefault(name, []).append(said)
 
     async def _note_remediation(self, scope: ControlPlaneScope, remediation: Remediation | None) -> None:

@@ -14,7 +14,7 @@ from homeport.capi.object.ownership import controller_of
 from homeport.core.cluster import replicas
 from homeport.core.cluster.observed import Observed, to_be_remediated, unhealthy
 from homeport.core.related import Related
-from homeport.core.verdict import Verdict, mirrored, put_verdict
+from homeport.core.verdict import Verdict, deletion_verdict, mirrored, put_verdict
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -61,7 +61,7 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         Condition.SCALING_UP: going_on(seen, Condition.SCALING_UP, "ScalingUp", sets=True),
         Condition.SCALING_DOWN: going_on(seen, Condition.SCALING_DOWN, "ScalingDown", sets=True),
         Condition.REMEDIATING: remediating(found.machines),
-        Condition.DELETING: deleting(cluster, seen),
+        Condition.DELETING: deletion_verdict(cluster, seen),
         Condition.PAUSED: Verdict("False", Reason.NOT_PAUSED),
     }
     for kind, verdict in verdicts.items():
@@ -248,16 +248,6 @@ def remote_connection_probe(cluster: Cluster, seen: Observed, now: float) -> Ver
     if last is not None:
         text = f"{text}; it last answered at {rfc3339(last)}"
     return Verdict("False", Reason.PROBE_FAILED, text)
-
-
-def deleting(cluster: Cluster, seen: Observed) -> Verdict:
-    if not cluster.metadata.deletion_timestamp:
-        return Verdict("False", Reason.NOT_DELETING)
-    if seen.trouble is not None:
-        return Verdict("True", Reason.INTERNAL_ERROR, seen.trouble[1])
-    if seen.deletion is None:
-        return Verdict("True", Reason.DELETION_COMPLETED, "everything has been deleted")
-    return Verdict("True", seen.deletion.reason, seen.deletion.message)
 
 
 def available(cluster: Cluster, seen: Observed) -> Verdict:

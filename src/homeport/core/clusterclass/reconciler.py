@@ -8,9 +8,9 @@ from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.meta import wire
 from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled
 from homeport.capi.object.ownership import ensure_owner, owner_reference
 from homeport.capi.reconciler import CapiReconciler
+from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import NotFound
 from homeport.core.clusterclass.status import EXTERNAL, Seen, external_patches, fill_in
 from homeport.core.clusterclass.template import TemplateRef, templates

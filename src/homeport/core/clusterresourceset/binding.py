@@ -11,7 +11,7 @@ from homeport.api.meta import wire
 from homeport.capi.object.ownership import owner_reference, owners, with_owner
 from homeport.client.errors import AlreadyExists, Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
-from homeport.core.clusterresourceset.plan import Bindings, Known, Outcome, Ref, with_outcomes, without_set
+from homeport.core.clusterresourceset.plan import Bindings, Outcome, RecordedResource, Ref, with_outcomes, without_set
 from homeport.core.index import ensure_index
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
@@ -34,13 +34,13 @@ class Ledger:
         self._cache = manager.informers.get(ClusterResourceSetBinding).cache
         ensure_index(self._cache, _SET, _sets)
 
-    def known(self, cluster: Key, set_name: str) -> dict[Ref, Known]:
+    def known(self, cluster: Key, set_name: str) -> dict[Ref, RecordedResource]:
         """What a Cluster has of a set. Asked of every Cluster in every loop: straight from the cache."""
         binding = self._cache.get(cluster)
         if binding is None:
             return {}
         return {
-            Ref(each.kind, each.name): Known(each.hash, bool(each.applied))
+            Ref(each.kind, each.name): RecordedResource(each.hash, bool(each.applied))
             for entry in binding.spec.bindings
             if entry.cluster_resource_set_name == set_name
             for each in entry.resources

@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
     applied: bool
 
 
-class Known(NamedTuple):
-    """What was written down about one resource in one Cluster."""
+class RecordedResource(NamedTuple):
+    """What the ClusterResourceSetBinding records about one resource."""
 
     digest: str
     applied: bool
@@ -43,7 +43,7 @@ def recorded(bindings: Iterable[Mapping[str, Any]], set_name: str) -> dict[Ref, 
     return {Ref(each["kind"], each["name"]): each for each in found.get("resources") or ()}
 
 
-def is_due(strategy: str, known: Known | None, digest: str) -> bool:
+def is_due(strategy: str, known: RecordedResource | None, digest: str) -> bool:
     """Once it was applied, nothing is; with Reconcile, what is written there now has to be what was applied."""
     if known is None or not known.applied:
         return True

@@ -38,7 +38,7 @@ _EVICT = Verdict("Drain")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class DrainContext:
     """What a verdict depends on beside the Pod itself."""
 
     rules: Sequence[MachineDrainRule] = ()  # those that match the machine, by name
@@ -79,7 +79,7 @@ def matching_rules(rules: Iterable[MachineDrainRule], machine: Machine, cluster:
     return sorted((rule for rule in rules if matches(rule)), key=lambda rule: rule.metadata.name)
 
 
-def judge(pod: Unstructured, around: Surroundings) -> Verdict:
+def judge(pod: Unstructured, around: DrainContext) -> Verdict:
     deleted_at = pod.metadata.get("deletionTimestamp")
     if around.unreachable and deleted_at and around.now - parse_time(deleted_at) > UNREACHABLE_GRACE_SECONDS:
         return Verdict("Skip", rule="deleted, and the Node does not answer")
@@ -91,7 +91,7 @@ def judge(pod: Unstructured, around: Surroundings) -> Verdict:
     return _by_label(pod) or _by_rule(pod, around) or _EVICT
 
 
-def plan(pods: Iterable[Unstructured], around: Surroundings) -> Plan:
+def plan(pods: Iterable[Unstructured], around: DrainContext) -> Plan:
     judged = [(pod, judge(pod, around)) for pod in sorted(pods, key=key_of)]
     # Pods that were left to complete no longer block once they have completed.
     open_ = [
@@ -154,7 +154,7 @@ def _by_label(pod: Unstructured) -> Verdict | None:
             return None
 
 
-def _by_rule(pod: Unstructured, around: Surroundings) -> Verdict | None:
+def _by_rule(pod: Unstructured, around: DrainContext) -> Verdict | None:
     labels = pod.metadata.get("labels") or {}
     space = around.namespaces.get(pod.namespace, {})
     for rule in around.rules:

@@ -30,7 +30,7 @@ from homeport.core.machine.removal import Removal
 from homeport.core.machine.scope import MachineScope
 from homeport.core.machine.uptodate import outdated
 from homeport.core.machine.workload import NODE
-from homeport.core.related import Related, hold_related, observe_related
+from homeport.core.related import hold_related, note_failure, observe_related
 from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import Pace
 from homeport.runtime.reconciler import Phase
@@ -76,26 +76,24 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
         return scope.seen.cluster
 
     def phases(self, scope: MachineScope) -> Sequence[Phase[MachineScope]]:
-        return [self._run]
-
-    async def _run(self, scope: MachineScope) -> Wait | None:
-        if scope.seen.cluster is None and not scope.deleting:
-            # The Cluster's coming wakes us.
-            return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
-        await self._observe(scope)
-        await self._hold_related(scope)
-        self._take_bootstrap(scope)
-        self._take_infrastructure(scope)
-        await self._hold_machine(scope)
-        await self._find_node(scope)
+        hold = [self._observe, self._hold_related, self._hold_machine, self._find_node]
         if scope.deleting:
-            scope.seen.deletion = await self.removal.run(scope)
-            if scope.seen.deletion is None:
-                await self.drop_finalizer(scope)
-                scope.released = True
-            return scope.seen.deletion
-        await self._sync_node(scope)
-        return self._await_parts(scope)
+            return [*hold, self._release, self.drop_finalizer, self._end]
+        return [self._await_cluster, *hold, self._sync_node, self._await_parts]
+
+    async def _await_cluster(self, scope: MachineScope) -> Wait | None:
+        if scope.seen.cluster is not None:
+            return None
+        # The Cluster's coming wakes us.
+        return Wait("WaitingForCluster", f"Cluster {scope.object.spec.cluster_name} does not exist")
+
+    async def _release(self, scope: MachineScope) -> Wait | None:
+        scope.seen.deletion = await self.removal.run(scope)
+        return scope.seen.deletion
+
+    async def _end(self, scope: MachineScope) -> None:
+        """Finalizers of others may be left, but nothing to report on."""
+        scope.released = True
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -155,12 +153,12 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
                 ready = True
         if ready:
             machine.status.initialization.bootstrap_data_secret_created = True
-        self._note_failure(machine, related)
+        note_failure(machine, related)
 
     def _take_infrastructure(self, scope: MachineScope) -> None:
         machine, related = scope.object, scope.seen.infrastructure
         held = related.object
-        self._note_failure(machine, related)
+        note_failure(machine, related)
         if held is None:
             if related.missing and machine.status.initialization.infrastructure_provisioned and not scope.deleting:
                 old = machine.status.deprecated.v1beta1
@@ -184,19 +182,11 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
             if related.contract == "v1beta1":
                 machine.spec.failure_domain = domain
 
-    def _note_failure(self, machine: Machine, related: Related) -> None:
-        failure = None if related.object is None else contract.failure(related.object)
-        if failure is not None:
-            old = machine.status.deprecated.v1beta1
-            old.failure_reason = failure.reason or old.failure_reason
-            old.failure_message = f"{related}: {failure.message}" if failure.message else old.failure_message
-
     async def _hold_machine(self, scope: MachineScope) -> None:
         """Everything that is to be written into metadata and spec, in one patch."""
-        machine = scope.object
-        stored = self._machines.get(scope.key)
-        assert stored is not None
-        patch = machine_patch(stored, machine, scope.seen.cluster, deleting=scope.deleting)
+        self._take_bootstrap(scope)
+        self._take_infrastructure(scope)
+        patch = machine_patch(scope.read, scope.object, scope.seen.cluster, deleting=scope.deleting)
         if patch:
             written = await self.client.patch(Machine, scope.key, MergePatch(patch), self._write)
             scope.update_metadata(written)
@@ -242,7 +232,7 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def _await_parts(self, scope: MachineScope) -> Wait | None:
+    async def _await_parts(self, scope: MachineScope) -> Wait | None:
         machine, seen = scope.object, scope.seen
         for related in (seen.bootstrap, seen.infrastructure):
             if related.trouble:

@@ -8,9 +8,10 @@ import structlog
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDrainRule
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled, conditions
+from homeport.capi.contract import conditions
 from homeport.capi.name import PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX, Reason
 from homeport.capi.remote.remotes import Remote
+from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import ApiError, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.protocol import Key, Write
 from homeport.core.machine import deletion, drain, volume

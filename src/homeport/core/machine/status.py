@@ -12,7 +12,7 @@ from homeport.capi.object import summary
 from homeport.core.machine import health
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.uptodate import up_to_date
-from homeport.core.verdict import Verdict, mirrored, put_verdict
+from homeport.core.verdict import Verdict, deletion_verdict, mirrored, put_verdict
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -38,7 +38,7 @@ def report(machine: Machine, seen: Observed, now: float) -> Wait | None:
     if node is not None:
         put_verdict(machine, Condition.NODE_READY, node[0], now)
         put_verdict(machine, Condition.NODE_HEALTHY, node[1], now)
-    put_verdict(machine, Condition.DELETING, deleting(machine, seen), now)
+    put_verdict(machine, Condition.DELETING, deletion_verdict(machine, seen), now)
     put_verdict(machine, Condition.UPDATING, updating(machine), now)
     current = up_to_date(machine, seen.machine_set, seen.deployment, now)
     if current is not None:
@@ -87,16 +87,6 @@ def infrastructure_ready(machine: Machine, seen: Observed) -> Verdict:
         Reason.OBJECT_DELETED,
         f"{related} has been deleted, but the Machine still exists: delete the Machine to replace it",
     )
-
-
-def deleting(machine: Machine, seen: Observed) -> Verdict:
-    if not machine.metadata.deletion_timestamp:
-        return Verdict("False", Reason.NOT_DELETING)
-    if seen.trouble is not None:
-        return Verdict("True", Reason.INTERNAL_ERROR, seen.trouble[1])
-    if seen.deletion is None:
-        return Verdict("True", Reason.DELETION_COMPLETED, "everything has been deleted")
-    return Verdict("True", seen.deletion.reason, seen.deletion.message)
 
 
 def updating(machine: Machine) -> Verdict:

@@ -42,7 +42,7 @@ class Workload:
 
     async def plan(self, rules: Sequence[MachineDrainRule], now: float) -> drain.Plan:
         pods = await self._list(POD, pods_of(self.node.name))
-        around = drain.Surroundings(
+        around = drain.DrainContext(
             rules=rules,
             namespaces=await self._namespaces(pods, rules),
             orphaned=await self._orphaned(pods),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import ContractRef, MachineDeployment, MachineSet
-from homeport.capi.contract import CRD, pick, plural
 from homeport.capi.object.ownership import is_controlled_by
+from homeport.capi.resolution import CRD, pick, plural
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.core.machine.uptodate import differences

@@ -6,10 +6,10 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Machine, MachineHealthCheckRemediationTemplateReference
 from homeport.api.meta import Resource
-from homeport.capi.contract import plural
 from homeport.capi.name import TEMPLATE_SUFFIX, Condition, Reason
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.object.template import clone
+from homeport.capi.resolution import plural
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.machinery import condition

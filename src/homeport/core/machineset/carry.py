@@ -10,7 +10,7 @@ import msgspec
 from homeport.api.cluster.v1beta2 import ContractRef, Machine
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled
+from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.core.machineset.machine import (

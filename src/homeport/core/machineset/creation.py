@@ -13,10 +13,10 @@ import structlog
 from homeport.api.cluster.v1beta2 import Machine, MachineSet
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.contract import plural
 from homeport.capi.name import CLONED_FROM_NAME, SET_NAME_LABEL, TEMPLATE_SUFFIX, label_value
 from homeport.capi.object.ownership import is_owned_by, owner_reference
 from homeport.capi.object.template import clone
+from homeport.capi.resolution import plural
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.core.machineset.machine import annotations_of, labels_of, machine_name, new_machine

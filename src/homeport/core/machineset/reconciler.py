@@ -9,9 +9,9 @@ from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine, MachineD
 from homeport.api.meta import Unstructured
 from homeport.capi import name
 from homeport.capi.capi import Capi
-from homeport.capi.contract import NotInstalled, ResolvedResource
 from homeport.capi.object.ownership import controller_of, ensure_owner, owner_of_kind, owner_reference, owners
 from homeport.capi.reconciler import CapiReconciler
+from homeport.capi.resolution import NotInstalled, ResolvedResource
 from homeport.capi.unreadable import MACHINE, await_readable, made_from
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch

@@ -11,26 +11,26 @@ from homeport.machinery import condition
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
-    """It is well again: nobody has to remediate anything."""
-
+class _OfMachine:
     machine: Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Defer:
-    """Not now, or not by us."""
+class Clear(_OfMachine):
+    """The Machine is healthy again: no remediation is needed."""
 
-    machine: Machine
+
+@dataclass(frozen=True, slots=True)
+class Defer(_OfMachine):
+    """The Machine is not replaced now, or not by this controller."""
+
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """It is deleted; another takes its place as for any deleted Machine."""
-
-    machine: Machine
+class Replace(_OfMachine):
+    """The Machine is deleted; a new one replaces it as any deleted Machine."""
 
 
 Action = Clear | Defer | Replace

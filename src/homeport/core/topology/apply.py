@@ -15,7 +15,7 @@ from homeport.capi.object.ownership import owners, rival_of
 from homeport.capi.object.paused import annotations_of
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, Write
-from homeport.core.topology.blueprint import Trouble
+from homeport.core.topology.blueprint import TopologyError
 from homeport.runtime.cache import key_of, labels_of, uid_of
 
 MANAGER = "capi-topology"
@@ -27,8 +27,8 @@ State = tuple[str, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """An object that is as it should be; `new`: it was made just now, `changed`: something was written."""
+class AppliedObject:
+    """An object that has its desired state; `new`: it was just created, `changed`: something was written."""
 
     name: str
     new: bool = False
@@ -42,18 +42,18 @@ class Applier:
         # By object: the state in which an intent had nothing to change. Statuses are not part of it.
         self._settled: dict[tuple[Resource, Key], tuple[State, bytes]] = {}
 
-    async def hold(self, resource: Resource, intent: Json, current: AnyObject | None) -> Held:
+    async def hold(self, resource: Resource, intent: Json, current: AnyObject | None) -> AppliedObject:
         """Server-side apply, so that fields of others stay. `current` None: it is made, or taken as it is."""
         name = str(intent["metadata"]["name"])
         if current is not None and self.is_settled(resource, intent, current):
-            return Held(name)
+            return AppliedObject(name)
         await self._refuse_rival(resource, intent, current)
         made = await self._client.apply(_for(intent, current), self._write, kind=resource, force=True)
         if made.metadata.get("deletionTimestamp") and current is None:
             raise Conflict(f"{resource.kind} {name} is still being deleted: it is created again afterwards")
         self._settle(resource, intent, made)
         changed = current is None or state_of(current) != state_of(made)
-        return Held(name, new=current is None, changed=changed)
+        return AppliedObject(name, new=current is None, changed=changed)
 
     async def _refuse_rival(self, resource: Resource, intent: Json, current: AnyObject | None) -> None:
         """Names may come from a naming template, which two Clusters can share."""
@@ -68,7 +68,7 @@ class Applier:
                 return
         rival = rival_of(current, wanted)
         if rival is not None:
-            raise Trouble(
+            raise TopologyError(
                 f"{resource.kind} {key.name} belongs to {rival['kind']} {rival['name']}, so {wanted['kind']} "
                 f"{wanted['name']} can't use that name: use a naming template in the ClusterClass that contains "
                 "the name of the Cluster"
@@ -76,7 +76,7 @@ class Applier:
 
     async def hold_template(
         self, resource: Resource, intent: Json, current: Unstructured | None, successor: str
-    ) -> Held:
+    ) -> AppliedObject:
         """Templates are never changed, since machines were made from them: where the spec would have to be another,
         one with the name `successor` takes its place."""
         if current is None or self.is_settled(resource, intent, current):
@@ -86,7 +86,7 @@ class Applier:
             if _metadata(tried) != _metadata(current):
                 return await self.hold(resource, intent, current)
             self._settle(resource, intent, current)
-            return Held(str(intent["metadata"]["name"]))
+            return AppliedObject(str(intent["metadata"]["name"]))
         renamed = {**intent, "metadata": {**intent["metadata"], "name": successor}}
         return await self.hold(resource, renamed, None)
 

@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.cluster.v1beta2.template import ClusterClassTemplateReference, MachineDeploymentClass
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.contract import Contract, plural
+from homeport.capi.contract import Contract
 from homeport.capi.name import TEMPLATE_SUFFIX
+from homeport.capi.resolution import plural
 from homeport.machinery.gvk import parse_api_version
 
 
-class Trouble(Exception):
-    """The topology can't be brought about as it is: says what is wrong and what to do. An event ends it, not time."""
+class TopologyError(Exception):
+    """The topology can't be reconciled: says what is wrong and what to do. Only a change ends it, not a retry."""
 
 
-class Missing(Trouble):
+class Missing(TopologyError):
     """Something that the class names does not exist (yet): manifests may come in any order."""
 
 

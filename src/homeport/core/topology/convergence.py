@@ -18,7 +18,7 @@ from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
 from homeport.core.topology import garbage, name, worker
 from homeport.core.topology.apply import MANAGER, Applier
-from homeport.core.topology.blueprint import Blueprint, Template, Trouble
+from homeport.core.topology.blueprint import Blueprint, Template, TopologyError
 from homeport.core.topology.clone import owned_labels
 from homeport.core.topology.current import Current, CurrentDeployment
 from homeport.core.topology.desired import Desired, DesiredDeployment
@@ -74,7 +74,7 @@ class Convergence:
         for each in work:
             try:
                 await each()
-            except (Invalid, Trouble) as error:
+            except (Invalid, TopologyError) as error:
                 refused.append(error)  # the others have nothing to do with it
         for topology, there in current.deployments.items():
             if topology not in desired.deployments:

@@ -14,7 +14,7 @@ from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.capi.name import TOPOLOGY_UPGRADE_CONCURRENCY
 from homeport.capi.object.naming import TemplateError
 from homeport.core.topology import builtin, controlplane, name, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, Trouble
+from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, TopologyError
 from homeport.core.topology.clone import object_from, template_from
 from homeport.core.topology.current import Current, CurrentDeployment
 from homeport.core.topology.patch import PatchError, Subject, patched
@@ -55,7 +55,7 @@ class Values:
 
 
 def find_values(cluster: Cluster, blueprint: Blueprint) -> Values:
-    """Raises Trouble when a value does not suit the class."""
+    """Raises TopologyError when a value does not suit the class."""
     topology, known = cluster.spec.topology, definitions(blueprint.cluster_class)
     path = "spec.topology"
     common = defaulted(topology.variables, known)
@@ -68,18 +68,20 @@ def find_values(cluster: Cluster, blueprint: Blueprint) -> Values:
         where = f"{path}.workers.machineDeployments[{each.name}].variables.overrides"
         faults += invalid(groups[each.name], known, path=where, overrides=True)
     if faults:
-        raise Trouble("; ".join(f"{where}: {what}" for where, what in faults))
+        raise TopologyError("; ".join(f"{where}: {what}" for where, what in faults))
     return Values(common, plane, groups)
 
 
 def desire(cluster: Cluster, blueprint: Blueprint, current: Current, plan: Plan, values: Values) -> Desired:
-    """Raises Trouble."""
+    """Raises TopologyError."""
     try:
         return _Renderer(cluster, blueprint, current, plan, values).render()
     except PatchError as error:
-        raise Trouble(f"ClusterClass {blueprint.cluster_class.metadata.name}: {error}") from error
+        raise TopologyError(f"ClusterClass {blueprint.cluster_class.metadata.name}: {error}") from error
     except TemplateError as error:
-        raise Trouble(f"ClusterClass {blueprint.cluster_class.metadata.name}: a naming template: {error}") from error
+        raise TopologyError(
+            f"ClusterClass {blueprint.cluster_class.metadata.name}: a naming template: {error}"
+        ) from error
 
 
 @dataclass(slots=True)

@@ -12,17 +12,17 @@ from homeport.capi.object.ownership import is_owned_by
 from homeport.machinery.gvk import parse_api_version
 
 
-class Used(NamedTuple):
-    """A template, whatever the version in which it is referred to."""
+class UsedTemplate(NamedTuple):
+    """A template that is in use, regardless of the API version of the reference."""
 
     group: str
     kind: str
     name: str
 
 
-def used_by(workers: Iterable[MachineDeployment | MachineSet]) -> set[Used]:
+def used_by(workers: Iterable[MachineDeployment | MachineSet]) -> set[UsedTemplate]:
     """By MachineSets that still make Machines, or may again after a rollback. Those that go make none."""
-    found: set[Used] = set()
+    found: set[UsedTemplate] = set()
     for each in workers:
         if not each.metadata.deletion_timestamp:
             machine = each.spec.template.spec
@@ -32,20 +32,20 @@ def used_by(workers: Iterable[MachineDeployment | MachineSet]) -> set[Used]:
     return found
 
 
-def used_as(*intents: Mapping[str, Any] | None) -> set[Used]:
+def used_as(*intents: Mapping[str, Any] | None) -> set[UsedTemplate]:
     return {
-        Used(parse_api_version(each["apiVersion"]).group, each["kind"], each["metadata"]["name"])
+        UsedTemplate(parse_api_version(each["apiVersion"]).group, each["kind"], each["metadata"]["name"])
         for each in intents
         if each is not None
     }
 
 
-def _ref(ref: ContractRef) -> Used:
-    return Used(ref.api_group, ref.kind, ref.name)
+def _ref(ref: ContractRef) -> UsedTemplate:
+    return UsedTemplate(ref.api_group, ref.kind, ref.name)
 
 
 def unused(
-    cluster: Cluster, copies: Iterable[tuple[Resource, Unstructured]], used: set[Used]
+    cluster: Cluster, copies: Iterable[tuple[Resource, Unstructured]], used: set[UsedTemplate]
 ) -> list[tuple[Resource, Unstructured]]:
     """Each once, though it may be known in several versions."""
     found: dict[str, tuple[Resource, Unstructured]] = {}
@@ -54,7 +54,7 @@ def unused(
             resource.kind.endswith(TEMPLATE_SUFFIX)
             and not obj.metadata.get("deletionTimestamp")
             and is_owned_by(obj, cluster)
-            and Used(resource.group, resource.kind, obj.name) not in used
+            and UsedTemplate(resource.group, resource.kind, obj.name) not in used
         ):
             found[obj.uid] = (resource, obj)
     return list(found.values())

@@ -25,7 +25,14 @@ from homeport.client.protocol import Key
 from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
 from homeport.core.topology import upgrade, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Missing, Template, Trouble, resource_of
+from homeport.core.topology.blueprint import (
+    Blueprint,
+    DeploymentBlueprint,
+    Missing,
+    Template,
+    TopologyError,
+    resource_of,
+)
 from homeport.core.topology.current import Current, CurrentDeployment
 from homeport.core.topology.desired import concurrency
 from homeport.core.topology.source import Source
@@ -43,7 +50,7 @@ class Observer:
     # -- the class -----------------------------------------------------------------------------------------------
 
     async def blueprint(self, cluster: Cluster, given: ClusterClass) -> Blueprint:
-        """Raises Trouble when something is missing."""
+        """Raises TopologyError when something is missing."""
         key, spec = key_of(cluster), given.spec
         infrastructure = await self._template(given, "spec.infrastructure", spec.infrastructure.template_ref, key)
         plane = await self._template(given, "spec.controlPlane", spec.control_plane.template_ref, key)
@@ -68,7 +75,7 @@ class Observer:
         found = classes.get(which)
         if found is None:
             known = ", ".join(classes) or "none"
-            raise Trouble(
+            raise TopologyError(
                 f"spec.topology.workers.machineDeployments[{name}].class: ClusterClass {given.metadata.name} has no "
                 f"class {which!r} of machine deployments; it has: {known}"
             )
@@ -83,7 +90,7 @@ class Observer:
         self, given: ClusterClass, where: str, ref: ClusterClassTemplateReference | None, asker: Key
     ) -> Template:
         if ref is None:
-            raise Trouble(f"ClusterClass {given.metadata.name}: {where}.templateRef is not set")
+            raise TopologyError(f"ClusterClass {given.metadata.name}: {where}.templateRef is not set")
         resource = resource_of(ref)
         self._source.contract(resource, asker)
         found = await self._source.get(resource, Key(given.metadata.namespace, ref.name), asker)
@@ -97,7 +104,7 @@ class Observer:
     # -- what there is -------------------------------------------------------------------------------------------
 
     async def current(self, cluster: Cluster, blueprint: Blueprint) -> Current:
-        """Raises Trouble when what there is does not go with the class."""
+        """Raises TopologyError when what there is does not go with the class."""
         key, spec = key_of(cluster), cluster.spec
         infrastructure = await self._referred(spec.infrastructure_ref, blueprint.infrastructure.instance_kind, key)
         plane = await self._referred(spec.control_plane_ref, blueprint.control_plane.instance_kind, key)
@@ -106,7 +113,7 @@ class Observer:
             ref = control_plane.infrastructure_ref(plane, blueprint.contract) or {}
             wanted = blueprint.machines.resource.kind
             if ref and ref.get("kind") != wanted:
-                raise Trouble(
+                raise TopologyError(
                     f"{plane['kind']} {plane.name} has {ref.get('kind')} {ref.get('name')}, but its class uses "
                     f"{wanted}: choose a class whose control plane has machines of the same kind"
                 )
@@ -118,13 +125,13 @@ class Observer:
         if ref is None:
             return None
         if (ref.api_group, ref.kind) != (made.group, made.kind):
-            raise Trouble(
+            raise TopologyError(
                 f"the Cluster has {ref.kind} {ref.name} of group {ref.api_group}, but its class uses {made.kind} of "
                 f"group {made.group}: the kinds of a Cluster are immutable, choose a class with {ref.kind}"
             )
         found = await self._source.get(made, Key(asker.namespace, ref.name), asker)
         if found is not None and TOPOLOGY_OWNED_LABEL not in (found.metadata.get("labels") or {}):
-            raise Trouble(
+            raise TopologyError(
                 f"{ref.kind} {ref.name} was not created for a topology: to let the class manage it, set the label "
                 f"{TOPOLOGY_OWNED_LABEL}"
             )
@@ -147,7 +154,7 @@ class Observer:
                 continue
             if name in found:
                 other = found[name].object.metadata.name
-                raise Trouble(
+                raise TopologyError(
                     f"MachineDeployments {other} and {each.metadata.name} both have the label "
                     f"{TOPOLOGY_DEPLOYMENT_NAME_LABEL}={name}: delete one of them"
                 )
@@ -167,7 +174,7 @@ class Observer:
             return None, None
         ref = machine.infrastructure_ref
         if ref is not None and (ref.api_group, ref.kind) != ours.infrastructure.kind:
-            raise Trouble(
+            raise TopologyError(
                 f"MachineDeployment {deployment.metadata.name} has {ref.kind} {ref.name}, but its class uses "
                 f"{ours.infrastructure.resource.kind}: choose a class of machine deployments with the same kind"
             )

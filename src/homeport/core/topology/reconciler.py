@@ -13,7 +13,7 @@ from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology import status, upgrade
 from homeport.core.topology.apply import MANAGER, state_of
-from homeport.core.topology.blueprint import Missing, Trouble
+from homeport.core.topology.blueprint import Missing, TopologyError
 from homeport.core.topology.convergence import Convergence
 from homeport.core.topology.desired import desire, find_values
 from homeport.core.topology.observe import Observer, observed
@@ -100,7 +100,7 @@ class TopologyReconciler(ObjectReconciler[Cluster, TopologyScope]):
             desired = desire(cluster, blueprint, current, plan, values)
             status.put_upgrade_plan(cluster, plan)
             await self._convergence.converge(scope, blueprint, current, plan, desired)
-        except Trouble as wrong:
+        except TopologyError as wrong:
             # The class, the Cluster, a template or a definition has to change, and any of them wakes us.
             return Wait(Reason.RECONCILE_FAILED, str(wrong), warning=not isinstance(wrong, Missing))
         names = {topology: each.object["metadata"]["name"] for topology, each in desired.deployments.items()}
@@ -159,4 +159,4 @@ def _planned(seen: upgrade.Observed) -> upgrade.Plan:
     try:
         return upgrade.plan(seen)
     except ValueError as wrong:
-        raise Trouble(f"spec.topology.version: {wrong}") from wrong
+        raise TopologyError(f"spec.topology.version: {wrong}") from wrong

@@ -8,14 +8,15 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.contract import CONTRACTS, Contract, control_plane
+from homeport.capi.contract import Contract, control_plane
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTRACT_LABEL_PREFIX, TOPOLOGY_OWNED_LABEL
 from homeport.capi.object.ownership import group_kind, owners
+from homeport.capi.resolution import CONTRACTS
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology.apply import state_of
-from homeport.core.topology.blueprint import Trouble
+from homeport.core.topology.blueprint import TopologyError
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer
@@ -40,7 +41,7 @@ class Source:
         capi.contracts.informer.on_change(self._definition_changed)
 
     def contract(self, resource: Resource, asker: Key) -> Contract:
-        """The contract that a version of a kind follows. Raises Trouble when it follows none."""
+        """The contract that a version of a kind follows. Raises TopologyError when it follows none."""
         found = self._capi.contracts.informer.cache.get(Key("", resource.qualified))
         labels = found.metadata.labels if found is not None else {}
         for contract in CONTRACTS:
@@ -48,11 +49,11 @@ class Source:
                 return contract
         self._uninstalled.setdefault(resource.qualified, set()).add(asker)
         if found is None:
-            raise Trouble(
+            raise TopologyError(
                 f"kind {resource.kind} of group {resource.group} is not installed (no CRD {resource.qualified}): "
                 "install its provider, or correct the ClusterClass"
             )
-        raise Trouble(
+        raise TopologyError(
             f"the CRD {resource.qualified} has no label for a Cluster API contract of its version "
             f"{resource.version}: use another version in the ClusterClass, or install a provider that has it"
         )

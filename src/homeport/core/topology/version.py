@@ -8,7 +8,8 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachinePool
 from homeport.api.meta import Unstructured
 from homeport.capi import name
-from homeport.capi.contract import CRD, Contract, control_plane, pick, plural
+from homeport.capi.contract import Contract, control_plane
+from homeport.capi.resolution import CRD, pick, plural
 from homeport.capi.version import Version, parse, same
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Query

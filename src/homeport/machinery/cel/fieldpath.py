@@ -6,19 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from homeport.machinery.cel.lexer import SIMPLE_ESCAPES
+
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+")
 _ESCAPE: Final = re.compile(r"\\(.)")
-_ESCAPES: Final = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "'": "'",
-    "\\": "\\",
-}
+_ESCAPES: Final = {mark: SIMPLE_ESCAPES[mark] for mark in "abfnrtv'\\"}
 
 
 class Path:

@@ -46,7 +46,7 @@ _TOKEN: Final = re.compile(
     |(?P<op>==|!=|<=|>=|&&|\|\||[\[\]{{}}().,\-!?:+*/%<>])""",
     re.VERBOSE,
 )
-_SIMPLE: Final = {
+SIMPLE_ESCAPES: Final = {
     "a": "\a",
     "b": "\b",
     "f": "\f",
@@ -148,8 +148,8 @@ def _unescape(text: str, position: int, raw: str, *, as_bytes: bool) -> list[str
 
 
 def _escape(text: str, position: int, code: str, *, as_bytes: bool) -> str:
-    if code in _SIMPLE:
-        return _SIMPLE[code]
+    if code in SIMPLE_ESCAPES:
+        return SIMPLE_ESCAPES[code]
     if as_bytes and code[0] in "uU":
         raise error_at(text, position, "unable to unescape string")
     value = int(code, 8) if code[0] in "0123" else int(code[1:], 16)

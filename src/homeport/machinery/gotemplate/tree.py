@@ -50,14 +50,17 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    line: int
+class _Placed:
+    line: int  # of the template
+
+
+@dataclass(frozen=True, slots=True)
+class Command(_Placed):
     operands: tuple[Operand, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
-    line: int
+class Pipeline(_Placed):
     commands: tuple[Command, ...]
     variables: tuple[str, ...] = ()
     declares: bool = False
@@ -67,22 +70,19 @@ Operand = Constant | Number | Nil | Dot | Field | Variable | Call | Chain | Pipe
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    line: int
+class Text(_Placed):
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
-    line: int
+class Print(_Placed):
     pipeline: Pipeline
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(_Placed):
     """if or with."""
 
-    line: int
     kind: Literal["if", "with"]
     pipeline: Pipeline
     body: list[Node]
@@ -90,24 +90,21 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    line: int
+class Loop(_Placed):
     pipeline: Pipeline
     body: list[Node]
     otherwise: list[Node]
 
 
 @dataclass(frozen=True, slots=True)
-class Jump:
-    line: int
+class Jump(_Placed):
     kind: Literal["break", "continue"]
 
 
 @dataclass(frozen=True, slots=True)
-class Include:
+class Include(_Placed):
     """Another template, with what becomes its dot."""
 
-    line: int
     name: str
     pipeline: Pipeline | None
 

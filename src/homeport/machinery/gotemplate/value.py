@@ -99,25 +99,24 @@ UNSIGNED: Final = frozenset({"uint8", "uint64"})
 
 def type_of(value: object) -> str:
     """The name of its type, as %T shows it."""
-    known = _TYPES.get(type(value))
-    if known is not None:
-        return known[0]
-    if value is None or value is MISSING:
-        return "<nil>"
-    if isinstance(value, Object):
-        return value.type_name
-    return next((name for kind, name, _ in _NAMES if isinstance(value, kind)), type(value).__name__)
+    return _names_of(value)[0]
 
 
 def kind_of(value: object) -> str:
+    return _names_of(value)[1]
+
+
+def _names_of(value: object) -> tuple[str, str]:
+    """Names of its type and of its kind, as Go's reflect package has them."""
     known = _TYPES.get(type(value))
     if known is not None:
-        return known[1]
+        return known
     if value is None or value is MISSING:
-        return "invalid"
+        return "<nil>", "invalid"
     if isinstance(value, Object):
-        return "ptr"
-    return next((short for kind, _, short in _NAMES if isinstance(value, kind)), "struct")
+        return value.type_name, "ptr"
+    found = ((name, short) for kind, name, short in _NAMES if isinstance(value, kind))
+    return next(found, (type(value).__name__, "struct"))
 
 
 def truth(value: object) -> bool:

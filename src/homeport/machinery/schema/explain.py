@@ -185,15 +185,18 @@ class Explainer:
                 before = continued[index] if continued is not None else UNRELATED
                 result.merge(self._ratcheted(items, item, f"{path}[{index}]", before))
         raw = schema.raw
-        fewest, most = raw.get("minItems"), raw.get("maxItems")
-        if fewest is not None and len(value) < fewest:
-            self._bad_value(result, path, len(value), f"should have at least {fewest} items")
-        if most is not None and len(value) > most:
-            text = f"{path} in body should have at most {most} items"
-            result.add(text, v.too_many(self._field(path), len(value), int(most)))
+        self._check_size(raw.get("minItems"), raw.get("maxItems"), len(value), "items", path, result)
         if raw.get("uniqueItems") and any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
             self._bad_value(result, path, "", "shouldn't contain duplicates")
         result.matches += 2
+
+    def _check_size(self, fewest: Any, most: Any, size: int, of: str, path: str, result: Result) -> None:
+        if fewest is not None and size < fewest:
+            self._bad_value(result, path, size, f"should have at least {fewest} {of}")
+        if most is not None and size > most:
+            result.add(
+                f"{path} in body should have at most {most} {of}", v.too_many(self._field(path), size, int(most))
+            )
 
     def _check_enum(self, schema: Schema, value: Any, path: str, result: Result) -> None:
         allowed = schema.raw.get("enum")
@@ -204,12 +207,7 @@ class Explainer:
 
     def _check_object(self, schema: Schema, value: dict[str, Any], path: str, old: Any, result: Result) -> None:
         raw = schema.raw
-        fewest, most = raw.get("minProperties"), raw.get("maxProperties")
-        if fewest is not None and len(value) < fewest:
-            self._bad_value(result, path, len(value), f"should have at least {fewest} properties")
-        if most is not None and len(value) > most:
-            text = f"{path} in body should have at most {most} properties"
-            result.add(text, v.too_many(self._field(path), len(value), int(most)))
+        self._check_size(raw.get("minProperties"), raw.get("maxProperties"), len(value), "properties", path, result)
         before = old if isinstance(old, dict) else {}
         closed, additional, properties = raw.get("additionalProperties") is False, schema.additional, schema.properties
         for key, item in value.items():

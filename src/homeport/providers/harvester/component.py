@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.capi.component import Component, Place
+from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.harvester import admission
@@ -23,5 +23,5 @@ COMPONENT = Component(
     register=_register,
     install=lambda setup: install(setup.manager, setup.environment.dial, setup.capi),
     inventory=(LISTED,),
-    places=(Place("capk-system", "capk-controller-manager"),),
+    places=(LogDeployment("capk-system", "capk-controller-manager"),),
 )

@@ -266,7 +266,8 @@ def _with_disks(scope: Scope, material: Material, spec: Json, inner: Json, claim
         else:
             spec.setdefault("dataVolumeTemplates", []).append(_data_volume(scope, name, disk, size))
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in disks]
-    inner["volumes"] = [*volumes, *(inner.get("volumes") or ())]
+    first = 1 if machine.boot_disk is not None else 0  # a VM boots from its first disk
+    inner["volumes"] = [*volumes[:first], *(inner.get("volumes") or ()), *volumes[first:]]
     return claims
 
 

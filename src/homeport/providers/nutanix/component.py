@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.capi.component import Component, Place
+from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.nutanix import admission
@@ -24,6 +24,6 @@ COMPONENT = Component(
     register=_register,
     install=lambda setup: install(setup.manager, setup.environment.dial, setup.capi),
     inventory=(LISTED,),
-    places=(Place("capx-system", "capx-controller-manager"),),
+    places=(LogDeployment("capx-system", "capx-controller-manager"),),
     cloud=CLOUD,
 )

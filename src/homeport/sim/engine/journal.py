@@ -33,18 +33,18 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Journal:
-    """`told` gets every entry as it is made."""
+    """The requests that a simulator answered, the newest ones. `on_entry` is called with each new entry."""
 
     def __init__(self, size: int = DEFAULT_SIZE) -> None:
         self._entries: deque[Entry] = deque(maxlen=size)
         self.total = 0
-        self.told: Callable[[Entry], None] = lambda entry: None
+        self.on_entry: Callable[[Entry], None] = lambda entry: None
 
     def add(self, entry: Entry) -> None:
         self.total += 1
         entry = msgspec.structs.replace(entry, number=self.total)
         self._entries.append(entry)
-        self.told(entry)
+        self.on_entry(entry)
 
     def newest(self, limit: int) -> list[Entry]:
         return list(self._entries)[-limit:] if limit > 0 else []

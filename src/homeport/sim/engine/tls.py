@@ -63,9 +63,9 @@ class Authority:
         context.load_cert_chain(path)
         return context
 
-    def called(self, name: str, hosts: Sequence[str], clock: Clock) -> Called:
+    def called(self, name: str, hosts: Sequence[str], clock: Clock) -> DynamicCertificate:
         """For a server whose names are not known in advance."""
-        return Called(self, name, hosts, clock)
+        return DynamicCertificate(self, name, hosts, clock)
 
     def _usable(self, path: Path, hosts: Sequence[str], now: datetime.datetime) -> bool:
         try:
@@ -96,7 +96,7 @@ class Authority:
         return certs.Identity(certs.certificate_pem(leaf), certs.key_pem(key)).pem
 
 
-class Called:
+class DynamicCertificate:
     """The certificate of a server that answers to any name: each new one is added before the handshake asks for it.
 
     Names come with the handshake (SNI); addresses don't, so whoever is dialled by one is told of it with `admit`.

@@ -22,8 +22,8 @@ R = TypeVar("R", bound=Record)
 Change = tuple[float, str, str, Record | None]  # when, table, id, what stood there before
 
 
-class Past:
-    """The newest changes, to be undone for reads of how it was."""
+class ChangeHistory:
+    """The newest changes, which reads of an earlier state undo."""
 
     def __init__(self, size: int = PAST_KEPT) -> None:
         self._changes: deque[Change] = deque(maxlen=size)
@@ -50,7 +50,7 @@ class Past:
 class Table(Generic[R]):
     """Records by id, in the order in which they were made."""
 
-    def __init__(self, name: str, past: Past, records: Iterable[R] = ()) -> None:
+    def __init__(self, name: str, past: ChangeHistory, records: Iterable[R] = ()) -> None:
         self.name = name
         self._past = past
         self._records: dict[str, R] = {record.ext_id: record for record in records}
@@ -78,7 +78,7 @@ class Table(Generic[R]):
                     then.pop(ext_id, None)
                 else:
                     then[ext_id] = before  # type: ignore[assignment]  # the table holds one kind of record
-        return Table(self.name, Past(0), then.values())
+        return Table(self.name, ChangeHistory(0), then.values())
 
     def view(self) -> Mapping[str, R]:
         return self._records

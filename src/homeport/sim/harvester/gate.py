@@ -38,7 +38,7 @@ class Dropped(ConnectionResetError):
     """The connection ends without an answer."""
 
 
-class Past:
+class RevisionHistory:
     """Which revision was the newest at a time."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class KubernetesGate:
         self,
         faults: Injector,
         journal: Journal,
-        past: Past,
+        past: RevisionHistory,
         clock: Clock,
         *,
         seed: int = 0,

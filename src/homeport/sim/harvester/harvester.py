@@ -46,7 +46,7 @@ from homeport.sim.harvester.controller.template import claim_names
 from homeport.sim.harvester.controller.volume import DataVolumes
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.definition import definitions
-from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
 from homeport.sim.harvester.guest import Guestroom, machine_id
 from homeport.sim.harvester.host.hosting import FOLLOWED as HOSTED
 from homeport.sim.harvester.host.hosting import Hosting
@@ -93,7 +93,7 @@ class Harvester:
         self.world = world
         self.core = core
         self.journal = journal
-        self._past = Past(server.store, core.clock)
+        self._past = RevisionHistory(server.store, core.clock)
         self.log = LogBuffer(clock=core.clock.now)
         self._manager = manager
         self._running: asyncio.Task[None] | None = None
@@ -151,7 +151,7 @@ class Harvester:
             # Not the same again after a restart: names would be taken.
             random.Random(f"{seed}/{server.store.revision}"),  # noqa: S311  (names and pauses, not secrets)
         )
-        made = cls(server, world, core, manager, network or Network(), journal or Journal())
+        made = cls(server, world, core, manager, network or Network(), journal if journal is not None else Journal())
         await made._start()
         return made
 
@@ -167,8 +167,7 @@ class Harvester:
         for kind in (VM, VMI):
             mirror.index(kind, "claim", _claims_used)
         mirror.index(VM, BY_MAC, macs)
-        if self.world.harvester:
-            admission.install(self.server, self.core)
+        admission.install(self.server, self.core)
         Subresources(self.core, self.instances).install(self.server)
         await self._populate()
         self._connect()

@@ -66,6 +66,11 @@ class Loop:
         except ApiError as error:
             log.warning("a controller of the simulated Harvester was refused", loop=self.name, key=key, why=str(error))
             self._queue.retry(key, at_least=1.0)
+        except StoreUnavailable:
+            raise
+        except Exception:  # a mistake about one object must not end the work on all others
+            log.exception("a controller of the simulated Harvester failed", loop=self.name, key=key)
+            self._queue.retry(key, at_least=5.0)
         else:
             self._queue.forget(key)
             if after is not None:

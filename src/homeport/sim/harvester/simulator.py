@@ -31,7 +31,7 @@ from homeport.sim.harvester.kubeconfig import PORT, Identity, render_kubeconfig,
 from homeport.sim.harvester.pace import INSTANT, Pace, parse_speed
 from homeport.sim.harvester.world import WorldFile, default_world, load_world
 from homeport.sim.saved import WorldStore
-from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
+from homeport.sim.simulator import Options, SharedServices, Simulator, SimulatorError, SimulatorState
 from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class HarvesterSimulator:
     """Its API server is opened with the first connection, or at once if it kept machines from an earlier start: a
     plane whose user does not need Harvester pays nothing for it."""
 
-    def __init__(self, options: Options, around: Surroundings) -> None:
+    def __init__(self, options: Options, shared: SharedServices) -> None:
         with _naming("--speed"):
             self._pace = _pace(options.speed)
         with _naming("--sim-faults"):
@@ -57,15 +57,15 @@ class HarvesterSimulator:
         with _naming("--sim-world"):
             world = load_world(options.world) if options.world is not None else default_world()
         self._options = options
-        self._around = around
-        self._worlds = WorldStore(around.folder, WorldFile)
+        self._shared = shared
+        self._worlds = WorldStore(shared.folder, WorldFile)
         if options.reset:
             self._discard()
         self._saved = self._worlds.read(options.world, world)
         self._pki = self._ensure_pki()
-        self._faults = Injector(around.clock, faults)
+        self._faults = Injector(shared.clock, faults)
         self._journal = Journal()
-        self._journal.told = self._note
+        self._journal.on_entry = self._note
         self._consoles: dict[str, deque[str]] = {}
         self._listeners = Listeners()
         self._opening = asyncio.Lock()
@@ -75,7 +75,7 @@ class HarvesterSimulator:
 
     @property
     def _database(self) -> Path:
-        return self._around.folder / DATABASE
+        return self._shared.folder / DATABASE
 
     @property
     def _world(self) -> WorldFile:
@@ -83,14 +83,14 @@ class HarvesterSimulator:
 
     def _discard(self) -> None:
         self._worlds.discard()
-        for path in self._around.folder.glob(f"{DATABASE}*"):
+        for path in self._shared.folder.glob(f"{DATABASE}*"):
             path.unlink()
 
     def _ensure_pki(self) -> PKI:
         world = self._world
         hosts = [world.address, *NAMES, *(node.address for node in world.nodes)]
         try:
-            return PKI.ensure(self._around.folder / "pki", hosts, data_exists=self._database.exists())
+            return PKI.ensure(self._shared.folder / "pki", hosts, data_exists=self._database.exists())
         except PkiError as error:
             raise SimulatorError(str(error)) from error
 
@@ -98,8 +98,8 @@ class HarvesterSimulator:
 
     async def start(self) -> None:
         self._worlds.write(self._saved)
-        self._admin = f"http://127.0.0.1:{await self._listeners.serve_admin(self._pages(), self._around.credential)}"
-        network, world = self._around.network, self._world
+        self._admin = f"http://127.0.0.1:{await self._listeners.serve_admin(self._pages(), self._shared.credential)}"
+        network, world = self._shared.network, self._world
         addresses = [world.address, *(node.address for node in world.nodes)]
         network.attach(NAME, addresses).listen(PORT, _Api(self))
         for name in NAMES:
@@ -112,9 +112,9 @@ class HarvesterSimulator:
         return Admin(self._faults, self._journal, VOCABULARY, self._faults_changed, self._page, "GET /console/VM")
 
     def _write_kubeconfig(self) -> None:
-        proxy = self._around.proxy()
+        proxy = self._shared.proxy()
         text = render_kubeconfig(self.url, self._pki.ca_pem, Identity.admin(self._pki), proxy=proxy)
-        write_kubeconfig(self._around.data / KUBECONFIG, text)
+        write_kubeconfig(self._shared.data / KUBECONFIG, text)
 
     async def opened(self) -> Harvester:
         """Raises SimulatorError."""
@@ -124,24 +124,24 @@ class HarvesterSimulator:
         return self._harvester
 
     async def _open(self) -> Harvester:
-        around = self._around
+        shared = self._shared
         try:
             harvester = await Harvester.open(
                 self._pki,
                 world=self._world,
-                clock=around.clock,
+                clock=shared.clock,
                 pace=self._pace,
                 faults=self._faults,
                 journal=self._journal,
-                guests=around.guests,
+                guests=shared.guests,
                 database=self._database,
-                network=around.network,
+                network=shared.network,
             )
         except (StoreError, ValueError) as error:
             raise SimulatorError(f"{self._database}: {error}; --sim-reset starts a new world") from error
         try:
             await harvester.serve(*(self._options.listen or ("127.0.0.1", 0)))
-            _save_first(harvester, around.save)
+            _save_first(harvester, shared.save)
         except OSError as error:
             await harvester.close()
             shown = ":".join(str(each) for each in self._options.listen or ())
@@ -157,7 +157,7 @@ class HarvesterSimulator:
     async def copy(self, target: Path) -> None:
         make_private_dir(target)
         skipped = shutil.ignore_patterns(f"{DATABASE}*")
-        await asyncio.to_thread(shutil.copytree, self._around.folder, target, ignore=skipped, dirs_exist_ok=True)
+        await asyncio.to_thread(shutil.copytree, self._shared.folder, target, ignore=skipped, dirs_exist_ok=True)
         if self._harvester is not None:
             await self._harvester.server.store.backup(target / DATABASE)
 
@@ -203,13 +203,13 @@ class HarvesterSimulator:
             user="",
             password="",
             admin=self._admin,
-            admin_header=str(self._around.credential.path),
-            kubeconfig=str(self._around.data / KUBECONFIG),
+            admin_header=str(self._shared.credential.path),
+            kubeconfig=str(self._shared.data / KUBECONFIG),
             requests=self._journal.total,
         )
 
     def announce(self) -> str:
-        return f"Simulated Harvester is ready at {self.url} (kubeconfig {self._around.data / KUBECONFIG})"
+        return f"Simulated Harvester is ready at {self.url} (kubeconfig {self._shared.data / KUBECONFIG})"
 
     @property
     def authority(self) -> bytes:
@@ -217,7 +217,7 @@ class HarvesterSimulator:
         return b""
 
     def _note(self, entry: Entry) -> None:
-        self._around.log(entry.time, entry.text)
+        self._shared.log(entry.time, entry.text)
 
     def _faults_changed(self, added: Sequence[str]) -> None:
         del added

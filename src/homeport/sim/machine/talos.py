@@ -15,7 +15,7 @@ from typing import Any
 from homeport.sim.machine.kubeadm.config import KubeadmError, Registering
 from homeport.sim.machine.kubeadm.discovery import Discovery, authenticate, discover
 from homeport.sim.machine.kubeadm.init import await_endpoint, check_kubelet, register, registration_of, start_cluster
-from homeport.sim.machine.kubeadm.pki import Given
+from homeport.sim.machine.kubeadm.pki import ControlPlaneCertificates
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
 from homeport.sim.machine.workload.authority import (
@@ -194,7 +194,7 @@ async def _register(machine: Machine, cluster: WorkloadCluster, config: TalosCon
     await register(machine, cluster, registration)
 
 
-def _given(machine: Machine, config: TalosConfig) -> Given:
+def _given(machine: Machine, config: TalosConfig) -> ControlPlaneCertificates:
     cluster = config.cluster
     try:
         key = _decoded("cluster.ca.key", (cluster.get("ca") or {}).get("key"))
@@ -211,4 +211,4 @@ def _given(machine: Machine, config: TalosConfig) -> Given:
         )
     except CertificateProblem as problem:
         raise KubeadmError(str(problem)) from problem
-    return Given(authority, members, authority, signing)
+    return ControlPlaneCertificates(authority, members, authority, signing)

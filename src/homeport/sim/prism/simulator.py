@@ -20,7 +20,7 @@ from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world, load_world
 from homeport.sim.saved import SavedWorld, WorldStore
-from homeport.sim.simulator import Options, Simulator, SimulatorError, SimulatorState, Surroundings
+from homeport.sim.simulator import Options, SharedServices, Simulator, SimulatorError, SimulatorState
 
 NAME = "prism"
 LOG = "sim-prism"
@@ -29,7 +29,7 @@ _MOST_VMS = 200  # of a world that is saved before each answer: writing a larger
 
 
 class PrismSimulator:
-    def __init__(self, options: Options, around: Surroundings) -> None:
+    def __init__(self, options: Options, shared: SharedServices) -> None:
         with _naming("--speed"):
             pace = parse_speed(options.speed)
         with _naming("--sim-faults"):
@@ -38,23 +38,23 @@ class PrismSimulator:
             world = load_world(options.world) if options.world is not None else default_world()
             credentials(Prism(world))
         self._options = options
-        self._around = around
-        self._store = WorldStore(around.folder, WorldFile)
+        self._shared = shared
+        self._store = WorldStore(shared.folder, WorldFile)
         if options.reset:
             self._store.discard()
         self._saved_world = self._store.read(options.world, world)
-        self.prism = Prism(self._saved_world.world, clock=around.clock, pace=pace, faults=faults, guests=around.guests)
-        self.prism.journal.told = self._note
+        self.prism = Prism(self._saved_world.world, clock=shared.clock, pace=pace, faults=faults, guests=shared.guests)
+        self.prism.journal.on_entry = self._note
         self._wire = Wire(self.prism, self._save_before_answer)
-        self._authority = Authority.ensure(around.folder, around.clock)
+        self._authority = Authority.ensure(shared.folder, shared.clock)
         self._written: tuple[object, int] = (None, 0)  # the world that is on disk
         self._url = self._admin = ""
 
     async def start(self) -> None:
-        called = self._authority.called("server", NAMES, self._around.clock)
+        called = self._authority.called("server", NAMES, self._shared.clock)
         host, port = await self._listen(called.context)
         called.admit(host)
-        self._admin = f"http://127.0.0.1:{await self._wire.start_admin(self._around.credential)}"
+        self._admin = f"http://127.0.0.1:{await self._wire.start_admin(self._shared.credential)}"
         self._url = f"https://{f'[{host}]' if ':' in host else host}:{port}"
         answering = Loopback(host, port)
 
@@ -62,7 +62,7 @@ class PrismSimulator:
             called.admit(dialled)
             return answering
 
-        network = self._around.network
+        network = self._shared.network
         network.stand_in(PORT, network.attach("prism-central"), answer)
 
     async def _listen(self, tls: ssl.SSLContext) -> tuple[str, int]:
@@ -91,14 +91,14 @@ class PrismSimulator:
     async def _save_before_answer(self) -> None:
         """With everything that the change relies on, such as the token in a cluster by which a new VM joins."""
         if self._written != self._version() and len(self.prism.world.vms) <= _MOST_VMS:
-            await self._around.save()
+            await self._shared.save()
 
     def _version(self) -> tuple[object, int]:
         past = self.prism.world.past
         return past, past.total
 
     async def copy(self, target: Path) -> None:
-        await asyncio.to_thread(shutil.copytree, self._around.folder, target, dirs_exist_ok=True)
+        await asyncio.to_thread(shutil.copytree, self._shared.folder, target, dirs_exist_ok=True)
 
     async def close(self) -> None:
         await self._wire.close()
@@ -121,7 +121,7 @@ class PrismSimulator:
             user=user,
             password=password,
             admin=self._admin,
-            admin_header=str(self._around.credential.path),
+            admin_header=str(self._shared.credential.path),
             requests=self.prism.journal.total,
         )
 
@@ -134,7 +134,7 @@ class PrismSimulator:
         return self._authority.path.read_bytes()
 
     def _note(self, entry: Entry) -> None:
-        self._around.log(entry.time, entry.text)
+        self._shared.log(entry.time, entry.text)
 
 
 @contextlib.contextmanager

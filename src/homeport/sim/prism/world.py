@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from homeport.sim.engine.document import Document, Place, read_document, write_document
-from homeport.sim.engine.world import Past, Table
+from homeport.sim.engine.world import ChangeHistory, Table
 from homeport.sim.prism import entity as e
 
 _NAMESPACE = uuid.UUID("6f1c0d1e-6f6d-4f0a-9c7e-5b3d1e2a4c00")
@@ -52,7 +52,7 @@ _REFERENCES: dict[str, tuple[tuple[str, str], ...]] = {
 class World:
     def __init__(self, file: WorldFile | None = None) -> None:
         file = file or WorldFile()
-        self.past = Past()
+        self.past = ChangeHistory()
         self.clusters = Table("clusters", self.past, file.clusters)
         self.containers = Table("containers", self.past, file.containers)
         self.subnets = Table("subnets", self.past, file.subnets)

@@ -119,7 +119,7 @@ async def test_a_template_that_is_missing_is_named_and_the_class_is_not_ready() 
 
 
 @virtual
-async def test_a_kind_that_nobody_serves_is_told() -> None:
+async def test_a_kind_that_nobody_serves_is_reported() -> None:
     async with classes(have=False) as c:
         made = blueprint.cluster_class(patches=None)
         made["spec"]["infrastructure"]["templateRef"]["kind"] = "OtherClusterTemplate"
@@ -129,7 +129,7 @@ async def test_a_kind_that_nobody_serves_is_told() -> None:
 
 
 @virtual
-async def test_an_old_version_of_a_template_is_told_with_the_one_to_use() -> None:
+async def test_an_old_version_of_a_template_is_reported_with_the_one_to_use() -> None:
     async with classes(have=False) as c:
         made = blueprint.cluster_class(patches=None)
         made["spec"]["controlPlane"]["templateRef"]["apiVersion"] = "controlplane.cluster.x-k8s.io/v1beta1"

@@ -201,7 +201,7 @@ async def test_two_nodes_with_one_provider_id_are_named() -> None:
         assert "Nodes n1, n2 all have spec.providerID fake://m1" in said(found, "NodeHealthy")[2]
 
 
-async def test_an_unhealthy_node_is_told_with_its_own_words() -> None:
+async def test_an_unhealthy_node_is_reported_with_its_own_words() -> None:
     bad = node()
     bad["status"]["conditions"][0] |= {"status": "False", "message": "container runtime is down"}
     async with world(*parts()) as w:
@@ -212,7 +212,7 @@ async def test_an_unhealthy_node_is_told_with_its_own_words() -> None:
         assert found.status.phase == "Running"
 
 
-async def test_a_node_that_vanished_is_told() -> None:
+async def test_a_node_that_vanished_is_reported() -> None:
     held = parts()
     held[1] = machine(spec={"providerID": "fake://m1"}, status={"nodeRef": {"name": "n1"}})
     async with world(*held) as w:

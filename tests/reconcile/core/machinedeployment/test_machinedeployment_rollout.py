@@ -272,7 +272,7 @@ async def test_as_many_old_sets_are_kept_as_the_annotation_says() -> None:
 
 
 @virtual
-async def test_a_limit_that_is_no_number_is_told_and_corrected() -> None:
+async def test_an_invalid_limit_is_reported_and_corrected() -> None:
     async with workers(cluster(), machine_deployment(1, spec=rolling("many", 0))) as w:
         await w.p.until(MachineDeployment, MD, lambda d: "is not a number or" in str(d.status.conditions), 60)
         assert not await w.sets()

@@ -16,7 +16,7 @@ from homeport.apiserver.auth.authn import Authenticator, TokenCache
 from homeport.apiserver.auth.certificate import make_key
 from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.pki import PKI, PkiError
-from homeport.apiserver.auth.serviceaccount import ISSUER, Bound, ServiceAccounts, Verified
+from homeport.apiserver.auth.serviceaccount import ISSUER, BoundObject, ServiceAccounts, Verified
 from homeport.apiserver.auth.tokenfile import load_tokens
 from homeport.apiserver.request import User
 from homeport.client.errors import Unauthorized
@@ -104,7 +104,7 @@ async def test_an_unknown_token_is_refused_without_being_repeated(authenticator:
 
 
 async def test_a_service_account_token_has_the_claims_of_kubernetes(accounts: ServiceAccounts, clock: Time) -> None:
-    token, expires = accounts.issue(ACCOUNT, seconds=600, bound=[Bound("pod", "p", "u-pod")])
+    token, expires = accounts.issue(ACCOUNT, seconds=600, bound=[BoundObject("pod", "p", "u-pod")])
     claims = jwt.verify(token, KEY.public_key())
     assert claims.pop("jti")
     assert claims == {
@@ -128,7 +128,7 @@ async def test_a_service_account_token_names_the_account(
 ) -> None:
     await put(store, "serviceaccounts", ACCOUNT)
     await put(store, "pods", POD)
-    user = await by_token(authenticator, accounts.issue(ACCOUNT, bound=[Bound("pod", "p", "u-pod")])[0])
+    user = await by_token(authenticator, accounts.issue(ACCOUNT, bound=[BoundObject("pod", "p", "u-pod")])[0])
     assert user is not None
     assert user.name == "system:serviceaccount:ops:robot"
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ops", "system:authenticated")
@@ -167,7 +167,7 @@ async def test_a_token_ends_with_its_account_and_its_pod(
     await put(store, "serviceaccounts", ACCOUNT)
     await put(store, "pods", POD)
     plain = accounts.issue(ACCOUNT)[0]
-    bound = accounts.issue(ACCOUNT, bound=[Bound("pod", "p", "u-pod")])[0]
+    bound = accounts.issue(ACCOUNT, bound=[BoundObject("pod", "p", "u-pod")])[0]
     assert await by_token(authenticator, plain)
     assert await by_token(authenticator, bound)
     await delete(store, "pods", "ops/p")
@@ -179,7 +179,7 @@ async def test_a_token_ends_with_its_account_and_its_pod(
         await by_token(authenticator, plain)
 
 
-async def test_an_account_made_anew_does_not_inherit_tokens(
+async def test_a_recreated_account_does_not_inherit_tokens(
     store: Store, authenticator: Authenticator, accounts: ServiceAccounts
 ) -> None:
     await put(store, "serviceaccounts", ACCOUNT)
@@ -195,7 +195,7 @@ async def test_a_pod_that_is_being_deleted_keeps_its_token_for_a_minute(
 ) -> None:
     await put(store, "serviceaccounts", ACCOUNT)
     await put(store, "pods", POD)
-    token = accounts.issue(ACCOUNT, bound=[Bound("pod", "p", "u-pod")])[0]
+    token = accounts.issue(ACCOUNT, bound=[BoundObject("pod", "p", "u-pod")])[0]
     assert await by_token(authenticator, token)
     dying = {"metadata": {**POD["metadata"], "deletionTimestamp": "2027-01-15T08:00:00Z"}}
     clock.seconds = 1_800_000_000.0  # 2027-01-15T08:00:00Z

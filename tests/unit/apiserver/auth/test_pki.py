@@ -176,7 +176,7 @@ def test_a_key_of_another_authority_is_refused(tmp_path: Path) -> None:
         PKI.ensure(tmp_path / "a")
 
 
-def test_keys_are_not_made_anew_for_an_existing_database(tmp_path: Path) -> None:
+def test_keys_are_not_regenerated_for_an_existing_database(tmp_path: Path) -> None:
     with pytest.raises(PkiError, match=r"secrets\.key: missing, though the database"):
         PKI.ensure(tmp_path / "pki", data_exists=True)
 

@@ -62,7 +62,7 @@ def test_missing_subjects_and_selectors_are_added_and_others_left() -> None:
     assert [subject["name"] for subject in masters.obj["subjects"]] == ["anna", "system:masters"]
 
 
-def test_a_binding_to_another_role_is_made_anew() -> None:
+def test_a_binding_to_another_role_is_recreated() -> None:
     bindings = by_name(default_bindings())
     bindings["system:discovery"]["roleRef"]["name"] = "cluster-admin"
     (action,) = plan_policy(by_name(default_roles()), bindings)

@@ -168,7 +168,7 @@ async def test_others_can_check_tokens_with_the_published_key(server: Server) ->
 # -- access ----------------------------------------------------------------------------------------------------
 
 
-async def test_one_can_ask_who_one_is(server: Server) -> None:
+async def test_users_can_review_themselves(server: Server) -> None:
     assert await server.post(AUTHENTICATION, "selfsubjectreviews", {}) == {
         "kind": "SelfSubjectReview",
         "apiVersion": "authentication.k8s.io/v1",

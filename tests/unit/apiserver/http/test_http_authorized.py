@@ -359,7 +359,7 @@ async def test_a_connector_answers_only_to_its_own_methods(api: Api, connected: 
 
 
 @pytest.mark.parametrize("name", ["..", ".", "%25", "a%252Fb"])
-async def test_a_name_that_is_no_segment_of_a_path_is_refused(api: Api, name: str) -> None:
+async def test_a_name_that_is_not_a_path_segment_is_refused(api: Api, name: str) -> None:
     wire = Wire(api.port)
     for method in ("GET", "DELETE"):
         status, got = await wire.send(method, f"{CONFIG_MAPS}/{name}", ADMIN)

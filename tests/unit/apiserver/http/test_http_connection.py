@@ -93,7 +93,7 @@ async def test_unknown_idle_clients_make_room_for_others() -> None:
             streams[1].close()
 
 
-async def test_nobody_is_kept_out_by_idle_clients() -> None:
+async def test_idle_clients_do_not_block_others() -> None:
     """Also not by such that are known."""
     async with serving(connections=ConnectionLimits(most=2)) as api:
         idle = [await dial(api.port) for _ in range(2)]

@@ -60,7 +60,7 @@ async def test_metadata_alone_of_a_list_and_of_one(api: Api) -> None:
     assert mixed.message.startswith("you requested PartialObjectMetadata, but the requested object is a list")
 
 
-async def test_yaml_goes_in_and_out(api: Api) -> None:
+async def test_yaml_is_accepted_and_returned(api: Api) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: 'yes'\n"
     made = await api.post(CONFIG_MAPS, text, content_type="application/yaml", headers={"Accept": "application/yaml"})
     assert made.headers["Content-Type"] == "application/yaml"
@@ -83,7 +83,7 @@ async def test_what_we_can_not_give_is_not_acceptable(api: Api, accept: str) -> 
         "application/json;stream=watch",
     ],
 )
-async def test_json_is_what_remains(api: Api, accept: str) -> None:
+async def test_json_is_the_fallback_format(api: Api, accept: str) -> None:
     answer = await api.get(CONFIG_MAPS, headers={"Accept": accept})
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
 
@@ -100,7 +100,7 @@ async def test_large_answers_are_packed_for_who_takes_that(api: Api) -> None:
     assert "Content-Encoding" not in small.headers
 
 
-async def test_people_get_indented_json(api: Api) -> None:
+async def test_curl_and_browsers_get_indented_json(api: Api) -> None:
     await api.post(CONFIG_MAPS, config_map("a"))
     for answer in (
         await api.get(f"{CONFIG_MAPS}/a", headers={"User-Agent": "curl/8.5.0"}),

@@ -280,7 +280,7 @@ async def test_impersonation_needs_permission_and_changes_the_user(api: Api) -> 
 
 
 @pytest.mark.parametrize("header", ["Impersonate-Extra-Scopes", "Impersonate-Group", "Impersonate-Uid"])
-async def test_impersonating_nobody_in_particular_is_an_error(api: Api, header: str) -> None:
+async def test_impersonation_without_a_user_is_an_error(api: Api, header: str) -> None:
     refused = await api.get(WIDGETS, headers={header: "x"})
     assert (refused.status, refused.json["reason"]) == (400, "BadRequest")
     assert "without impersonating a user" in refused.message
@@ -309,7 +309,7 @@ async def test_a_refused_body_is_let_go_at_once(api: Api, form: str) -> None:
     assert after - before < len(body)
 
 
-async def test_too_many_requests_at_once_are_told_to_come_back() -> None:
+async def test_too_many_requests_get_a_retry_after() -> None:
     async with serving(limits=InFlight(mutating=1, reading=5)) as api:
         release, begun = asyncio.Event(), asyncio.Event()
 

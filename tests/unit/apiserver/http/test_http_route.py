@@ -86,7 +86,7 @@ def test_the_best_form_that_we_have_is_chosen(header: str, form: Form) -> None:
 
 
 @pytest.mark.parametrize("header", ["text/html", "application/json;as=Other;g=meta.k8s.io;v=v1", "*/*;q=0"])
-def test_no_form_fits(header: str) -> None:
+def test_an_unsupported_accept_header_is_refused(header: str) -> None:
     with pytest.raises(NotAcceptable):
         accepted(header)
 

@@ -421,7 +421,7 @@ async def test_no_more_than_so_many_connections_share_a_session(monkeypatch: pyt
         assert await peer.frame() == Frame(3, 5, status=3)
 
 
-async def test_who_does_not_speak_spdy_is_told_goodbye() -> None:
+async def test_a_client_without_spdy_gets_goaway() -> None:
     async with forwarding() as (api, _), plain(api) as peer:
         await peer.send(b"\x16\x03\x01\xff\xff\xff\xff\xff" * 8)
         assert await peer.frame() == Frame(7, 0, status=1)

@@ -345,7 +345,7 @@ def test_an_empty_list_of_taints_means_no_taints_in_both() -> None:
     assert find(convert(obj("KubeadmConfig", "v1beta2", (path, [])), "v1beta1"), path) == []
 
 
-def test_joining_the_control_plane_is_told_by_a_part_that_may_be_empty() -> None:
+def test_an_empty_control_plane_part_means_joining_the_control_plane() -> None:
     path = "spec.joinConfiguration.controlPlane"
     assert find(convert(obj("KubeadmConfig", "v1beta1", (path, {})), "v1beta2"), path) == {}
 

@@ -164,6 +164,6 @@ class Scripted:
         (bytes.fromhex("000001010500000001") + b"\xff", "can't be parsed"),
     ],
 )
-async def test_a_peer_that_is_no_etcd_is_told_from_one_that_refuses(sent: bytes, message: str) -> None:
+async def test_a_peer_without_etcd_is_distinguished_from_one_that_refuses(sent: bytes, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):
         await EtcdClient(Channel(Scripted(sent), "x")).status()

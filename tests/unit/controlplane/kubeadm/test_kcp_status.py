@@ -8,14 +8,14 @@ import pytest
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.controlplane.kubeadm.action import Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.health import EtcdView, Said
+from homeport.controlplane.kubeadm.health import DesiredCondition, EtcdView
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.status import ORDER, Findings, fill, weight
 from homeport.runtime.clock import parse_time
 from unit.controlplane.kubeadm.sample_kcp import make_kcp, make_machine
 
 NOW = parse_time("2026-01-01T00:10:00Z")
-CERTIFICATES = Said("CertificatesAvailable", "True", "Available")
+CERTIFICATES = DesiredCondition("CertificatesAvailable", "True", "Available")
 PARTS = (
     "APIServerPodHealthy",
     "ControllerManagerPodHealthy",
@@ -44,8 +44,8 @@ def findings(count: int = 3, **changes: Any) -> Findings:
         certificates=CERTIFICATES,
         conditions={
             machine.metadata.name: [
-                *(Said(kind, "True", "Running") for kind in PARTS),
-                Said("UpToDate", "True", "UpToDate"),
+                *(DesiredCondition(kind, "True", "Running") for kind in PARTS),
+                DesiredCondition("UpToDate", "True", "UpToDate"),
             ]
             for machine in machines
         },
@@ -112,7 +112,9 @@ UNAVAILABLE: list[tuple[str, Findings, str, str]] = [
     ("unreachable", findings(down="the workload cluster can't be reached: refused"), "Unknown", "refused"),
     (
         "certificates",
-        findings(certificates=Said("CertificatesAvailable", "False", "NotAvailable", "Secret one-ca is missing")),
+        findings(
+            certificates=DesiredCondition("CertificatesAvailable", "False", "NotAvailable", "Secret one-ca is missing")
+        ),
         "False",
         "one-ca",
     ),
@@ -140,7 +142,7 @@ def test_what_keeps_it_from_being_available_is_said(found: Findings, status: str
     assert message in said["Available"]["message"]
 
 
-def test_one_ill_member_of_three_is_no_outage() -> None:
+def test_one_unhealthy_member_of_three_is_not_an_outage() -> None:
     _, said = filled(spoil(findings(), 0, etcd_problem="dead"))
     assert said["Available"]["status"] == "True"
 
@@ -153,11 +155,11 @@ def test_members_that_are_not_known_are_not_assumed() -> None:
     assert (said["Available"]["status"], said["Available"]["message"]) == ("Unknown", "no etcd member has a leader")
 
 
-def test_problems_of_machines_are_told_with_their_names() -> None:
+def test_problems_of_machines_are_reported_with_their_names() -> None:
     found = findings()
     found.conditions["cp-1"] = [
-        Said("SchedulerPodHealthy", "False", "Failed", "Pod kube-scheduler-n1: CrashLoopBackOff"),
-        Said("EtcdMemberHealthy", "Unknown", "InspectionFailed", "waiting for its Node"),
+        DesiredCondition("SchedulerPodHealthy", "False", "Failed", "Pod kube-scheduler-n1: CrashLoopBackOff"),
+        DesiredCondition("EtcdMemberHealthy", "Unknown", "InspectionFailed", "waiting for its Node"),
     ]
     _, said = filled(found)
     assert said["ControlPlaneComponentsHealthy"]["message"] == "Machine cp-1: Pod kube-scheduler-n1: CrashLoopBackOff"
@@ -198,7 +200,7 @@ def test_scaling_and_rollout_say_what_holds_them_up() -> None:
     assert said["ScalingDown"]["status"] == "True"
 
 
-def test_remediation_is_told() -> None:
+def test_remediation_is_reported() -> None:
     data = Remediation("cp-1", NOW, 2)
     kcp, said = filled(findings(actions=[Remediate("cp-1", data)], in_progress=data))
     assert "cp-1 is being replaced" in said["Remediating"]["message"]
@@ -219,7 +221,7 @@ def test_an_error_leaves_the_generation_unseen() -> None:
     assert kcp.status.observed_generation == 0
 
 
-def test_only_words_can_wait() -> None:
+def test_only_changes_of_messages_are_delayed() -> None:
     kcp, _ = filled(findings())
     before = weight(kcp)
     filled(findings(actions=[Hold("a", "b")]), kcp)

@@ -137,7 +137,7 @@ def test_missing_certificates_do_not_keep_machines_from_going() -> None:
     assert plan(observed(4, replicas=3, certificates=False)) == [Delete("cp-0")]
 
 
-def test_a_control_plane_that_lost_all_its_machines_is_not_initialised_anew() -> None:
+def test_a_control_plane_that_lost_all_machines_is_not_initialized_again() -> None:
     hold = held(plan(observed(0, replicas=3, initialized=True)))
     assert "restore an etcd backup" in hold.message
 
@@ -221,7 +221,7 @@ def test_no_machine_goes_that_carries_the_last_healthy_control_plane() -> None:
     assert "no other Machine has a healthy control plane" in held(plan(state)).message
 
 
-def test_external_etcd_is_nobodys_business() -> None:
+def test_external_etcd_is_not_managed() -> None:
     state = replace(leaving(), etcd_managed=False, members=None)
     assert plan(state) == [ReleaseHook("cp-0")]
 
@@ -240,7 +240,7 @@ def test_a_member_without_a_machine_is_removed_first() -> None:
     assert plan(replace(state, members=members, gone=frozenset({9}))) == [RemoveMember(9, "n-gone")]
 
 
-def test_a_member_without_a_machine_stays_while_nobody_has_proven_that_it_is_gone() -> None:
+def test_a_member_without_a_machine_stays_until_its_machine_is_proven_gone() -> None:
     """The Machine may be missing because this plane was restored from a backup that is older than it."""
     state = observed(3)
     members = [*(state.members or ()), Member(9, "n-newer"), Member(10, "", learner=True)]

@@ -37,7 +37,7 @@ def said(subject: Subject, seen: Seen) -> dict[str, tuple[str, str]]:
     return {each.type: (each.status, each.reason) for each in conditions_of(subject, seen)}
 
 
-def test_all_is_well() -> None:
+def test_a_healthy_control_plane_has_no_problems() -> None:
     assert {status for status, _ in said(ONE, SEEN).values()} == {"True"}
     assert problems_of(ONE, SEEN) == {}
     assert etcd_problem_of(ONE, SEEN) == ""

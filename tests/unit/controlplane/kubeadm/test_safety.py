@@ -31,7 +31,7 @@ def unsafe(version: str, replicas: int | None, *machines: str, etcd_managed: boo
         ("", 1, (), "not a valid version"),
     ],
 )
-def test_unsafe(version: str, replicas: int, machines: tuple[str, ...], words: str) -> None:
+def test_unsafe_changes_are_blocked(version: str, replicas: int, machines: tuple[str, ...], words: str) -> None:
     assert words in unsafe(version, replicas, *machines)
 
 
@@ -46,7 +46,7 @@ def test_unsafe(version: str, replicas: int, machines: tuple[str, ...], words: s
         ("v1.30.0", 3, ("", "main")),
     ],
 )
-def test_safe(version: str, replicas: int | None, machines: tuple[str, ...]) -> None:
+def test_safe_changes_are_not_blocked(version: str, replicas: int | None, machines: tuple[str, ...]) -> None:
     assert unsafe(version, replicas, *machines) == ""
 
 

@@ -84,7 +84,7 @@ def test_the_image_of_coredns_is_written_down() -> None:
         ("r/c:t@sha256:0123", ("r", "c", "t")),
     ],
 )
-def test_images_are_taken_apart(text: str, expected: tuple[str, str, str]) -> None:
+def test_image_references_are_parsed(text: str, expected: tuple[str, str, str]) -> None:
     assert parse_image(text) == expected
 
 
@@ -106,7 +106,7 @@ def test_coredns_has_the_image_that_the_user_names(configuration: dict[str, Any]
     assert coredns_image("registry.k8s.io/coredns/coredns:v1.11.1", configuration) == expected
 
 
-def test_coredns_does_not_go_back() -> None:
+def test_coredns_is_not_downgraded() -> None:
     check_coredns("r/coredns:v1.11.1", "r/coredns:v1.11.1-patched")
     with pytest.raises(AddonError, match="can't be downgraded"):
         check_coredns("r/coredns:v1.11.1", "r/coredns:v1.10.0")

@@ -176,7 +176,7 @@ def test_workers_are_summed_over_all_that_makes_them() -> None:
     assert (made.desired_replicas, made.replicas, made.ready_replicas) == (5, 3, 2)
 
 
-def test_no_workers_are_no_numbers() -> None:
+def test_a_cluster_without_workers_reports_no_worker_counts() -> None:
     made = replicas.workers(cluster(), Descendants())
     assert (made.desired_replicas, made.replicas, made.versions) == (None, None, [])
 

@@ -275,7 +275,7 @@ def test_a_variable_goes_in_three_steps() -> None:
     assert list(usage_causes(made(without_default), made(without), bare)) == []
 
 
-def test_of_many_clusters_that_could_not_follow_a_few_are_told() -> None:
+def test_of_many_clusters_that_could_not_follow_a_few_are_reported() -> None:
     def narrow(spec: Json) -> None:
         spec["variables"][0]["schema"]["openAPIV3Schema"] = {"type": "string", "enum": ["ubuntu"]}
 

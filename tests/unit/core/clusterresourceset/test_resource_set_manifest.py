@@ -27,7 +27,7 @@ def test_a_digest_is_over_all_values_in_the_order_of_their_keys() -> None:
     assert content({"kind": "Secret", "data": encoded}) == ({"a": b"one", "b": b"two"}, expected)
 
 
-def test_a_value_of_a_secret_that_is_no_base64_is_named() -> None:
+def test_a_value_of_a_secret_that_is_not_base64_is_named() -> None:
     with pytest.raises(ManifestError, match=r"^key: "):
         content({"kind": "Secret", "data": {"key": "***"}})
 
@@ -86,7 +86,7 @@ def test_what_can_not_be_read_is_named_with_its_place(text: str, said: str) -> N
         parse_objects({"x.yaml": text.encode()})
 
 
-def test_nothing_is_no_manifest() -> None:
+def test_an_empty_source_is_refused() -> None:
     with pytest.raises(ManifestError, match="it has no data"):
         parse_objects({})
 

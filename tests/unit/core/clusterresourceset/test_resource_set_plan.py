@@ -9,8 +9,8 @@ import pytest
 from homeport.core.clusterresourceset.plan import (
     APPLY_ONCE,
     RECONCILE,
-    Known,
     Outcome,
+    RecordedResource,
     Ref,
     is_due,
     recorded,
@@ -33,16 +33,16 @@ def bound(name: str, *resources: dict[str, Any]) -> dict[str, Any]:
     ("strategy", "known", "due"),
     [
         (APPLY_ONCE, None, True),
-        (APPLY_ONCE, Known("one", applied=False), True),
-        (APPLY_ONCE, Known("one", applied=True), False),
-        (APPLY_ONCE, Known("other", applied=True), False),
+        (APPLY_ONCE, RecordedResource("one", applied=False), True),
+        (APPLY_ONCE, RecordedResource("one", applied=True), False),
+        (APPLY_ONCE, RecordedResource("other", applied=True), False),
         (RECONCILE, None, True),
-        (RECONCILE, Known("one", applied=False), True),
-        (RECONCILE, Known("one", applied=True), False),
-        (RECONCILE, Known("other", applied=True), True),
+        (RECONCILE, RecordedResource("one", applied=False), True),
+        (RECONCILE, RecordedResource("one", applied=True), False),
+        (RECONCILE, RecordedResource("other", applied=True), True),
     ],
 )
-def test_what_is_due(strategy: str, known: Known | None, due: bool) -> None:
+def test_when_resources_are_applied_again(strategy: str, known: RecordedResource | None, due: bool) -> None:
     assert is_due(strategy, known, "one") is due
 
 

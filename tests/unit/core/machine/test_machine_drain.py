@@ -18,7 +18,7 @@ from homeport.api.cluster.v1beta2 import (
 from homeport.api.meta import ObjectMeta, Unstructured
 from homeport.client.protocol import Key
 from homeport.core.machine import drain, volume
-from homeport.core.machine.drain import Surroundings
+from homeport.core.machine.drain import DrainContext
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 DAEMON = [{"kind": "DaemonSet", "name": "ds", "controller": True}]
@@ -41,22 +41,22 @@ def labelled(**labels: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "around", "behavior", "order"),
     [
-        (pod(), Surroundings(), "Drain", 0),
-        (pod(ownerReferences=DAEMON), Surroundings(), "Skip", 0),
-        (pod(ownerReferences=DAEMON), Surroundings(orphaned=frozenset({Key("a", "ds")})), "Drain", 0),
-        (pod(phase="Failed", ownerReferences=DAEMON), Surroundings(), "Drain", 0),
-        (pod(annotations={"kubernetes.io/config.mirror": ""}), Surroundings(), "Skip", 0),
-        (pod(labels={"cluster.x-k8s.io/drain": "skip"}), Surroundings(), "Skip", 0),
-        (pod(labels={"cluster.x-k8s.io/drain": "wait-completed"}), Surroundings(), "WaitCompleted", 0),
-        (pod(labels={"cluster.x-k8s.io/drain": "WaitCompleted"}), Surroundings(), "WaitCompleted", 0),
-        (pod(labels={"cluster.x-k8s.io/drain": "nonsense"}), Surroundings(), "Drain", 0),
-        (pod(), Surroundings(rules=[rule("r", "Drain", 7)]), "Drain", 7),
-        (pod(labels={"x": "y"}), Surroundings(rules=[rule("r", "Skip", selector=labelled(x="y"))]), "Skip", 0),
-        (pod(labels={"x": "z"}), Surroundings(rules=[rule("r", "Skip", selector=labelled(x="y"))]), "Drain", 0),
+        (pod(), DrainContext(), "Drain", 0),
+        (pod(ownerReferences=DAEMON), DrainContext(), "Skip", 0),
+        (pod(ownerReferences=DAEMON), DrainContext(orphaned=frozenset({Key("a", "ds")})), "Drain", 0),
+        (pod(phase="Failed", ownerReferences=DAEMON), DrainContext(), "Drain", 0),
+        (pod(annotations={"kubernetes.io/config.mirror": ""}), DrainContext(), "Skip", 0),
+        (pod(labels={"cluster.x-k8s.io/drain": "skip"}), DrainContext(), "Skip", 0),
+        (pod(labels={"cluster.x-k8s.io/drain": "wait-completed"}), DrainContext(), "WaitCompleted", 0),
+        (pod(labels={"cluster.x-k8s.io/drain": "WaitCompleted"}), DrainContext(), "WaitCompleted", 0),
+        (pod(labels={"cluster.x-k8s.io/drain": "nonsense"}), DrainContext(), "Drain", 0),
+        (pod(), DrainContext(rules=[rule("r", "Drain", 7)]), "Drain", 7),
+        (pod(labels={"x": "y"}), DrainContext(rules=[rule("r", "Skip", selector=labelled(x="y"))]), "Skip", 0),
+        (pod(labels={"x": "z"}), DrainContext(rules=[rule("r", "Skip", selector=labelled(x="y"))]), "Drain", 0),
         # Both selectors of an entry have to match.
         (
             pod(labels={"x": "y"}),
-            Surroundings(
+            DrainContext(
                 rules=[rule("r", "Skip", selector=labelled(x="y"), namespace_selector=labelled(n="1"))],
                 namespaces={"a": {"n": "2"}},
             ),
@@ -64,14 +64,14 @@ def labelled(**labels: str) -> dict[str, Any]:
             0,
         ),
         # The first rule that matches counts.
-        (pod(), Surroundings(rules=[rule("a", "WaitCompleted"), rule("b", "Skip")]), "WaitCompleted", 0),
+        (pod(), DrainContext(rules=[rule("a", "WaitCompleted"), rule("b", "Skip")]), "WaitCompleted", 0),
         # On a dead Node what was deleted a while ago is as good as gone, elsewhere it is not.
-        (pod(deletionTimestamp="2025-12-31T23:59:58Z"), Surroundings(unreachable=True, now=NOW), "Skip", 0),
-        (pod(deletionTimestamp="2026-01-01T00:00:00Z"), Surroundings(unreachable=True, now=NOW), "Drain", 0),
-        (pod(deletionTimestamp="2025-12-31T23:00:00Z"), Surroundings(now=NOW), "Drain", 0),
+        (pod(deletionTimestamp="2025-12-31T23:59:58Z"), DrainContext(unreachable=True, now=NOW), "Skip", 0),
+        (pod(deletionTimestamp="2026-01-01T00:00:00Z"), DrainContext(unreachable=True, now=NOW), "Drain", 0),
+        (pod(deletionTimestamp="2025-12-31T23:00:00Z"), DrainContext(now=NOW), "Drain", 0),
     ],
 )
-def test_a_pods_fate(given: Unstructured, around: Surroundings, behavior: str, order: int) -> None:
+def test_drain_behavior_of_a_pod(given: Unstructured, around: DrainContext, behavior: str, order: int) -> None:
     found = drain.judge(given, around)
     assert (found.behavior, found.order) == (behavior, order)
 
@@ -86,7 +86,7 @@ def test_the_lowest_order_goes_first_and_the_rest_waits() -> None:
         rule("last", "Drain", 9, selector=labelled(o="last")),
     ]
     pods = [pod("c", labels={"o": "last"}), pod("b"), pod("a", labels={"o": "first"})]
-    made = drain.plan(pods, Surroundings(rules=rules))
+    made = drain.plan(pods, DrainContext(rules=rules))
     assert names(made.evict) == ["a"]
     assert names(made.later) == ["b", "c"]
 
@@ -95,7 +95,7 @@ def test_pods_that_are_going_hold_those_of_a_higher_order() -> None:
     rules = [rule("first", "Drain", -5, selector=labelled(o="first"))]
     made = drain.plan(
         [pod("a", labels={"o": "first"}, deletionTimestamp="2026-01-01T00:00:00Z"), pod("b")],
-        Surroundings(rules=rules),
+        DrainContext(rules=rules),
     )
     assert (names(made.going), names(made.evict), names(made.later)) == (["a"], [], ["b"])
     assert not made.done
@@ -103,20 +103,20 @@ def test_pods_that_are_going_hold_those_of_a_higher_order() -> None:
 
 def test_what_was_left_to_complete_and_did_holds_nothing() -> None:
     label = {"cluster.x-k8s.io/drain": "wait-completed"}
-    assert drain.plan([pod("job", "Succeeded", labels=label)], Surroundings()).done
-    made = drain.plan([pod("job", labels=label)], Surroundings())
+    assert drain.plan([pod("job", "Succeeded", labels=label)], DrainContext()).done
+    made = drain.plan([pod("job", labels=label)], DrainContext())
     assert names(made.finishing) == ["job"]
     assert drain.explain(made, {}) == "Pod a/job is left to complete"
 
 
 def test_the_explanation_counts_what_it_does_not_name() -> None:
     pods = [pod(f"p{i}", deletionTimestamp="2026-01-01T00:00:00Z") for i in range(5)]
-    made = drain.plan(pods, Surroundings())
+    made = drain.plan(pods, DrainContext())
     assert drain.explain(made, {}) == "Pods a/p0, a/p1, a/p2 and 2 more are shutting down"
 
 
 def test_refusals_come_first() -> None:
-    made = drain.plan([pod("x"), pod("y")], Surroundings())
+    made = drain.plan([pod("x"), pod("y")], DrainContext())
     text = drain.explain(made, {"the budget b needs 2": [made.evict[0]]}, [made.evict[1]])
     assert text == "Pod a/x can't be evicted: the budget b needs 2; Pod a/y is shutting down"
 

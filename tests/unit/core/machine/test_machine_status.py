@@ -87,7 +87,7 @@ def node(**conditions: str) -> Unstructured:
         (node(Ready="Unknown", DiskPressure="True"), ("False", "NodeNotHealthy", "Node n: Ready, DiskPressure: why")),
     ],
 )
-def test_a_nodes_health(given: Unstructured, expected: tuple[str, str, str]) -> None:
+def test_node_health_follows_its_conditions(given: Unstructured, expected: tuple[str, str, str]) -> None:
     assert tuple(health.node_healthy(given)) == expected
 
 

@@ -94,7 +94,9 @@ ON_DELETE = [
 
 
 @pytest.mark.parametrize(("replicas", "sets", "expected"), [r[1:] for r in ON_DELETE], ids=[r[0] for r in ON_DELETE])
-def test_on_delete(replicas: int, sets: list[SetView], expected: dict[str, int]) -> None:
+def test_the_strategy_on_delete_replaces_only_deleted_machines(
+    replicas: int, sets: list[SetView], expected: dict[str, int]
+) -> None:
     assert steps(plan(Observed(replicas, sets, "new", "OnDelete", 0, 0))) == expected
 
 

@@ -169,7 +169,7 @@ def test_a_startup_timeout_of_zero_is_none() -> None:
     assert check(target(machine(9000, ""), None), cluster(), checks, NOW) == Undecided()
 
 
-def test_everything_that_is_wrong_is_told() -> None:
+def test_everything_that_is_wrong_is_reported() -> None:
     found = machine(conditions=[said("InfrastructureReady", "False", 60)])
     verdict = check(target(found, node(said("Ready", "Unknown", 400))), cluster(), CHECKS, NOW)
     assert isinstance(verdict, Unhealthy)
@@ -192,7 +192,9 @@ def test_everything_that_is_wrong_is_told() -> None:
         ({"unhealthyInRange": "[0-3]", "unhealthyLessThanOrEqualTo": 0}, 10, 8, True, 1),
     ],
 )
-def test_the_budget(trigger: dict[str, Any], expected: int, healthy: int, allowed: bool, left: int) -> None:
+def test_remediation_stays_within_the_limits(
+    trigger: dict[str, Any], expected: int, healthy: int, allowed: bool, left: int
+) -> None:
     found = weigh(msgspec.convert(trigger, MachineHealthCheckRemediationTriggerIf), expected=expected, healthy=healthy)
     assert (found.allowed, found.left) == (allowed, left)
     assert bool(found.message) is not allowed

@@ -216,12 +216,12 @@ def test_remediation(machines: list[Machine], options: dict[str, Any], expected:
     ("value", "total", "up", "expected"),
     [(2, 9, True, 2), ("25%", 10, True, 3), ("25%", 10, False, 2), ("0%", 5, True, 0)],
 )
-def test_shares(value: Any, total: int, up: bool, expected: int) -> None:
+def test_percentages_and_numbers_are_resolved(value: Any, total: int, up: bool, expected: int) -> None:
     assert share_of(value, total, up=up) == expected
 
 
 @pytest.mark.parametrize("value", ["x", "5", "-1%", True, None, 1.5, -1])
-def test_what_is_no_share(value: Any) -> None:
+def test_an_invalid_percentage_is_refused(value: Any) -> None:
     assert share_trouble(value)
 
 
@@ -252,7 +252,7 @@ def test_a_machine_just_made_has_all_that_is_carried_over() -> None:
         {"spec": {"taints": [{"key": "k", "effect": "NoSchedule", "propagation": "Always"}]}},
     ],
 )
-def test_what_is_carried_over(change: dict[str, Any]) -> None:
+def test_changes_that_are_made_in_place(change: dict[str, Any]) -> None:
     before, after = machine_set(), machine_set(**change)
     living = made(before)
     assert carried(before) != carried(after)
@@ -262,7 +262,7 @@ def test_what_is_carried_over(change: dict[str, Any]) -> None:
     assert again.spec.infrastructure_ref == living.spec.infrastructure_ref
 
 
-def test_what_is_not_carried_over() -> None:
+def test_changes_that_are_not_made_in_place() -> None:
     living = made(machine_set())
     body = intent(machine_set("v1.31.0"), living)
     assert carried(machine_set()) == carried(machine_set("v1.31.0"))
@@ -322,7 +322,7 @@ def test_a_blocked_scale_up_says_why() -> None:
     assert up["message"] == "scaling up from 0 to 1 replicas is blocked: no template"
 
 
-def test_a_deletion_that_takes_long_is_told_with_its_cause_and_in_time() -> None:
+def test_a_deletion_that_takes_long_is_reported_with_its_cause_and_in_time() -> None:
     stuck = machine("a", conditions=[said("Deleting", "True", "DrainingNode", "Pod x can't be evicted")], **GOING)
     found = machine_set(deletionTimestamp=rfc3339(NOW), finalizers=["x"])
     timer = report(found, [stuck], blocked=[], trouble="", now=NOW + 60)

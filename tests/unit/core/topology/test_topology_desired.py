@@ -21,7 +21,7 @@ from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import Contract
 from homeport.core.topology import garbage, name, status, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, Trouble
+from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, TopologyError
 from homeport.core.topology.check import rules
 from homeport.core.topology.convergence import cluster_patch
 from homeport.core.topology.current import Current, CurrentDeployment
@@ -111,7 +111,7 @@ def test_names_of_templates_follow_from_what_is_in_them() -> None:
     assert four == name.template(one, "a", {"cores": 4})
 
 
-def test_names_fit() -> None:
+def test_long_names_are_shortened() -> None:
     long = cluster()
     long.metadata.name = "c" * 60
     made = [name.control_plane(long), name.deployment(long, "d" * 60), name.template(long, "d" * 60, {"a": 1})]
@@ -206,8 +206,8 @@ def test_zero_is_a_value_and_nothing_is_none() -> None:
         ({}, {"controlPlane": {"naming": {"template": "{{ .nobody }}"}}}, "a naming template"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(topology: Json, given: Json, text: str) -> None:
-    with pytest.raises(Trouble, match=text):
+def test_what_is_wrong_is_reported_with_its_place(topology: Json, given: Json, text: str) -> None:
+    with pytest.raises(TopologyError, match=text):
         wanted(cluster(**topology), blueprint(**given))
 
 

@@ -64,7 +64,7 @@ def test_workers_take_as_few_steps_as_the_skew_allows(
     assert find_worker_steps(workers, current, goal, find_steps(current, goal, ALL)) == steps
 
 
-def test_workers_that_were_left_too_far_behind_are_told() -> None:
+def test_workers_that_were_left_too_far_behind_are_reported() -> None:
     with pytest.raises(NoUpgradePath, match=r"workers of v1\.28\.0 can't be upgraded to v1\.34\.4"):
         find_worker_steps(["v1.28.0"], "v1.33.0", "v1.34.4", ["v1.34.4"])
 

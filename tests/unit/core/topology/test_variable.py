@@ -132,7 +132,7 @@ def test_a_required_variable_that_is_missing_is_named() -> None:
     assert variable.invalid([], known, path=PATH, overrides=True) == []
 
 
-def test_a_variable_that_the_class_does_not_define_is_told_with_those_it_does() -> None:
+def test_a_variable_that_the_class_does_not_define_is_reported_with_those_it_does() -> None:
     known = variable.definitions(cluster_class(zone={"type": "string"}, image={"type": "string"}))
     ((path, message),) = variable.invalid(given(zon="a"), known, path=PATH)
     assert path == f"{PATH}[zon]"

@@ -146,7 +146,7 @@ def test_deep_but_bearable_expressions_work(expression: str) -> None:
     assert compile(expression, VARIABLES).evaluate(values) is True
 
 
-def test_how_deep_the_caller_stands_makes_no_difference() -> None:
+def test_the_callers_stack_depth_makes_no_difference() -> None:
     def compile_below(frames: int) -> object:
         if frames:
             return compile_below(frames - 1)

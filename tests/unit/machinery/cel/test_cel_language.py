@@ -125,7 +125,7 @@ HOLDS = [
 
 
 @pytest.mark.parametrize("expression", HOLDS)
-def test_expression_holds(expression: str) -> None:
+def test_cel_expression_is_true(expression: str) -> None:
     assert evaluate(expression) is True
 
 
@@ -202,7 +202,7 @@ def test_a_declared_variable_that_is_not_used_need_not_be_given() -> None:
     assert compile("1 == 1", {"data": DYN}).evaluate() is True
 
 
-def test_booleans_are_no_numbers_as_keys_of_maps() -> None:
+def test_booleans_and_numbers_are_different_map_keys() -> None:
     program = compile("dyn({dyn(1): 'one', dyn(true): 'yes'})[k]", {"k": DYN})
     assert program.evaluate({"k": 1}) == "one"
     assert program.evaluate({"k": True}) == "yes"

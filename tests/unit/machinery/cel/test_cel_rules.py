@@ -226,7 +226,7 @@ def test_keyed_items_are_let_through_one_by_one() -> None:
     ]
 
 
-def test_the_order_of_keyed_items_is_no_change() -> None:
+def test_reordering_keyed_items_is_not_a_change() -> None:
     items = [{"name": "a", "size": 1}, {"name": "b", "size": 1}, {"name": "c", "size": 1}]
     assert found(RATCHET, {"named": items}) == [("named", "failed rule: self.size() < 3")]
     assert found(RATCHET, {"named": items[::-1]}, {"named": copy.deepcopy(items)}) == []

@@ -277,6 +277,6 @@ def test_property_names_are_escaped_and_read_back(name: str, identifier: str | N
         assert unescape(identifier) == name
 
 
-def test_an_unknown_escape_stands_for_no_property() -> None:
+def test_an_unknown_escape_is_not_a_property() -> None:
     assert unescape("a__nope__b") is None
     assert unescape("a__if__") is None

@@ -130,7 +130,7 @@ def test_an_approval_that_was_missing_may_stay_missing() -> None:
     assert crd.check(old) == []
 
 
-def test_errors_of_versions_that_differ_are_told_at_the_version() -> None:
+def test_errors_of_versions_that_differ_are_reported_at_the_version() -> None:
     second = version("v2")
     second["schema"]["openAPIV3Schema"]["properties"]["spec"] = {}
     made = ready(definition(versions=[version("v1", storage=True), second]))

@@ -12,6 +12,7 @@ from homeport.api.field import Conditions, Count, IntOrString, LabelSelector, Lo
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import (
     Default,
+    Description,
     Enum,
     Format,
     ListType,
@@ -48,6 +49,8 @@ class Spec(Model):
     free: Annotated[dict[str, Any], Preserve()] = {}
     tags: dict[str, str] = {}
     ready: bool | None = None
+    failed: Annotated[bool, Description("True if it failed.")] = False
+    message: Annotated[Inner, Description("What it says.")] = msgspec.field(default_factory=Inner)
     words: Annotated[list[Annotated[str, Size(1)]], Size(None, 3), ListType("set")] = []
     parts: Annotated[list[Inner], ListType("map", ("a",))] = []
     part: Inner = msgspec.field(default_factory=Inner)
@@ -92,6 +95,8 @@ FIELDS: list[tuple[str, Any]] = [
     ("free", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
     ("tags", {"type": "object", "additionalProperties": {"type": "string"}}),
     ("ready", {"type": "boolean", "description": shared.FIELDS["ready"]}),
+    ("failed", {"type": "boolean", "description": "True if it failed."}),
+    ("message", {**INNER, "description": "What it says."}),
     (
         "words",
         {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 3, "x-kubernetes-list-type": "set"},

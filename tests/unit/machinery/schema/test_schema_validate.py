@@ -190,7 +190,7 @@ def test_an_integer_out_of_its_formats_range_is_refused(format_: str, value: int
     )
 
 
-def test_a_fraction_is_no_integer() -> None:
+def test_a_fraction_is_not_an_integer() -> None:
     assert check({"type": "integer", "format": "int32"}, 1.5) == [
         Violation(TYPE, 'Invalid value: "float64": spec.x in body must be of type int32: "float64"', "spec.x"),
         Violation(
@@ -208,7 +208,7 @@ def test_items_and_map_values_are_named_by_index_and_key() -> None:
     assert [v.field for v in found] == ["spec.x.k"]
 
 
-def test_all_errors_are_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     checker = compile_checker(
         {
             "type": "object",
@@ -243,7 +243,7 @@ def test_one_of_tells_how_many_alternatives_fit() -> None:
     assert check(schema, {"a": 1}) == []
 
 
-def test_any_of_all_of_and_not_are_told() -> None:
+def test_errors_of_any_of_all_of_and_not_are_reported() -> None:
     any_of = check({"type": "string", "anyOf": [{"minLength": 5}, {"pattern": "^z"}]}, "abc")
     assert any_of[0].message == 'Invalid value: "": "spec.x" must validate at least one schema (anyOf)'
     assert len(any_of) == 2

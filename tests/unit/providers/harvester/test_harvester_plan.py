@@ -181,6 +181,14 @@ def test_harvester_gets_limits_and_plain_kubevirt_gets_data_volumes() -> None:
     assert "harvesterhci.io/volumeClaimTemplates" not in plain["metadata"]["annotations"]
 
 
+def test_data_disks_come_after_the_volume_that_a_template_boots_from() -> None:
+    template = vm_template(volumes=[{"name": "root", "containerDisk": {"image": "example.com/capk/ubuntu:v1.30.0"}}])
+    spec = {"virtualMachineTemplate": template, "dataDisks": [{"name": "data", "size": "5Gi"}]}
+    vm = render_vm(scope_of(harvester=False, spec=spec), Material(), "ConfigDrive")
+    assert [each["name"] for each in inner_of(vm)["volumes"]] == ["root", "data", "cloudinitvolume"]
+    assert [each["name"] for each in inner_of(vm)["domain"]["devices"]["disks"]] == ["root", "data", "cloudinitvolume"]
+
+
 def test_an_image_needs_harvester() -> None:
     scope = scope_of(harvester=False, spec={"bootDisk": {"image": "x"}})
     with pytest.raises(Misconfigured, match="dataVolumeTemplates"):

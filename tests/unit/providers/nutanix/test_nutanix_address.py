@@ -93,7 +93,7 @@ async def test_what_prism_says_against_it_is_understood(
         ("Something else", Rejected),
     ],
 )
-def test_failures_about_addresses_are_told_apart(text: str, kind: type[Exception]) -> None:
+def test_failures_about_addresses_are_distinguished(text: str, kind: type[Exception]) -> None:
     assert type(failed_task(text, (), "VM one")) is kind
 
 

@@ -27,7 +27,7 @@ PEM = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"
         {"data": {"ca.crt": None}},
     ],
 )
-def test_an_empty_bundle_is_none(content: dict[str, Any]) -> None:
+def test_an_empty_trust_bundle_is_ignored(content: dict[str, Any]) -> None:
     assert parse_bundle(content, KEY) is None
 
 
@@ -44,7 +44,7 @@ def test_a_bundle_is_found_under_either_key_as_text_or_bytes(content: dict[str, 
     assert parse_bundle(content, KEY) == PEM.encode()
 
 
-def test_a_name_that_a_class_rendered_from_an_unset_variable_is_none() -> None:
+def test_a_name_rendered_from_an_unset_variable_is_ignored() -> None:
     def key(name: str) -> Key | None:
         bundle = TrustBundle(kind="ConfigMap", name=name)
         return target_of(PrismCentral(address="pc", additional_trust_bundle=bundle), "fleet").bundle

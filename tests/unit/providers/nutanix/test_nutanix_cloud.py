@@ -122,7 +122,7 @@ def calls(site: Site) -> Counter[str]:
 
 
 @BOTH
-async def test_a_vm_is_told_by_the_uuid_of_its_firmware(site: Site, api: Plane, version: str) -> None:
+async def test_a_vm_is_identified_by_the_uuid_of_its_firmware(site: Site, api: Plane, version: str) -> None:
     prism = await site.verbs(version)
     found = await make(site, prism, "n")
     cloud = cloud_of(api, site, version)
@@ -261,7 +261,7 @@ async def test_many_nodes_that_are_well_cost_one_list(site: Site, api: Plane) ->
     await cloud.close()
 
 
-async def test_a_node_that_does_not_answer_is_looked_at_anew(site: Site, api: Plane) -> None:
+async def test_an_unresponsive_node_is_read_again(site: Site, api: Plane) -> None:
     prism = await site.verbs("v4")
     found = await make(site, prism, "n")
     clock = Ahead()
@@ -288,7 +288,7 @@ async def test_changed_credentials_are_used_without_a_restart(site: Site, api: P
     await cloud.close()
 
 
-async def test_a_node_that_says_nothing_of_its_machine_is_told(site: Site, api: Plane) -> None:
+async def test_a_node_without_machine_information_is_reported(site: Site, api: Plane) -> None:
     cloud = cloud_of(api, site)
     with pytest.raises(Missing, match="Node n has neither systemUUID nor providerID"):
         await cloud.instance(node())

@@ -85,7 +85,7 @@ async def test_what_there_is_is_listed_whole(site: Site, version: str) -> None:
 
 
 @BOTH
-async def test_a_machine_lives_and_dies(site: Site, version: str) -> None:
+async def test_a_machine_is_created_and_deleted(site: Site, version: str) -> None:
     prism = await site.verbs(version)
     task = await over(prism, await prism.create_vm(await new_vm(prism), str(uuid.uuid4())))
     assert task.status == "succeeded"
@@ -137,7 +137,7 @@ async def test_many_tasks_are_asked_for_at_once(site: Site, version: str) -> Non
 
 
 @BOTH
-async def test_a_full_cluster_is_told_as_such(site: Site, version: str) -> None:
+async def test_a_full_cluster_is_reported_as_exhausted(site: Site, version: str) -> None:
     prism = await site.verbs(version)
     huge = dataclasses.replace(await new_vm(prism), memory_bytes=2 << 40)
     task = await over(prism, await prism.create_vm(huge, str(uuid.uuid4())))
@@ -169,7 +169,7 @@ async def test_an_untrusted_certificate_says_which_field_to_fill(site: Site) -> 
         await client.call("GET", "/api/nutanix/v3/users/me")
 
 
-async def test_nobody_at_home_is_unreachable_and_the_breaker_opens(site: Site) -> None:
+async def test_a_refused_connection_is_unreachable_and_the_breaker_opens(site: Site) -> None:
     endpoint = Endpoint("Prism Central 127.0.0.1:1", SystemClock())
     client = Client("127.0.0.1", 1, Credentials("a", "b"), endpoint, dial=DialOptions())
     for _ in range(5):

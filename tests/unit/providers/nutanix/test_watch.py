@@ -82,7 +82,7 @@ async def test_one_list_a_minute_is_enough_and_only_who_changed_is_woken() -> No
 
 
 @virtual
-async def test_who_expects_a_change_is_told_of_it_soon() -> None:
+async def test_an_expected_change_is_noticed_soon() -> None:
     watch, vendor, woken = make("a")
     vendor.change("a", power="off")
     await found(watch, woken, "a")
@@ -166,7 +166,7 @@ async def test_who_is_not_asked_for_any_more_is_not_looked_at_for_ever() -> None
 
 
 @virtual
-async def test_nobody_is_left_waiting_when_the_connection_is_closed() -> None:
+async def test_closing_the_connection_ends_all_waits() -> None:
     watch, vendor, woken = make("a")
     vendor.silent = True
     for pause in (0.001, 1.0):

@@ -67,7 +67,7 @@ def test_a_ca_is_replaced_in_steps_that_never_leave_anybody_without_trust() -> N
     assert settled.issuer == changed.issuer
 
 
-def test_a_ca_that_expired_while_nobody_looked_is_replaced_at_once() -> None:
+def test_an_expired_ca_is_replaced_at_once() -> None:
     lifetime = Lifetime(ca_days=100)
     start = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
     first = make_authority(start, lifetime)
@@ -148,7 +148,7 @@ async def test_looking_again_writes_nothing(server: EmbeddedServer) -> None:
     assert server.store.revision == revision
 
 
-async def test_a_damaged_secret_is_made_anew_and_keeps_what_others_put_there(server: EmbeddedServer) -> None:
+async def test_a_damaged_secret_is_rewritten_and_keeps_other_data(server: EmbeddedServer) -> None:
     client = server.client()
     body = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "data": {"ca.crt": "eA==", "note": "eA=="}}
     await client.create(body, kind=SECRET)

@@ -42,5 +42,5 @@ def test_equal_objects_differ_in_nothing(value: Any) -> None:
         ({"l": [{"n": 1, "v": 1}]}, {"l": [{"n": 1, "v": 2}]}, [{"op": "replace", "path": "/l/0/v", "value": 2}]),
     ],
 )
-def test_only_what_differs_is_said(before: Any, after: Any, patch: Any) -> None:
+def test_only_differences_are_in_the_patch(before: Any, after: Any, patch: Any) -> None:
     assert json_patch_diff(before, after) == patch

@@ -131,7 +131,7 @@ async def test_an_object_that_can_not_be_converted_is_refused(world: World) -> N
     assert refused.value.http_code == 500
 
 
-async def test_a_secret_that_is_taken_away_is_made_anew_and_the_new_ca_injected(world: World) -> None:
+async def test_a_deleted_secret_is_recreated_and_the_new_ca_injected(world: World) -> None:
     webhooks = world.webhooks
     assert webhooks is not None
     before = webhooks.leaf

@@ -102,7 +102,7 @@ def test_a_failed_conversion_names_the_object() -> None:
     assert answer["response"]["uid"] == "u2"
 
 
-def test_a_kind_of_nobody_is_not_converted() -> None:
+def test_an_unknown_kind_is_not_converted() -> None:
     other = {"apiVersion": "hook.homeport.test/v1alpha1", "kind": "Widget", "metadata": {"name": "a"}}
     answer = answer_convert(make_hooks(), conversion("v1", other))
     assert "Widget of hook.homeport.test/v1alpha1 is not converted here" in answer["response"]["result"]["message"]

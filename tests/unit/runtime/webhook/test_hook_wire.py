@@ -84,7 +84,7 @@ def question(obj: Json) -> Json:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def test_nonsense_is_refused_and_told_why(caller: Caller) -> None:
+async def test_malformed_requests_are_refused_with_a_reason(caller: Caller) -> None:
     for (path, body, headers), (code, why) in (
         ((VALIDATE, b"{", {}), (400, "not valid JSON")),
         ((VALIDATE, {}, {}), (400, "expected kind AdmissionReview")),
@@ -258,6 +258,6 @@ async def test_it_waits_for_an_api_that_is_away(tmp_path: Path) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_a_server_that_nobody_can_reach_is_not_made() -> None:
+def test_a_server_without_hosts_is_refused() -> None:
     with pytest.raises(ValueError, match="name at least one host"):
         WebhookServer(make_hooks(), None, SECRET, [])  # type: ignore[arg-type]

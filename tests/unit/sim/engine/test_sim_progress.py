@@ -42,7 +42,7 @@ def test_progress_is_written_as_text(text: str, progress: Progress) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "reads:x", "x0", "-1s", "2s~300%"])
-def test_what_is_no_speed_is_refused(text: str) -> None:
+def test_an_invalid_speed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a valid speed|jitter"):
         parse_speed(text)
 

@@ -22,7 +22,7 @@ from homeport.sim.engine.fault import parse_faults
 from homeport.sim.engine.injector import Injector
 from homeport.sim.engine.journal import Entry, Journal
 from homeport.sim.harvester.fault import VOCABULARY
-from homeport.sim.harvester.gate import KubernetesGate, Past
+from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 HERE = Query(namespace="default")
@@ -66,7 +66,7 @@ async def site() -> AsyncIterator[Rehearsal]:
     url = await server.serve()
     faults, journal = Injector(clock), Journal()
     assert server.http is not None
-    server.http.gate = KubernetesGate(faults, journal, Past(server.store, clock), clock)
+    server.http.gate = KubernetesGate(faults, journal, RevisionHistory(server.store, clock), clock)
     issued = pki.issue_client("admin", ("system:masters",))
     config = Config(url, Static(cert=Certificate(issued.certificate, issued.key)), pki.ca_pem)
     async with HttpClient(config, retry=NEVER) as client:
@@ -140,7 +140,7 @@ async def test_a_watch_is_cut_and_the_next_one_continues(site: Rehearsal, abrupt
         if "watch=" in entry.query and not entry.faults:
             again.set()
 
-    site.journal.told = told
+    site.journal.on_entry = told
     listed = await site.client.list(CONFIG_MAP, HERE)
     since = Query(namespace="default", resource_version=listed.resource_version)
     async with asyncio.timeout(20), HttpClient(site.client.config) as client, client.watch(CONFIG_MAP, since) as events:

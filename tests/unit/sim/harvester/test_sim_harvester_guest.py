@@ -62,6 +62,15 @@ def inline(kind: str, data: bytes) -> dict[str, Any]:
     return {kind: {"userDataBase64": base64.b64encode(data).decode()}}
 
 
+async def stored(made: Harvester, kind: str, data: bytes) -> dict[str, Any]:
+    """In a Secret: what stands in the VM itself may have 2048 bytes."""
+    encoded = {"userdata": base64.b64encode(data).decode()}
+    await made.client().create(
+        {"metadata": {"name": "node-0-data", "namespace": "default"}, "data": encoded}, kind=SECRET
+    )
+    return {kind: {"secretRef": {"name": "node-0-data"}}}
+
+
 async def interface(made: Harvester) -> dict[str, Any]:
     found: dict[str, Any] = (await made.client().get(VMI, NODE_0))["status"]["interfaces"][0]
     return found
@@ -71,12 +80,8 @@ async def interface(made: Harvester) -> dict[str, Any]:
 async def test_a_control_plane_boots_from_the_data_of_its_secret() -> None:
     async with site() as (made, fleet):
         data = init_data(Secrets.make(LoopClock()), vip=kube_vip(VIP), endpoint=f"{VIP}:6443")
-        secret = {
-            "metadata": {"name": "node-0-data", "namespace": "default"},
-            "data": {"userdata": base64.b64encode(data).decode()},
-        }
-        await made.client().create(secret, kind=SECRET)
-        console = await boot(made, fleet, "ubuntu", cloudInitNoCloud={"secretRef": {"name": "node-0-data"}})
+        source = await stored(made, "cloudInitNoCloud", data)
+        console = await boot(made, fleet, "ubuntu", **source)
         assert "initialized successfully" in console, console
         cluster = fleet.clusters()[0]
         assert set(cluster.control_planes) == {"node-0"}
@@ -96,12 +101,12 @@ async def test_a_control_plane_boots_from_the_data_of_its_secret() -> None:
 async def test_a_talos_image_reads_its_own_platform_alone(image: str, source: str, expected: str) -> None:
     async with site() as (made, fleet):
         data = talos_config(Secrets.make(LoopClock()), "controlplane")
-        assert expected in await boot(made, fleet, image, **inline(source, data))
+        assert expected in await boot(made, fleet, image, **await stored(made, source, data))
 
 
 @pytest.mark.parametrize("source", ["cloudInitNoCloud", "cloudInitConfigDrive"])
 @virtual
-async def test_cloud_init_reads_either(source: str) -> None:
+async def test_cloud_init_reads_both_kinds_of_sources(source: str) -> None:
     async with site() as (made, fleet):
         console = await boot(made, fleet, "rocky-9-cloud", **inline(source, b"#cloud-config\nruncmd: [echo hello]\n"))
         assert "hello" in console

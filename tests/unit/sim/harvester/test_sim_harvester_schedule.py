@@ -170,3 +170,57 @@ async def test_what_harvester_refuses_about_a_vm() -> None:
         await refused(wrong, Invalid, "PVC default/node-0-disk-0 is already used by other VM")
         with pytest.raises(Conflict, match="which is currently attached to VM: default/node-0"):
             await client.delete(CLAIM, Key("default", "node-0-disk-0"))
+
+
+@virtual
+async def test_what_kubevirt_refuses_about_a_vm() -> None:
+    async with harvester() as made:
+        client = made.client()
+        storage_class = await class_of(made)
+        wrong = vm_manifest("node-0", storage_class, cloudInitNoCloud={"userData": "#" * 2049})
+        with pytest.raises(Invalid, match="userdata exceeds 2048 byte limit"):
+            await client.create(wrong, kind=VM)
+        wrong = vm_manifest("node-0", storage_class, strategy="Sometimes")
+        wrong["spec"]["running"] = True
+        template(wrong)["domain"]["devices"]["disks"].append({"name": "data", "disk": {"bus": "virtio"}})
+        template(wrong)["networks"][0]["name"] = "other"
+        with pytest.raises(Invalid) as refused:
+            await client.create(wrong, kind=VM)
+        assert [cause.field for cause in refused.value.causes] == [
+            "spec.running",
+            "spec.runStrategy",
+            "spec.template.spec.domain.devices.disks[2].name",
+            "spec.template.spec.networks[0].name",
+            "spec.template.spec.domain.devices.interfaces[0].name",
+        ]
+
+
+@virtual
+async def test_labels_of_the_template_follow_to_the_instance_that_runs() -> None:
+    async with harvester() as made:
+        client = made.client()
+        await client.create(vm_manifest("node-0", await class_of(made)), kind=VM)
+        await made.settled()
+        labels = {"role": "worker", "harvesterhci.io/vmName": None}
+        await client.patch(VM, NODE_0, MergePatch({"spec": {"template": {"metadata": {"labels": labels}}}}))
+        await made.settled()
+        found = (await client.get(VMI, NODE_0))["metadata"]["labels"]
+        assert found["role"] == "worker"
+        assert "harvesterhci.io/vmName" not in found
+        assert found["kubevirt.io/nodeName"].startswith("harvester-node-")
+
+
+@virtual
+async def test_a_crowd_of_vms_takes_few_writes() -> None:
+    async with harvester() as made:
+        client = made.client()
+        storage_class = await class_of(made)
+        await asyncio.sleep(10)  # namespaces have what they get
+        before = made.server.store.revision
+        for number in range(50):
+            await client.create(vm_manifest(f"node-{number}", storage_class), kind=VM)
+        await made.settled()
+        await asyncio.sleep(10)  # events are written
+        running = [vm for vm in (await client.list(VM)).items if vm["status"]["printableStatus"] == "Running"]
+        assert len(running) == 50
+        assert (made.server.store.revision - before) / 50 <= 17

@@ -37,7 +37,7 @@ def test_a_decoder_remembers_what_earlier_blocks_said() -> None:
 
 
 @pytest.mark.parametrize("block", ["ff", "40", "c8", "0085", "7fffffffffffff7f"])
-def test_a_block_that_is_none_is_refused(block: str) -> None:
+def test_an_invalid_block_is_refused(block: str) -> None:
     with pytest.raises(HpackError):
         Decoder().decode(bytes.fromhex(block))
 

@@ -214,7 +214,7 @@ async def test_a_disk_that_was_made_from_no_image_does_not_boot() -> None:
 
 
 @virtual
-async def test_whoever_wants_the_console_gets_every_line() -> None:
+async def test_the_console_sink_gets_every_line() -> None:
     lines: list[tuple[str, str]] = []
     async with simulation(consoles=lambda ext_id, line: lines.append((ext_id, line))) as sim:
         console = await sim.boot("cp-0", b"#cloud-config\nruncmd: [echo hello]\n")

@@ -116,7 +116,7 @@ async def test_an_image_has_what_its_family_brings(family: str, program: str, co
         "esac",
     ],
 )
-async def test_a_script_that_is_none_does_nothing(script: str) -> None:
+async def test_an_invalid_script_does_nothing(script: str) -> None:
     made = shell()
     assert await made.script(f"echo first > /a\n{script}") == 2
     assert made.disk.text("/a") is None

@@ -64,7 +64,7 @@ async def test_a_name_leads_to_the_first_of_its_addresses_that_answers() -> None
         await network.connect("a", "api.example.com", 6443)
 
 
-async def test_nobody_at_the_address_no_listener_and_no_power_are_told_apart() -> None:
+async def test_nobody_at_the_address_no_listener_and_no_power_are_distinguished() -> None:
     network, _, _ = two_hosts()
     with pytest.raises(OSError, match=r"no machine has the address 10\.0\.0\.77"):
         await network.connect("a", "10.0.0.77", 6443)
@@ -151,7 +151,7 @@ async def test_a_balancer_passes_over_backends_that_do_not_answer() -> None:
 
 
 @virtual
-async def test_silence_takes_its_time() -> None:
+async def test_a_silent_host_times_out() -> None:
     network, _, _ = two_hosts()
     loop = asyncio.get_running_loop()
     network.silence_seconds = 20

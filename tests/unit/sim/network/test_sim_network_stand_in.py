@@ -12,7 +12,7 @@ import pytest
 
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
-from homeport.sim.engine.tls import Authority, Called
+from homeport.sim.engine.tls import Authority, DynamicCertificate
 from homeport.sim.network import Loopback, Network, Proxy
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.wire import Wire
@@ -24,7 +24,7 @@ PATH = "/api/nutanix/v3/users/me"
 @dataclass
 class Site:
     network: Network
-    called: Called
+    called: DynamicCertificate
     port: int
     dial: DialOptions
 

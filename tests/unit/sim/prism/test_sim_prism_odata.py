@@ -109,6 +109,6 @@ def test_filters_of_v3_are_fiql(text: str, expected: bool) -> None:
     assert FiqlFilter(text).matches(values) is expected
 
 
-def test_what_is_no_fiql_is_refused() -> None:
+def test_an_invalid_fiql_is_refused() -> None:
     with pytest.raises(FiqlError):
         FiqlFilter("name eq 'x'")

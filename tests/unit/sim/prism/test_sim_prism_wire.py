@@ -118,7 +118,7 @@ async def test_an_encoded_path_and_query_mean_the_same(served: WireServer) -> No
     assert json.loads(text)["metadata"]["totalAvailableResults"] == 1
 
 
-async def test_a_body_that_is_no_json_is_refused(served: WireServer) -> None:
+async def test_a_body_that_is_not_json_is_refused(served: WireServer) -> None:
     status, _, text = await served.ask("POST", "/api/nutanix/v3/vms/list", "{", Authorization=basic())
     assert status == 400
     assert "not valid JSON" in text
@@ -160,7 +160,7 @@ async def test_the_admin_endpoint_answers_no_page_in_a_browser(served: WireServe
     assert (await served.ask("GET", "/world", admin=True, Host="127.0.0.1:1", Origin="https://evil.example"))[0] == 403
 
 
-async def test_things_come_due_though_nobody_asks() -> None:
+async def test_the_world_advances_without_requests() -> None:
     booted = asyncio.Event()
 
     class Guests:

@@ -10,20 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from homeport.apiserver.kinds.check import (
-    IMMUTABLE,
-    dns_subdomain,
-    duplicate,
-    forbidden,
-    immutable,
-    invalid,
-    label_key,
-    label_selector,
-    named,
-    one_of,
-    required,
-    unsupported,
-)
+from homeport.apiserver.kinds import check
+from homeport.apiserver.kinds.check import IMMUTABLE
 from homeport.apiserver.kinds.strategy import Plain, WithStatus
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
@@ -51,26 +39,26 @@ def default_claim(claim: Json) -> None:
 def _access_modes(field: str, modes: list[str]) -> Iterator[Cause]:
     for mode in modes:
         if mode not in _MODES:
-            yield unsupported(field, mode, _MODES)
+            yield check.unsupported(field, mode, _MODES)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        yield forbidden(field, "may not use ReadWriteOncePod with other access modes")
+        yield check.forbidden(field, "may not use ReadWriteOncePod with other access modes")
 
 
 def claim_spec(field: str, spec: Json) -> Iterator[Cause]:
     modes = spec.get("accessModes") or []
     if not modes:
-        yield required(f"{field}.accessModes", "at least 1 access mode is required")
-    yield from label_selector(f"{field}.selector", spec.get("selector"))
+        yield check.required(f"{field}.accessModes", "at least 1 access mode is required")
+    yield from check.label_selector(f"{field}.selector", spec.get("selector"))
     yield from _access_modes(f"{field}.accessModes", modes)
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
-        yield required(f"{field}.resources[storage]")
+        yield check.required(f"{field}.resources[storage]")
     elif parse_quantity(size).amount <= 0:
-        yield invalid(f"{field}.resources[storage]", size, _POSITIVE)
+        yield check.invalid(f"{field}.resources[storage]", size, _POSITIVE)
     if spec.get("storageClassName"):
-        yield from named(f"{field}.storageClassName", spec["storageClassName"], dns_subdomain)
+        yield from check.named(f"{field}.storageClassName", spec["storageClassName"], check.dns_subdomain)
     if spec.get("volumeMode") is not None:
-        yield from one_of(f"{field}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
+        yield from check.one_of(f"{field}.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
 
 
 def unprotect(obj: Json, finalizer: str) -> None:
@@ -109,12 +97,12 @@ class PersistentVolumeClaim(WithStatus):
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
                 "claims"
             )
-            yield forbidden("spec", detail)
+            yield check.forbidden("spec", detail)
         size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
         was = ((before.get("resources") or {}).get("requests") or {}).get("storage")
         if size is not None and was is not None and parse_quantity(size) < parse_quantity(was):
             field = "spec.resources.requests.storage"
-            yield forbidden(field, "field can not be less than status.capacity")
+            yield check.forbidden(field, "field can not be less than status.capacity")
 
 
 class PersistentVolume(WithStatus):
@@ -145,32 +133,34 @@ class PersistentVolume(WithStatus):
         causes: list[Cause] = []
         modes: list[str] = spec.get("accessModes") or []
         if not modes:
-            causes.append(required("spec.accessModes"))
+            causes.append(check.required("spec.accessModes"))
         causes += _access_modes("spec.accessModes", modes)
         causes += self._capacity(spec.get("capacity"))
         policies = ("Delete", "Recycle", "Retain")
-        causes += one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies)
+        causes += check.one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], policies)
         causes += self._source(spec)
         if spec.get("storageClassName"):
-            causes += named("spec.storageClassName", spec["storageClassName"], dns_subdomain)
-        causes += one_of("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
+            causes += check.named("spec.storageClassName", spec["storageClassName"], check.dns_subdomain)
+        causes += check.one_of("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
         if old is not None:
             before = old["spec"]
             if self._sources(spec) != self._sources(before):
                 causes.append(
-                    forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+                    check.forbidden(
+                        "spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"
+                    )
                 )
-            causes += immutable("spec.volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+            causes += check.immutable("spec.volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
         return causes
 
     def _capacity(self, capacity: Json | None) -> Iterator[Cause]:
         if not capacity:
-            yield required("spec.capacity")
+            yield check.required("spec.capacity")
         if not capacity or set(capacity) != {"storage"}:
-            yield unsupported("spec.capacity", capacity or None, ("storage",))
+            yield check.unsupported("spec.capacity", capacity or None, ("storage",))
         for key, amount in (capacity or {}).items():
             if parse_quantity(amount).amount <= 0:
-                yield invalid(f"spec.capacity[{key}]", amount, _POSITIVE)
+                yield check.invalid(f"spec.capacity[{key}]", amount, _POSITIVE)
 
     def _sources(self, spec: Json) -> dict[str, Any]:
         return {field: value for field, value in spec.items() if field not in _NO_SOURCE}
@@ -178,17 +168,17 @@ class PersistentVolume(WithStatus):
     def _source(self, spec: Json) -> Iterator[Cause]:
         given = sorted(self._sources(spec))
         if not given:
-            yield required("spec", "must specify a volume type")
+            yield check.required("spec", "must specify a volume type")
         for field in given[1:]:
-            yield forbidden(f"spec.{field}", "may not specify more than 1 volume type")
+            yield check.forbidden(f"spec.{field}", "may not specify more than 1 volume type")
         if given[:1] == ["csi"]:
             for part in ("driver", "volumeHandle"):
                 if not spec["csi"].get(part):
-                    yield required(f"spec.csi.{part}")
+                    yield check.required(f"spec.csi.{part}")
         elif given[:1] == ["hostPath"] and not spec["hostPath"].get("path"):
-            yield required("spec.hostPath.path")
+            yield check.required("spec.hostPath.path")
         elif given[:1] == ["nfs"]:
-            yield from (required(f"spec.nfs.{part}") for part in ("server", "path") if not spec["nfs"].get(part))
+            yield from (check.required(f"spec.nfs.{part}") for part in ("server", "path") if not spec["nfs"].get(part))
 
 
 class StorageClass(Plain):
@@ -200,18 +190,18 @@ class StorageClass(Plain):
         causes: list[Cause] = []
         provisioner = obj.get("provisioner", "")
         if provisioner:
-            causes += named("provisioner", provisioner.lower(), label_key)
+            causes += check.named("provisioner", provisioner.lower(), check.label_key)
         else:
-            causes.append(required("provisioner"))
+            causes.append(check.required("provisioner"))
         for key in obj.get("parameters") or ():
             if not key:
-                causes.append(invalid("parameters", key, "field can not be empty."))
-        causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
-        causes += one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+                causes.append(check.invalid("parameters", key, "field can not be empty."))
+        causes += check.one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
+        causes += check.one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
         if old is not None:
             for field in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
                 if (obj.get(field) or None) != (old.get(field) or None):
-                    causes.append(invalid(field, None, IMMUTABLE))
+                    causes.append(check.invalid(field, None, IMMUTABLE))
         return causes
 
 
@@ -221,18 +211,18 @@ class VolumeAttributesClass(Plain):
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         causes = [
-            forbidden(field, f"updates to {field} are forbidden.")
+            check.forbidden(field, f"updates to {field} are forbidden.")
             for field in ("driverName", "parameters")
             if old is not None and (obj.get(field) or None) != (old.get(field) or None)
         ]
         driver, parameters = obj.get("driverName", ""), obj.get("parameters") or {}
         if driver:
-            causes += named("driverName", driver.lower(), label_key)
+            causes += check.named("driverName", driver.lower(), check.label_key)
         else:
-            causes.append(required("driverName"))
+            causes.append(check.required("driverName"))
         if not parameters:
-            causes.append(required("parameters", "must contain at least one key/value pair"))
-        causes += [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
+            causes.append(check.required("parameters", "must contain at least one key/value pair"))
+        causes += [check.invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
         return causes
 
 
@@ -243,14 +233,14 @@ class VolumeAttachment(WithStatus):
         source = spec.get("source") or {}
         if bool(source.get("inlineVolumeSpec")) == bool(source.get("persistentVolumeName")):
             detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-            causes.append(required("spec.source", detail))
-        causes += named("spec.nodeName", spec.get("nodeName", ""), dns_subdomain)
+            causes.append(check.required("spec.source", detail))
+        causes += check.named("spec.nodeName", spec.get("nodeName", ""), check.dns_subdomain)
         if spec.get("attacher"):
-            causes += named("spec.attacher", spec["attacher"].lower(), dns_subdomain)
+            causes += check.named("spec.attacher", spec["attacher"].lower(), check.dns_subdomain)
         else:
-            causes.append(required("spec.attacher"))
+            causes.append(check.required("spec.attacher"))
         if old is not None:
-            causes += immutable("spec", spec, old["spec"])
+            causes += check.immutable("spec", spec, old["spec"])
         return causes
 
 
@@ -261,25 +251,25 @@ class CsiNode(Plain):
         for i, driver in enumerate((obj.get("spec") or {}).get("drivers") or ()):
             field, name = f"spec.drivers[{i}]", driver.get("name", "")
             if not name:
-                causes.append(required(f"{field}.name"))
+                causes.append(check.required(f"{field}.name"))
             if not driver.get("nodeID"):
-                causes.append(required(f"{field}.nodeID"))
+                causes.append(check.required(f"{field}.nodeID"))
             if name in names:
-                causes.append(duplicate(f"{field}.name", name))
+                causes.append(check.duplicate(f"{field}.name", name))
             names.add(name)
         return causes
 
 
 class CsiStorageCapacity(Plain):
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        causes = list(label_selector("nodeTopology", obj.get("nodeTopology")))
-        causes += named("storageClassName", obj.get("storageClassName", ""))
+        causes = list(check.label_selector("nodeTopology", obj.get("nodeTopology")))
+        causes += check.named("storageClassName", obj.get("storageClassName", ""))
         amount = obj.get("capacity")  # nobody looks at maximumVolumeSize
         if amount is not None and parse_quantity(str(amount)).amount < 0:
-            causes.append(invalid("capacity", str(amount), "must be greater than or equal to 0"))
+            causes.append(check.invalid("capacity", str(amount), "must be greater than or equal to 0"))
         if old is not None:
             for field in ("nodeTopology", "storageClassName"):
-                causes += immutable(field, obj.get(field), old.get(field))
+                causes += check.immutable(field, obj.get(field), old.get(field))
         return causes
 
 
@@ -302,10 +292,10 @@ class CsiDriver(Plain):
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         spec = obj["spec"]
         policies = ("File", "None", "ReadWriteOnceWithFSType")
-        causes = list(one_of("spec.fsGroupPolicy", spec["fsGroupPolicy"], policies))
+        causes = list(check.one_of("spec.fsGroupPolicy", spec["fsGroupPolicy"], policies))
         for mode in spec["volumeLifecycleModes"]:
-            causes += one_of("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
+            causes += check.one_of("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
         if old is not None:
             for field in ("attachRequired", "volumeLifecycleModes"):
-                causes += immutable(f"spec.{field}", spec[field], old["spec"].get(field))
+                causes += check.immutable(f"spec.{field}", spec[field], old["spec"].get(field))
         return causes

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.apiserver.kinds.check import (
-    PROTOCOLS,
-    Struct,
-    cidr,
-    dns_label,
-    dns_subdomain,
-    duplicate,
-    forbidden,
-    invalid,
-    ip_address,
-    label_key,
-    labels,
-    named,
-    one_of,
-    port,
-    port_number,
-    required,
-    within,
-)
+from homeport.apiserver.kinds import check
+from homeport.apiserver.kinds.check import PROTOCOLS, Struct
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 
@@ -46,41 +29,41 @@ def changed_addresses(spec: Json, old: Json) -> Iterator[Cause]:
         return
     now, before = spec.get("clusterIPs") or [], old.get("clusterIPs") or []
     if before and now and now[0] != before[0]:
-        yield invalid("spec.clusterIPs[0]", now, "may not change once set")
+        yield check.invalid("spec.clusterIPs[0]", now, "may not change once set")
     elif before and not now:
-        yield invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")
+        yield check.invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")
 
 
 def ingress_without_balancer(obj: Json, old: Json) -> Iterator[Cause]:
     now, before = ((found.get("status") or {}).get("loadBalancer") or {} for found in (obj, old))
     if now.get("ingress") and now != before and obj["spec"]["type"] != "LoadBalancer":
-        yield forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
+        yield check.forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
 
 
 def checked(spec: Json) -> Iterator[Cause]:
     kind, headless = spec["type"], spec.get("clusterIP") == "None"
     ports: list[Json] = spec.get("ports") or []
     if not ports and not headless and kind != "ExternalName":
-        yield required("spec.ports")
+        yield check.required("spec.ports")
     if kind in WITH_PORTS and headless:
-        yield invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
+        yield check.invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     if kind == "ExternalName":
         yield from _external_name(spec)
     names: set[str] = set()
     for i, found in enumerate(ports):
         yield from _port(f"spec.ports[{i}]", found, names, name_needed=len(ports) > 1)
-    yield from labels("spec.selector", spec.get("selector"))
-    yield from one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
+    yield from check.labels("spec.selector", spec.get("selector"))
+    yield from check.one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
     if spec["sessionAffinity"] == "ClientIP":
         seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
         if not 0 < seconds <= _DAY:
             field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            yield invalid(field, seconds, f"must be greater than 0 and less than {_DAY}")
+            yield check.invalid(field, seconds, f"must be greater than 0 and less than {_DAY}")
     if kind != "ExternalName":
         yield from _addresses(spec)
     for i, address in enumerate(spec.get("externalIPs") or ()):
-        yield from ip_address(f"spec.externalIPs[{i}]", address)
-    yield from one_of("spec.type", kind, _TYPES)
+        yield from check.ip_address(f"spec.externalIPs[{i}]", address)
+    yield from check.one_of("spec.type", kind, _TYPES)
     yield from _port_uses(ports, kind)
     yield from _load_balancer(spec, kind)
     yield from _traffic(spec, kind)
@@ -89,105 +72,107 @@ def checked(spec: Json) -> Iterator[Cause]:
 def _external_name(spec: Json) -> Iterator[Cause]:
     for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(field):
-            yield forbidden(f"spec.{field}", "may not be set for ExternalName services")
+            yield check.forbidden(f"spec.{field}", "may not be set for ExternalName services")
     name = (spec.get("externalName") or "").removesuffix(".")
     if name:
-        yield from named("spec.externalName", name, dns_subdomain)
+        yield from check.named("spec.externalName", name, check.dns_subdomain)
     else:
-        yield required("spec.externalName")
+        yield check.required("spec.externalName")
 
 
 def _port(field: str, found: Json, names: set[str], *, name_needed: bool) -> Iterator[Cause]:
     name = found.get("name", "")
     if name:
-        yield from named(f"{field}.name", name, dns_label)
+        yield from check.named(f"{field}.name", name, check.dns_label)
         if name in names:
-            yield duplicate(f"{field}.name", name)
+            yield check.duplicate(f"{field}.name", name)
         names.add(name)
     elif name_needed:
-        yield required(f"{field}.name")
-    yield from port_number(f"{field}.port", found.get("port", 0))
-    yield from one_of(f"{field}.protocol", found["protocol"], PROTOCOLS)
-    yield from port(f"{field}.targetPort", found["targetPort"])
+        yield check.required(f"{field}.name")
+    yield from check.port_number(f"{field}.port", found.get("port", 0))
+    yield from check.one_of(f"{field}.protocol", found["protocol"], PROTOCOLS)
+    yield from check.port(f"{field}.targetPort", found["targetPort"])
     if found.get("appProtocol"):
-        yield from named(f"{field}.appProtocol", found["appProtocol"], label_key)
+        yield from check.named(f"{field}.appProtocol", found["appProtocol"], check.label_key)
 
 
 def _addresses(spec: Json) -> Iterator[Cause]:
     one, many = spec.get("clusterIP", ""), spec.get("clusterIPs") or []
     if one and not many:
-        yield required("spec.clusterIPs")
+        yield check.required("spec.clusterIPs")
     elif one and many[0] != one:
-        yield invalid("spec.clusterIPs", many, "first value must match `clusterIP`")
+        yield check.invalid("spec.clusterIPs", many, "first value must match `clusterIP`")
     elif not one and many:
-        yield invalid("spec.clusterIPs", many, "must be empty when `clusterIP` is not specified")
+        yield check.invalid("spec.clusterIPs", many, "must be empty when `clusterIP` is not specified")
     seen: set[str] = set()
     for i, family in enumerate(spec.get("ipFamilies") or ()):
-        yield from one_of(f"spec.ipFamilies[{i}]", family, ("IPv4", "IPv6"))
+        yield from check.one_of(f"spec.ipFamilies[{i}]", family, ("IPv4", "IPv6"))
         if family in seen:
-            yield duplicate(f"spec.ipFamilies[{i}]", family)
+            yield check.duplicate(f"spec.ipFamilies[{i}]", family)
         seen.add(family)
     if spec.get("ipFamilyPolicy"):
-        yield from one_of("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], _FAMILY_POLICIES)
+        yield from check.one_of("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], _FAMILY_POLICIES)
     if many[:1] == ["None"]:
         if len(many) > 1:
-            yield invalid("spec.clusterIPs", many, "'None' must be the first and only value")
+            yield check.invalid("spec.clusterIPs", many, "'None' must be the first and only value")
     else:
         for i, address in enumerate(many):
-            yield from ip_address(f"spec.clusterIPs[{i}]", address)
+            yield from check.ip_address(f"spec.clusterIPs[{i}]", address)
     if len(many) > 2:
-        yield invalid("spec.clusterIPs", many, "may only hold up to 2 values")
+        yield check.invalid("spec.clusterIPs", many, "may only hold up to 2 values")
 
 
 def _port_uses(ports: list[Json], kind: str) -> Iterator[Cause]:
     if kind == "ClusterIP":
         for i, found in enumerate(ports):
             if found.get("nodePort"):
-                yield forbidden(f"spec.ports[{i}].nodePort", "may not be used when `type` is 'ClusterIP'")
+                yield check.forbidden(f"spec.ports[{i}].nodePort", "may not be used when `type` is 'ClusterIP'")
     node_ports: set[tuple[str, int]] = set()
     numbers: set[tuple[str, int]] = set()
     for i, found in enumerate(ports):
         use = (found["protocol"], found.get("nodePort", 0))
         if use[1] and use in node_ports:
-            yield duplicate(f"spec.ports[{i}].nodePort", use[1])
+            yield check.duplicate(f"spec.ports[{i}].nodePort", use[1])
         node_ports.add(use)
     for i, found in enumerate(ports):
         use = (found["protocol"], found.get("port", 0))
         if use in numbers:
             shown = Struct(Name="", Protocol=use[0], AppProtocol=None, Port=use[1], TargetPort=0, NodePort=0)
-            yield duplicate(f"spec.ports[{i}]", shown)
+            yield check.duplicate(f"spec.ports[{i}]", shown)
         numbers.add(use)
 
 
 def _load_balancer(spec: Json, kind: str) -> Iterator[Cause]:
     ranges = spec.get("loadBalancerSourceRanges") or ()
     if ranges and kind != "LoadBalancer":
-        yield forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'")
+        yield check.forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'")
     for i, value in enumerate(ranges):
-        yield from cidr(f"spec.LoadBalancerSourceRanges[{i}]", value.strip())
+        yield from check.cidr(f"spec.LoadBalancerSourceRanges[{i}]", value.strip())
     if kind != "LoadBalancer":
         if "allocateLoadBalancerNodePorts" in spec:
-            yield forbidden("spec.allocateLoadBalancerNodePorts", "may only be used when `type` is 'LoadBalancer'")
+            yield check.forbidden(
+                "spec.allocateLoadBalancerNodePorts", "may only be used when `type` is 'LoadBalancer'"
+            )
         if spec.get("loadBalancerClass"):
-            yield forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
+            yield check.forbidden("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
     elif spec.get("loadBalancerClass"):
-        yield from named("spec.loadBalancerClass", spec["loadBalancerClass"], label_key)
+        yield from check.named("spec.loadBalancerClass", spec["loadBalancerClass"], check.label_key)
 
 
 def _traffic(spec: Json, kind: str) -> Iterator[Cause]:
     policy = spec.get("externalTrafficPolicy", "")
     if external(spec):
-        yield from one_of("spec.externalTrafficPolicy", policy, ("Cluster", "Local"))
+        yield from check.one_of("spec.externalTrafficPolicy", policy, ("Cluster", "Local"))
     elif policy:
-        yield invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
+        yield check.invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
     health = spec.get("healthCheckNodePort")
     if health and not needs_health_check(spec):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        yield invalid("spec.healthCheckNodePort", health, detail)
+        yield check.invalid("spec.healthCheckNodePort", health, detail)
     elif health:
-        yield from within("spec.healthCheckNodePort", health, 1, 65535)
+        yield from check.within("spec.healthCheckNodePort", health, 1, 65535)
     if spec.get("internalTrafficPolicy"):
-        yield from one_of("spec.internalTrafficPolicy", spec["internalTrafficPolicy"], ("Cluster", "Local"))
+        yield from check.one_of("spec.internalTrafficPolicy", spec["internalTrafficPolicy"], ("Cluster", "Local"))
     if spec.get("trafficDistribution"):
         choices = ("PreferClose", "PreferSameZone", "PreferSameNode")
-        yield from one_of("spec.trafficDistribution", spec["trafficDistribution"], choices)
+        yield from check.one_of("spec.trafficDistribution", spec["trafficDistribution"], choices)

@@ -43,8 +43,8 @@ _ENV_NAME = re.compile(r"[ -<>-~]+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What of its Pod a container is held to. `volumes` are the usable ones by name."""
+class PodContext:
+    """The fields of a Pod that its containers are validated against. `volumes` are the usable ones by name."""
 
     volumes: Mapping[str, Json]
     claims: Collection[str]
@@ -53,7 +53,7 @@ class Around:
     host_users: bool
 
     @classmethod
-    def of(cls, spec: Json, volumes: Mapping[str, Json]) -> Around:
+    def of(cls, spec: Json, volumes: Mapping[str, Json]) -> PodContext:
         return cls(
             volumes=volumes,
             claims={claim.get("name", "") for claim in spec.get("resourceClaims") or ()},
@@ -63,7 +63,7 @@ class Around:
         )
 
 
-def containers(field: str, found: list[Json], around: Around) -> Iterator[Cause]:
+def containers(field: str, found: list[Json], around: PodContext) -> Iterator[Cause]:
     if not found:
         yield required(field)
         return
@@ -79,7 +79,7 @@ def containers(field: str, found: list[Json], around: Around) -> Iterator[Cause]
     yield from _host_ports(field, found)
 
 
-def init_containers(field: str, found: list[Json], around: Around, taken: set[str]) -> Iterator[Cause]:
+def init_containers(field: str, found: list[Json], around: PodContext, taken: set[str]) -> Iterator[Cause]:
     for i, container in enumerate(found):
         subfield, name = f"{field}[{i}]", container.get("name", "")
         yield from container_alone(subfield, container, around)
@@ -101,7 +101,7 @@ def init_containers(field: str, found: list[Json], around: Around, taken: set[st
                 yield invalid(f"{subfield}.resizePolicy[{k}].restartPolicy", "RestartContainer", detail)
 
 
-def container_alone(field: str, container: Json, around: Around) -> Iterator[Cause]:
+def container_alone(field: str, container: Json, around: PodContext) -> Iterator[Cause]:
     name = container.get("name", "")
     if name:
         yield from named(f"{field}.name", name, dns_label)
@@ -340,7 +340,7 @@ def _devices(field: str, container: Json, volumes: Mapping[str, Json]) -> Iterat
             names.add(name)
 
 
-def _lifecycle(subfield: str, container: Json, around: Around) -> Iterator[Cause]:
+def _lifecycle(subfield: str, container: Json, around: PodContext) -> Iterator[Cause]:
     lifecycle = container.get("lifecycle") or {}
     for field in ("postStart", "preStop"):
         if lifecycle.get(field) is not None:
@@ -353,7 +353,7 @@ def _lifecycle(subfield: str, container: Json, around: Around) -> Iterator[Cause
                 yield invalid(f"{subfield}.{field}.successThreshold", probe.get("successThreshold"), "must be 1")
 
 
-def _probe(field: str, probe: Json, around: Around) -> Iterator[Cause]:
+def _probe(field: str, probe: Json, around: PodContext) -> Iterator[Cause]:
     yield from _handler(field, probe, around)
     counts = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
     for number in counts:
@@ -363,7 +363,7 @@ def _probe(field: str, probe: Json, around: Around) -> Iterator[Cause]:
         yield invalid(f"{field}.terminationGracePeriodSeconds", grace, "must be greater than 0")
 
 
-def _handler(field: str, handler: Json, around: Around) -> Iterator[Cause]:
+def _handler(field: str, handler: Json, around: PodContext) -> Iterator[Cause]:
     given = [kind for kind in _HANDLERS if handler.get(kind) is not None]
     if not given:
         yield required(field, "must specify a handler type")
@@ -373,7 +373,7 @@ def _handler(field: str, handler: Json, around: Around) -> Iterator[Cause]:
         yield forbidden(f"{field}.{kind}", "may not specify more than 1 handler type")
 
 
-def _one_handler(field: str, kind: str, found: Json, around: Around) -> Iterator[Cause]:
+def _one_handler(field: str, kind: str, found: Json, around: PodContext) -> Iterator[Cause]:
     if kind == "exec":
         if not found.get("command"):
             yield required(f"{field}.command")

@@ -29,7 +29,7 @@ from homeport.apiserver.kinds.check import (
     within,
 )
 from homeport.apiserver.kinds.cluster.node import taint_effect
-from homeport.apiserver.kinds.pod.container import Around, container_alone, containers, init_containers
+from homeport.apiserver.kinds.pod.container import PodContext, container_alone, containers, init_containers
 from homeport.apiserver.kinds.pod.placement import affinity, spread_constraints
 from homeport.apiserver.kinds.pod.security import host_namespaces, host_process, operating_system, pod_context
 from homeport.apiserver.kinds.pod.volume import volumes
@@ -48,7 +48,7 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
     usable, wrong = volumes(f"{field}.volumes", spec.get("volumes") or [])
     yield from wrong
     yield from _resource_claims(f"{field}.resourceClaims", spec.get("resourceClaims") or [])
-    around = Around.of(spec, usable)
+    around = PodContext.of(spec, usable)
     found = spec.get("containers") or []
     yield from containers(f"{field}.containers", found, around)
     names = {container.get("name", "") for container in found}
@@ -150,7 +150,7 @@ def ephemeral_containers(field: str, found: list[Json], spec: Json) -> Iterator[
     taken = set(others)
     for i, container in enumerate(found):
         subfield, name = f"{field}[{i}]", container.get("name", "")
-        yield from container_alone(subfield, container, Around.of(spec, usable))
+        yield from container_alone(subfield, container, PodContext.of(spec, usable))
         yield from padded_image(subfield, container)
         if name in taken:
             yield duplicate(f"{subfield}.name", name)

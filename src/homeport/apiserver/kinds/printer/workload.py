@@ -19,7 +19,7 @@ from homeport.apiserver.kinds.printer.text import (
     template,
     text,
 )
-from homeport.apiserver.kinds.workload.autoscaling import convert
+from homeport.apiserver.kinds.workload.autoscalerversion import convert
 from homeport.apiserver.resource import Json
 
 

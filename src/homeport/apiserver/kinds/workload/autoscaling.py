@@ -1,273 +1,38 @@
-"""HorizontalPodAutoscaler: stored as v2; v1 keeps what it has no fields for in annotations."""
+"""HorizontalPodAutoscaler: defaults and validation. It is stored as v2."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import orjson
 
-from homeport.apiserver.kinds import decode
 from homeport.apiserver.kinds.amount import resource_name
 from homeport.apiserver.kinds.check import dns_label, forbidden, invalid, named, not_negative, required, unsupported
 from homeport.apiserver.kinds.strategy import WithStatus
+from homeport.apiserver.kinds.workload.autoscalerversion import (
+    CPU_PERCENT,
+    OF_SPEC,
+    OF_STATUS,
+    SOURCES,
+    V1,
+    convert,
+    cpu_metric,
+    to_v1,
+    to_v2,
+)
 from homeport.apiserver.name import path_segment
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery.quantity import parse_quantity
 
-V1, V2 = "autoscaling/v1", "autoscaling/v2"
-_DEFINITION = "io.k8s.api.autoscaling.{}.HorizontalPodAutoscaler"
-_MARK = "autoscaling.alpha.kubernetes.io/"
-_METRICS, _BEHAVIOUR = f"{_MARK}metrics", f"{_MARK}behavior"
-_CURRENT, _CONDITIONS = f"{_MARK}current-metrics", f"{_MARK}conditions"
-_OF_SPEC, _OF_STATUS = (_METRICS, _BEHAVIOUR), (_CURRENT, _CONDITIONS)
-_CPU_PERCENT = 80
-# Name of the source, and under which names v1 keeps the parts of its metric.
-_SOURCES = {
-    "Object": "object", "Pods": "pods", "Resource": "resource", "External": "external",
-    "ContainerResource": "containerResource",
-}  # fmt: skip
 _TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
-_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
-_RULE = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
-_SHORT = ("kind", "name", "apiVersion")
 _POPULATE = "must populate information for the given metric source"
-
-
-# -- conversion ------------------------------------------------------------------------------------------------
-
-
-def convert(obj: Json, version: str) -> Json:
-    if obj.get("apiVersion") == f"autoscaling/{version}":
-        return obj
-    found: Json = orjson.loads(orjson.dumps(to_v2(obj) if version == "v2" else to_v1(obj)))
-    decode.read(_DEFINITION.format(version), found)  # the versions differ in what they leave out
-    decode.fill(_DEFINITION.format(version), found)
-    return found
-
-
-def to_v1(obj: Json) -> Json:
-    spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-    metrics, behaviour = spec.pop("metrics", None) or [], spec.pop("behavior", None)
-    current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None) or []
-    percents = [metric["resource"]["target"]["averageUtilization"] for metric in metrics if _is_cpu(metric)]
-    if percents:
-        spec["targetCPUUtilizationPercentage"] = percents[0]
-    for metric in current:
-        used = (metric.get("resource") or {}).get("current") or {}
-        if metric.get("type") == "Resource" and metric["resource"].get("name") == "cpu":
-            if used.get("averageUtilization") is not None:
-                status["currentCPUUtilizationPercentage"] = used["averageUtilization"]
-    kept: dict[str, Any] = {
-        _METRICS: [_old(metric, "target", _old_source) for metric in metrics if not _is_cpu(metric)],
-        _CURRENT: [_old(metric, "current", _old_reading) for metric in current],
-        _BEHAVIOUR: {_capital(name): _capitals(behaviour.get(name)) for name in _RULES} if behaviour else None,
-        _CONDITIONS: [{key: found.get(key) for key in _CONDITION if key in found} for found in conditions],
-    }
-    annotations = _others(obj) | {key: orjson.dumps(value).decode() for key, value in kept.items() if value}
-    return {**obj, "apiVersion": V1, "metadata": _annotated(obj, annotations), "spec": spec, "status": status}
-
-
-def to_v2(obj: Json) -> Json:
-    spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
-    percent = spec.pop("targetCPUUtilizationPercentage", None)
-    used = status.pop("currentCPUUtilizationPercentage", None)
-    metrics = [_new(metric, "target", _new_source) for metric in _kept(obj, _METRICS)]
-    if percent is not None or not metrics:
-        metrics.append(_cpu(_CPU_PERCENT if percent is None else percent))
-    spec["metrics"] = metrics
-    behaviour = _lowered(_kept(obj, _BEHAVIOUR, {}))
-    if behaviour:
-        spec["behavior"] = behaviour
-    readings = [_new(metric, "current", _new_reading) for metric in _kept(obj, _CURRENT)]
-    if not readings and used is not None:
-        readings = [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": used}}}]
-    if readings:
-        status["currentMetrics"] = readings
-    if conditions := _kept(obj, _CONDITIONS):
-        status["conditions"] = conditions
-    return {**obj, "apiVersion": V2, "metadata": _annotated(obj, _others(obj)), "spec": spec, "status": status}
-
-
-def _cpu(percent: int) -> Json:
-    target = {"type": "Utilization", "averageUtilization": percent}
-    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-
-
-def _is_cpu(metric: Json) -> bool:
-    resource = metric.get("resource") or {}
-    percent = (resource.get("target") or {}).get("averageUtilization")
-    return metric.get("type") == "Resource" and resource.get("name") == "cpu" and percent is not None
-
-
-def _others(obj: Json) -> dict[str, str]:
-    given = obj["metadata"].get("annotations") or {}
-    return {key: value for key, value in given.items() if key not in (*_OF_SPEC, *_OF_STATUS)}
-
-
-def _annotated(obj: Json, annotations: dict[str, str]) -> Json:
-    meta = {key: value for key, value in obj["metadata"].items() if key != "annotations"}
-    return {**meta, "annotations": annotations} if annotations else meta
-
-
-def _kept(obj: Json, annotation: str, default: Any = ()) -> Any:
-    """What an annotation holds. A user may write anything into it: what can't be read counts as absent."""
-    text = (obj["metadata"].get("annotations") or {}).get(annotation, "")
-    try:
-        found = orjson.loads(text) if text else default
-    except orjson.JSONDecodeError:
-        return default
-    if isinstance(default, dict):
-        return found if isinstance(found, dict) else default
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else default
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]
-
-
-def _capitals(rules: Json | None) -> Json | None:
-    """As Go writes a type without JSON names: every field, in its order."""
-    if rules is None:
-        return None
-    found = {_capital(name): rules.get(name) for name in _RULE}
-    found["Policies"] = [{_capital(key): value for key, value in policy.items()} for policy in rules["policies"]]
-    return found
-
-
-def _lowered(value: Any) -> Any:
-    if isinstance(value, dict):
-        found = {key[:1].lower() + key[1:]: _lowered(item) for key, item in value.items()}
-        return {key: item for key, item in found.items() if item is not None}
-    return [_lowered(item) for item in value] if isinstance(value, list) else value
-
-
-def _old(metric: Json, part: str, make: Callable[[str, Json, Json], Json]) -> Json:
-    found: Json = {"type": metric.get("type", "")}
-    for name in _SOURCES.values():
-        if (source := metric.get(name)) is not None:
-            made = make(name, source, source.get(part) or {})
-            found[name] = {key: value for key, value in made.items() if value is not None}
-    return found
-
-
-def _old_source(name: str, source: Json, target: Json) -> Json:
-    metric = source.get("metric") or {}
-    average, percent = target.get("averageValue"), target.get("averageUtilization")
-    if name == "object":
-        return {
-            "target": _reference(source.get("describedObject") or {}),
-            "metricName": metric.get("name", ""),
-            "targetValue": target.get("value", "0"),
-            "selector": metric.get("selector"),
-            "averageValue": average,
-        }
-    if name == "pods":
-        return {
-            "metricName": metric.get("name", ""),
-            "targetAverageValue": average or "0",
-            "selector": metric.get("selector"),
-        }
-    if name == "external":
-        return {
-            "metricName": metric.get("name", ""),
-            "metricSelector": metric.get("selector"),
-            "targetValue": target.get("value"),
-            "targetAverageValue": average,
-        }
-    return {
-        "name": source.get("name", ""),
-        "targetAverageUtilization": percent,
-        "targetAverageValue": average,
-        "container": source.get("container"),
-    }
-
-
-def _old_reading(name: str, source: Json, current: Json) -> Json:
-    metric = source.get("metric") or {}
-    value, average = current.get("value"), current.get("averageValue")
-    if name == "object":
-        return {
-            "target": _reference(source.get("describedObject") or {}),
-            "metricName": metric.get("name", ""),
-            "currentValue": value or "0",
-            "selector": metric.get("selector"),
-            "averageValue": average,
-        }
-    if name == "pods":
-        return {
-            "metricName": metric.get("name", ""),
-            "currentAverageValue": average or "0",
-            "selector": metric.get("selector"),
-        }
-    if name == "external":
-        return {
-            "metricName": metric.get("name", ""),
-            "metricSelector": metric.get("selector"),
-            "currentValue": value or "0",
-            "currentAverageValue": average,
-        }
-    return {
-        "name": source.get("name", ""),
-        "currentAverageUtilization": current.get("averageUtilization"),
-        "currentAverageValue": average or "0",
-        "container": source.get("container"),
-    }
-
-
-def _reference(found: Json) -> Json:
-    return {key: found[key] for key in _SHORT if found.get(key)}
-
-
-def _new(metric: Json, part: str, make: Callable[[str, Json], Json]) -> Json:
-    found: Json = {"type": metric.get("type", "")}
-    for name in _SOURCES.values():
-        source = metric.get(name)
-        if not isinstance(source, dict):
-            continue
-        made: Json = {part: {key: value for key, value in make(name, source).items() if value is not None}}
-        if name in ("resource", "containerResource"):
-            made |= {key: source[key] for key in ("name", "container") if source.get(key)}
-        else:
-            selector = source.get("metricSelector" if name == "external" else "selector")
-            made["metric"] = {"name": source.get("metricName", "")} | ({"selector": selector} if selector else {})
-            if name == "object":
-                made["describedObject"] = _reference(source.get("target") or {})
-        found[name] = made
-    return found
-
-
-def _new_source(name: str, source: Json) -> Json:
-    value, average = source.get("targetValue"), source.get("targetAverageValue")
-    percent = source.get("targetAverageUtilization")
-    if name == "object":
-        average = source.get("averageValue")
-        if average is not None and value == "0":
-            value = None
-        return {"type": "Value" if average is None else "AverageValue", "value": value, "averageValue": average}
-    if name == "external":
-        return {"type": "AverageValue" if value is None else "Value", "value": value, "averageValue": average}
-    if name == "pods":
-        return {"type": "AverageValue", "averageValue": average or "0"}
-    kind = "AverageValue" if percent is None else "Utilization"
-    return {"type": kind, "averageValue": average, "averageUtilization": percent}
-
-
-def _new_reading(name: str, source: Json) -> Json:
-    average = source.get("averageValue" if name == "object" else "currentAverageValue")
-    if name in ("object", "external"):
-        return {"value": source.get("currentValue", "0"), "averageValue": average}
-    return {"averageValue": average or "0", "averageUtilization": source.get("currentAverageUtilization")}
-
-
-# -- behaviour -------------------------------------------------------------------------------------------------
 
 
 class HorizontalPodAutoscaler(WithStatus):
     def begin(self, obj: Json) -> None:
         super().begin(obj)
-        _hold(obj, {"metadata": {}}, _OF_STATUS)
+        _hold(obj, {"metadata": {}}, OF_STATUS)
 
     def default(self, obj: Json) -> None:
         spec = obj["spec"] = obj.get("spec") or {}
@@ -278,7 +43,7 @@ class HorizontalPodAutoscaler(WithStatus):
             obj.update(metadata=again["metadata"], spec=again["spec"], status=again["status"])
             return
         if not spec.get("metrics"):
-            spec["metrics"] = [_cpu(_CPU_PERCENT)]
+            spec["metrics"] = [cpu_metric(CPU_PERCENT)]
         if spec.get("behavior") is not None:
             for direction, rules in _RULES.items():
                 given = spec["behavior"].get(direction) or {}
@@ -286,7 +51,7 @@ class HorizontalPodAutoscaler(WithStatus):
 
     def prepare_update(self, obj: Json, old: Json) -> None:
         if obj.get("apiVersion") == V1:
-            _hold(obj, old, _OF_STATUS)
+            _hold(obj, old, OF_STATUS)
             if to_v2(obj)["spec"] != to_v2(old)["spec"]:
                 obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -313,7 +78,7 @@ class HorizontalPodAutoscaler(WithStatus):
 class Status:
     def prepare(self, obj: Json, old: Json) -> None:
         if obj.get("apiVersion") == V1:
-            _hold(obj, old, _OF_SPEC)
+            _hold(obj, old, OF_SPEC)
 
     def validate(self, obj: Json, old: Json) -> list[Cause]:
         status = obj.get("status") or {}
@@ -389,7 +154,7 @@ def _metric(field: str, metric: Json) -> Iterator[Cause]:
     given = [name for name in order if metric.get(name) is not None]
     for name in given[:1]:
         yield from _source(f"{field}.{name}", name, metric[name])
-    expected = _SOURCES.get(kind)
+    expected = SOURCES.get(kind)
     if expected is not None and expected not in given:
         yield required(f"{field}.{expected}", _POPULATE)
     if len(given) != 1:

@@ -24,11 +24,7 @@ _ALWAYS: Final = re.compile('["\\\\\x00-\x1f\u2028\u2029\ud800-\udfff<>&]')
 
 
 def to_json(value: object) -> str:
-    """'' for what JSON has no form for."""
-    try:
-        return _json(value, "", markup=False)
-    except ValueError:
-        return ""
+    return _lenient(value, "")
 
 
 def must_json(value: object) -> str:
@@ -40,14 +36,19 @@ def raw_json(value: object) -> str:
 
 
 def pretty_json(value: object) -> str:
-    try:
-        return _json(value, "  ", markup=False)
-    except ValueError:
-        return ""
+    return _lenient(value, "  ")
 
 
 def must_pretty_json(value: object) -> str:
     return _strict(value, "  ", markup=False)
+
+
+def _lenient(value: object, indent: str) -> str:
+    """'' for what JSON has no form for."""
+    try:
+        return _json(value, indent, markup=False)
+    except ValueError:
+        return ""
 
 
 def _strict(value: Any, indent: str, *, markup: bool) -> str:

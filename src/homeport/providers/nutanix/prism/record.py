@@ -11,19 +11,23 @@ from homeport.infra.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
-    """A Prism Element cluster: where machines run. `is_central` marks Prism Central's own entry among them."""
+class Entity:
+    """What all entities of Prism Central have."""
 
     id: str
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Entity):
+    """A Prism Element cluster: where machines run. `is_central` marks Prism Central's own entry among them."""
+
     is_central: bool = False
     category_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Subnet:
-    id: str
-    name: str
+class Subnet(Entity):
     kind: str  # VLAN or OVERLAY
     cluster_ids: tuple[str, ...] = ()
     cidr: str = ""
@@ -32,9 +36,7 @@ class Subnet:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    id: str
-    name: str
+class Image(Entity):
     kind: Literal["disk", "iso"]
     created: str = ""
     size_bytes: int = 0
@@ -50,22 +52,17 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
-    id: str
-    name: str
+class Project(Entity):
+    pass
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
-    id: str
-    name: str
+class Host(Entity):
     memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
-    id: str
-    name: str
+class Container(Entity):
     cluster_id: str
 
 

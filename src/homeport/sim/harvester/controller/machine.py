@@ -16,6 +16,7 @@ from homeport.sim.harvester.object import (
     controlled_by,
     finalizers,
     key_of,
+    labels,
     leaving,
     notes,
     owner_reference,
@@ -47,6 +48,7 @@ class Machines:
         else:
             await self._hold_metadata(vm, vmi)
             await self._hold_claims(vm)
+            await self._hold_labels(vm, vmi)
             if vmi is None and self._binds_at_once(vm):
                 return None  # the claim brings it back
             after = await self._run(vm, vmi)
@@ -69,6 +71,18 @@ class Machines:
             patch["annotations"] = changed
         if patch:
             await self._core.patch(VM, vm, {"metadata": patch})
+
+    async def _hold_labels(self, vm: Json, vmi: Json | None) -> None:
+        """Harvester brings changed labels of the template to the instance that runs; KubeVirt's own stay."""
+        if vmi is None or leaving(vmi) or not self._core.world.harvester:
+            return
+        wanted = (vm["spec"]["template"].get("metadata") or {}).get("labels") or {}
+        changed: dict[str, str | None] = {
+            name: value for name, value in wanted.items() if not _reserved(name) and labels(vmi).get(name) != value
+        }
+        changed |= {name: None for name in labels(vmi) if not _reserved(name) and name not in wanted}
+        if changed:
+            await self._core.patch(VMI, vmi, {"metadata": {"labels": changed}})
 
     async def _hold_claims(self, vm: Json) -> None:
         if not self._core.world.harvester:
@@ -194,6 +208,20 @@ class Machines:
         return Volumes(claims, data_volumes)
 
 
+def _reserved(label: str) -> bool:
+    return label.startswith("kubevirt.io")
+
+
+def _with_interface(spec: Json) -> Json:
+    """A VM that names no network is on that of Pods."""
+    devices = spec["domain"].get("devices") or {}
+    if devices.get("interfaces") or spec.get("networks") or devices.get("autoattachPodInterface") is False:
+        return spec
+    interfaces = [{"name": "default", "bridge": {}}]
+    domain = {**spec["domain"], "devices": {**devices, "interfaces": interfaces}}
+    return {**spec, "domain": domain, "networks": [{"name": "default", "pod": {}}]}
+
+
 def _observed(vm: Json, vmi: Json | None) -> dict[str, str]:
     """Annotations in which Harvester keeps what a VM had: the strategy it ran under, and its MAC addresses."""
     found: dict[str, str] = {}
@@ -237,7 +265,7 @@ def _instance(vm: Json) -> Json:
             "ownerReferences": [owner_reference(vm, VM)],
             "finalizers": [CONTROLLER_FINALIZER, INSTANCE_FINALIZER],
         },
-        "spec": _with_macs(vm),
+        "spec": _with_interface(_with_macs(vm)),
     }
 
 

@@ -26,8 +26,8 @@ from homeport.sim.network import split_endpoint
 Json = dict[str, Any]
 
 
-class NotYet(Exception):
-    """Tried again until patience ends; then it is the reason for giving up."""
+class RetryLater(Exception):
+    """Retried until the timeout; then it is the reason of the failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ async def discover(machine: Machine, wanted: Discovery, seconds: float) -> Workl
     while True:
         try:
             return look(machine, wanted)
-        except NotYet as reason:
+        except RetryLater as reason:
             if str(reason) != last:
                 last = str(reason)
                 machine.console.say(f"[discovery] Failed to request cluster-info, will try again: {last}")
@@ -120,9 +120,9 @@ def look(machine: Machine, wanted: Discovery) -> WorkloadCluster:
     try:
         cluster = cluster_at(machine.network, machine.host.name, *wanted.endpoint)
     except OSError as error:
-        raise NotYet(f"{where}: dial tcp {wanted.shown}: {error.strerror or error}") from error
+        raise RetryLater(f"{where}: dial tcp {wanted.shown}: {error.strerror or error}") from error
     if cluster is None:
-        raise NotYet(f"{where}: tls: first record does not look like a TLS handshake")
+        raise RetryLater(f"{where}: tls: first record does not look like a TLS handshake")
     if wanted.authority:
         _check_authority(cluster, wanted, where)
     elif cluster.facts.flavour == "kubeadm":
@@ -136,18 +136,18 @@ def _check_authority(cluster: WorkloadCluster, wanted: Discovery, where: str) ->
     except ValueError as broken:
         raise KubeadmError(f"failed to load kubeconfig: certificate-authority-data: {broken}") from broken
     if cluster.pki.issuer.certificate not in expected:
-        raise NotYet(f"{where}: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+        raise RetryLater(f"{where}: tls: failed to verify certificate: x509: certificate signed by unknown authority")
 
 
 def _check_cluster_info(cluster: WorkloadCluster, wanted: Discovery) -> None:
     store = cluster.server.store
     info = read(store, "configmaps", "kube-public", "cluster-info")
     if info is None:
-        raise NotYet('configmaps "cluster-info" not found')
+        raise RetryLater('configmaps "cluster-info" not found')
     anonymous = User("system:anonymous", ("system:unauthenticated",))
     asked = Attributes(anonymous, "get", "", "v1", "configmaps", "", "kube-public", "cluster-info")
     if not cluster.server.rbac.authorize(asked).allowed:
-        raise NotYet(f'configmaps "cluster-info" is forbidden: {describe(asked)}')
+        raise RetryLater(f'configmaps "cluster-info" is forbidden: {describe(asked)}')
     _check_signature(info, wanted)
     if wanted.unsafe and not wanted.hashes:
         return
@@ -156,7 +156,7 @@ def _check_cluster_info(cluster: WorkloadCluster, wanted: Discovery) -> None:
         pem = base64.b64decode(shown["clusters"][0]["cluster"]["certificate-authority-data"])
         found = spki_hash(x509.load_pem_x509_certificate(pem))
     except (KeyError, IndexError, TypeError, ValueError) as broken:
-        raise NotYet(f"the ConfigMap cluster-info contains no valid kubeconfig: {broken}") from broken
+        raise RetryLater(f"the ConfigMap cluster-info contains no valid kubeconfig: {broken}") from broken
     if found not in {each.lower() for each in wanted.hashes}:
         raise _not_trusted(
             f'cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "{found}" are pinned'
@@ -174,7 +174,7 @@ def _check_signature(info: Json, wanted: Discovery) -> None:
     data = info.get("data") or {}
     shown = data.get(PREFIX + identity)
     if shown is None:
-        raise NotYet(f'could not find a JWS signature in the cluster-info ConfigMap for token ID "{identity}"')
+        raise RetryLater(f'could not find a JWS signature in the cluster-info ConfigMap for token ID "{identity}"')
     if shown != signature(str(data.get("kubeconfig") or "").encode(), identity, secret):
         raise _not_trusted(
             "failed to verify JWS signature of received cluster info object, can't trust this API Server"

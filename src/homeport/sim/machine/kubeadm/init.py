@@ -16,7 +16,7 @@ from homeport.sim.machine.kubeadm.config import (
     read_registering,
     timeout_of,
 )
-from homeport.sim.machine.kubeadm.pki import Given, prepare
+from homeport.sim.machine.kubeadm.pki import ControlPlaneCertificates, prepare
 from homeport.sim.machine.kubeadm.preflight import check_control_plane, check_versions
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
@@ -113,7 +113,7 @@ def check_kubelet(machine: Machine, registration: Registration) -> None:
         ) from problem
 
 
-async def start_cluster(machine: Machine, facts: Facts, given: Given) -> WorkloadCluster:
+async def start_cluster(machine: Machine, facts: Facts, given: ControlPlaneCertificates) -> WorkloadCluster:
     hosts = [facts.endpoint[0], *facts.cert_sans, addon.service_address(facts, 1)]
     pki = ClusterPki.of(given.cluster, given.signing_key, hosts, machine.clock)
     cluster = await WorkloadCluster.start(facts, pki, given.etcd, machine.network, machine.clock, machine.pace.rng)

@@ -25,7 +25,7 @@ FOLDER = "/etc/kubernetes/pki"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ControlPlaneCertificates:
     """The certificates of a control plane."""
 
     cluster: Authority
@@ -34,12 +34,14 @@ class Given:
     signing_key: PrivateKey
 
 
-def prepare(disk: Disk, clock: Clock, folder: str = FOLDER, *, make: bool, external_etcd: bool) -> Given:
+def prepare(
+    disk: Disk, clock: Clock, folder: str = FOLDER, *, make: bool, external_etcd: bool
+) -> ControlPlaneCertificates:
     """Raises KubeadmError for what does not fit together, or, unless it may `make` it, is missing."""
     try:
         if external_etcd:
             _check_external(disk, folder)
-        return Given(
+        return ControlPlaneCertificates(
             cluster=_authority(disk, f"{folder}/ca", "ca", clock, make),
             etcd=None if external_etcd else _authority(disk, f"{folder}/etcd/ca", "etcd/ca", clock, make),
             front_proxy=_authority(disk, f"{folder}/front-proxy-ca", "front-proxy-ca", clock, make),

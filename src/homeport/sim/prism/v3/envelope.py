@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from homeport.runtime.clock import rfc3339
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
@@ -73,6 +75,13 @@ def pending(kind: str, uuid: str, spec_version: int, spec: Json, task: str, *, s
     meta = {"kind": kind, "uuid": uuid, "spec_version": spec_version, "use_categories_mapping": False}
     status = {"state": state, "execution_context": {"task_uuid": task}}
     return Answer(202, entity_view(meta, spec, status))
+
+
+def put(site: Site, call: Call, kind: str, entity: Entity, spec: Body, version: int | None = None) -> Answer:
+    """Starts the task that stores `entity`. `version`: the one that it replaces; None: it is new."""
+    operation = f"k{kind.capitalize()}{'Create' if version is None else 'Update'}"
+    task = site.start(operation, f"{kind}-put", {kind: msgspec.to_builtins(entity)}, entity, call.user)
+    return pending(kind, entity.ext_id, version or 0, spec.value, task.ext_id)
 
 
 def deleting(task: str) -> Answer:

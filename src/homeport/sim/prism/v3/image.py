@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
@@ -71,8 +69,7 @@ def create_image(site: Site, call: Call) -> Answer:
     spec, _, resources = envelope.spec_of(call)
     image = _read_image(Image(ext_id=site.core.new_id(), name="", size_bytes=10 * GIB), spec, resources)
     image = replace(image, os=guess_os(image.name))
-    task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
-    return envelope.pending("image", image.ext_id, 0, spec.value, task.ext_id)
+    return envelope.put(site, call, "image", image, spec)
 
 
 def update_image(site: Site, call: Call) -> Answer:
@@ -81,8 +78,7 @@ def update_image(site: Site, call: Call) -> Answer:
     envelope.check_version(before.version - 1, meta)
     image = _read_image(before, spec, resources)
     check_image(site, image)
-    task = site.start("kImageUpdate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
-    return envelope.pending("image", image.ext_id, before.version - 1, spec.value, task.ext_id)
+    return envelope.put(site, call, "image", image, spec, before.version - 1)
 
 
 def delete_image(site: Site, call: Call) -> Answer:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
@@ -103,8 +101,7 @@ def create_subnet(site: Site, call: Call) -> Answer:
     spec, _, resources = envelope.spec_of(call)
     subnet = _read_subnet(Subnet(ext_id=site.core.new_id(), name=""), spec, resources)
     check_subnet(site, subnet)
-    task = site.start("kSubnetCreate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return envelope.pending("subnet", subnet.ext_id, 0, spec.value, task.ext_id)
+    return envelope.put(site, call, "subnet", subnet, spec)
 
 
 def update_subnet(site: Site, call: Call) -> Answer:
@@ -113,8 +110,7 @@ def update_subnet(site: Site, call: Call) -> Answer:
     envelope.check_version(before.version - 1, meta)
     subnet = _read_subnet(before, spec, resources)
     check_subnet(site, subnet)
-    task = site.start("kSubnetUpdate", "subnet-put", {"subnet": msgspec.to_builtins(subnet)}, subnet, call.user)
-    return envelope.pending("subnet", subnet.ext_id, before.version - 1, spec.value, task.ext_id)
+    return envelope.put(site, call, "subnet", subnet, spec, before.version - 1)
 
 
 def delete_subnet(site: Site, call: Call) -> Answer:
