@@ -49,7 +49,7 @@ class Entry:
     impersonated: User | None = None
     group: str = ""
     version: str = ""
-    resource: str = ""  # '' for paths that are no resource
+    resource: str = ""  # '' for non-resource paths
     subresource: str = ""
     namespace: str = ""
     name: str = ""

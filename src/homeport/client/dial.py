@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DialOptions:
-    """Handed to whatever dials addresses of manifests: clients of hypervisors and of workload clusters.
+    """How to connect to addresses of manifests, for clients of hypervisors and of workload clusters.
 
     `proxy` is the URL of an HTTP proxy for CONNECT; '' dials directly. `ca_pem` is trusted besides whatever the
     manifest trusts: certificates of simulated servers are verified like any others.
@@ -18,7 +18,7 @@ class DialOptions:
     ca_pem: bytes = b""
 
     def tls(self, bundle: bytes | None = None) -> ssl.SSLContext:
-        """Verifies servers against `bundle` (PEM; None: the system's authorities). ValueError if it is no PEM."""
+        """Verifies servers against `bundle` (PEM; None: the system's CAs). Raises ValueError if it is not PEM."""
         if bundle is None:
             made = ssl.create_default_context()
         else:

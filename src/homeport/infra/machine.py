@@ -237,7 +237,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         status.addresses = [MachineAddress(type=each.type, address=each.address) for each in instance.addresses]
         after = [each.address for each in status.addresses]
         self._condition(scope, kind, True, "Succeeded")
-        if not set(before) <= set(after):  # more of them, of another family maybe, are no cause for alarm
+        if not set(before) <= set(after):  # additional addresses, for example of another family, are fine
             text = f"its addresses were {', '.join(before)} and are now {', '.join(after)}"
             self.recorder.record(scope.object, "AddressChanged", text, warning=True)
 

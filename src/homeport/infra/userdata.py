@@ -27,7 +27,7 @@ def is_cloud_config(data: bytes) -> bool:
 def with_keys(data: bytes, keys: Sequence[str]) -> bytes:
     """Cloud-config whose default user may be logged in to with these public keys; other formats stay as they are.
 
-    Inserted as text: a template must not be parsed and written anew, or its expressions change.
+    Inserted as text: parsing and rewriting a template would change its expressions.
     """
     if not keys or not is_cloud_config(data):
         return data

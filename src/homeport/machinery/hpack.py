@@ -28,7 +28,7 @@ _ENTRY_BYTES = 32
 
 
 class HpackError(ValueError):
-    """What was sent is no header block."""
+    """The data is not a valid header block."""
 
 
 def _codes() -> dict[tuple[int, int], int]:

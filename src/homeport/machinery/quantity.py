@@ -21,7 +21,7 @@ EXPONENT: Final = "DecimalExponent"
 
 
 class QuantityError(ValueError):
-    """Text that is no quantity."""
+    """The text is not a valid quantity."""
 
 
 @total_ordering

@@ -29,7 +29,7 @@ _INTEGER_RE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SelectorError(ValueError):
-    """The text is no selector. The message says where and what was expected."""
+    """The text is not a valid selector. The message says where, and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def key_in_work() -> Key | None:
 
 @dataclass(frozen=True, slots=True)
 class _Watch(Generic[T]):
-    """A kind whose objects wake keys. `keys` None: the kind of the controller, each object wakes its own key."""
+    """A kind whose changes enqueue keys. `keys` None: the controller's own kind, each object enqueues its own key."""
 
     kind: type[T] | Resource
     keys: Mapper[T] | None
@@ -74,7 +74,7 @@ class Controller:
         status_wakes: bool = True,
     ) -> None:
         """`status_wakes` False: a status that the reconciler itself wrote, as the last thing of a loop, is no reason to
-        look again. For reconcilers that compute it anew from what each loop sees, and decide nothing by it."""
+        look again. For reconcilers that compute it in every reconcile, and decide nothing by it."""
         self.name = name
         self.kind: type[Object] | Resource = kind
         self.shard_key = shard_key  # which keys of ours stay together; None: as the manager says
@@ -193,14 +193,14 @@ class Controller:
             priority = priority_of(old, new, initial)
             keys = dict.fromkeys(find(new)) if new is not None else {}
             if old is not None:
-                keys |= dict.fromkeys(find(old))  # an object may have changed hands
+                keys |= dict.fromkeys(find(old))  # the owner of an object may have changed
             for key in keys:
                 self.wake(key, priority=priority)
 
         return changed
 
     def _is_own_status(self, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
-        """Whether all that changed is the status, and we wrote that. In the middle of a loop this is left open."""
+        """Whether only the status changed, and this controller wrote it. During a reconcile, this is decided later."""
         found = new if new is not None else old
         if self._status_wakes or found is None:
             return False
@@ -218,7 +218,7 @@ class Controller:
         return self._reported.get(key) == version_of(new)
 
     def _decide(self, key: Key, writes: Writes) -> None:
-        """The loop has ended: statuses that somebody else wrote meanwhile are looked at."""
+        """The reconcile has ended: enqueues the key if another writer changed the status meanwhile."""
         own = writes.final_status(resource_of(self.kind), key)
         if own:
             self._reported[key] = own
@@ -269,7 +269,7 @@ class Controller:
                 _in_work.reset(token)
 
     def _caught_up(self, key: Key) -> bool:
-        """False: the key comes back by itself, when the caches show what it wrote. No worker waits for that."""
+        """False: the key is enqueued again once the caches show its last write. No worker waits for that."""
         if key in self.held:
             return False
         expected = self._expected.get(key)

@@ -1,4 +1,4 @@
-"""One watch per kind, shared by everybody in the process: list, then follow, and start over when the past is gone."""
+"""One watch per kind, shared by the whole process: lists, then watches, and lists again if the watch expires."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Object | Unstructured)
 
 log = structlog.get_logger(__name__)
 
-# (old, new): old None means it appeared, new None that it went. `initial` marks what was there before we looked.
+# (old, new): old None means it was created, new None that it was deleted. `initial` marks objects of the first list.
 Handler = Callable[[T | None, T | None, bool], None]
 
 _PAGE = 500
@@ -44,7 +44,7 @@ def metadata_only(resource: Resource) -> type[Object]:
 
 
 class Informer(Generic[T]):
-    """Feeds a Cache and tells handlers of every change. `run` returns only by cancellation."""
+    """Fills a Cache and calls handlers for every change. `run` returns only by cancellation."""
 
     def __init__(
         self,
@@ -338,7 +338,7 @@ def _slim(obj: T) -> T:
 
 
 def _start_over(error: ApiError) -> bool:
-    """What we know is worth nothing: the kind or the right to see it went away, or the server's history did."""
+    """Whether the cache is invalid: the kind or the permission to read it is gone, or the server's history is."""
     if isinstance(error, NotFound | Forbidden):
         return True
     return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)

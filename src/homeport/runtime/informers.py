@@ -37,7 +37,7 @@ class Informers:
         return self._informers[key]
 
     def start(self, create_task: Callable[..., object]) -> None:
-        """From now on all run, those that come later as well."""
+        """Starts all informers; later ones start when they are created."""
 
         def spawn(informer: Informer[Any]) -> None:
             run: Coroutine[Any, Any, None] = informer.run()
@@ -78,7 +78,7 @@ class Informers:
         return f"{name} can't be read: {why}{more}"
 
     def of(self, resource: Resource) -> list[Informer[Any]]:
-        """All that follow this kind, whatever the version."""
+        """All informers of this kind, in any version."""
         where = (resource.group, resource.plural)
         return [i for i in self._informers.values() if (i.resource.group, i.resource.plural) == where]
 

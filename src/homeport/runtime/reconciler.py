@@ -178,7 +178,7 @@ class Reporting(Generic[S]):
         self._last_reported.pop(key, None)
 
     def expected(self, scope: S, error: Exception) -> Wait | None:
-        """What to wait for after an error that is no surprise. None: it is reported, raised and tried again."""
+        """What to wait for after an expected error. None: the error is reported, raised and retried."""
         del scope, error
         return None
 

@@ -1,4 +1,4 @@
-"""What a change of an object means for a controller: which keys it wakes, and how urgently."""
+"""What a change of an object means for a controller: which keys it enqueues, and with which priority."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from homeport.client.errors import Forbidden
 
 
 class Attributes(NamedTuple):
-    """What somebody wants to do: on a resource, or (when `path` is set) on a path that is none."""
+    """What a user wants to do: on a resource, or (if `path` is set) on a non-resource path."""
 
     user: User
     verb: str

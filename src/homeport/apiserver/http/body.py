@@ -66,7 +66,7 @@ def _too_large() -> TooLarge:
 
 
 class MalformedBody(BadRequest):
-    """The body is no JSON or YAML document. Verbs put what they expected in front."""
+    """The body is not a valid JSON or YAML document. Verbs prepend what they expected."""
 
 
 class NumberTooLarge(MalformedBody):
@@ -78,7 +78,7 @@ class InvalidProtobuf(MalformedBody):
 
 
 async def parse_body(body: bytes, form: str) -> Any:
-    """The document. Raises MalformedBody (400) for anything that is none."""
+    """Parses the document. Raises MalformedBody (400) if it is not valid."""
     if form == JSON:
         return parse_json(body)
     if form == PROTOBUF:
@@ -170,7 +170,7 @@ def _number(body: bytes, position: int) -> str:
 
 
 def _fit_numbers(value: Any) -> Any:
-    """Integers of 64 bits that are no int64 become floats."""
+    """Integers beyond int64 become floats."""
     root = [value]
     todo: list[tuple[Any, Any]] = [(root, 0)]
     while todo:

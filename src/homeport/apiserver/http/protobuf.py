@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ProtobufError(ValueError):
-    """The bytes are no message of the kind they say they are."""
+    """The bytes are not a valid message of their kind."""
 
 
 @cache

@@ -53,7 +53,7 @@ def parse_time(text: object) -> datetime | None:
 
 
 def age(text: object, now: datetime) -> str:
-    """How long ago that was. Nothing is `<unknown>`, what is no time `<invalid>`."""
+    """How long ago that was. `<unknown>` if empty, `<invalid>` if it is not a time."""
     if not text:
         return UNKNOWN
     then = parse_time(text)

@@ -30,7 +30,7 @@ class Secret(Plain):
             obj["type"] = OPAQUE
 
     def prepare_update(self, obj: Json, old: Json) -> None:
-        # A type that is left out is no attempt to change it.
+        # Leaving the type out does not change it.
         if not obj.get("type"):
             obj["type"] = old.get("type", OPAQUE)
 

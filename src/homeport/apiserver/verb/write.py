@@ -223,7 +223,7 @@ class Writer:
         return await self._put(target, obj, expect=record.revision)
 
     async def _same_when_stored(self, target: Target, record: Record, obj: Json) -> bool:
-        """The other version has fields and spellings that the stored one lacks: a change of those alone is none."""
+        """The other version has fields and spellings that the stored one lacks: changing only those stores nothing."""
         stored, before = await self._to_storage(target, obj), orjson.loads(record.value)
         for each in (stored, before):
             for counted in ("managedFields", "generation"):
@@ -275,7 +275,7 @@ class Writer:
     # -- steps -------------------------------------------------------------------------------------------------
 
     def _default(self, target: Target, obj: Json) -> None:
-        if target.faults:  # it is no object of this kind: nothing is filled in
+        if target.faults:  # it is not an object of this kind: no defaults are set
             return
         target.version.checker.default(obj)
         target.served.strategy.default(obj)

@@ -13,7 +13,7 @@ _NOT_IN_REQUEST = ("object", "oldObject")
 
 
 def compile_condition(expression: str) -> Condition:
-    """Raises ConditionError for what is no expression, or none that says yes or no."""
+    """Raises ConditionError if the text is not an expression, or its result is not a boolean."""
     try:
         program = compile(expression, _VARIABLES)
     except CelError as broken:

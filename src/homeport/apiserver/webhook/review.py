@@ -88,7 +88,7 @@ def render_review(request: Json, review_version: str) -> bytes:
 
 
 def parse_answer(body: bytes, request: Json, review_version: str, *, mutating: bool) -> Answer:
-    """Raises CallFailed for what is no answer to this request."""
+    """Raises CallFailed if the response does not belong to this request."""
     try:
         review = orjson.loads(body)
     except ValueError as broken:

@@ -30,7 +30,7 @@ def lock_key(cluster: Key) -> Key:
 
 
 def cluster_of_lock(name: str) -> str:
-    """The cluster of a ConfigMap with this name, '' if it is no lock."""
+    """The cluster of a ConfigMap with this name, '' if it is not a lock."""
     return name.removesuffix(_SUFFIX) if name.endswith(_SUFFIX) else ""
 
 

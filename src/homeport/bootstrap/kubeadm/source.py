@@ -73,7 +73,7 @@ async def _file(given: FileSpec, field: str, sources: Sources, values: Mapping[s
 
 
 def _as_text(raw: bytes, encoding: str) -> tuple[str, str]:
-    """Content of a Secret may be any bytes, and what a machine is sent is text: those that are none become base64."""
+    """A Secret may contain any bytes, but user data is text: content that is not UTF-8 is sent as base64."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

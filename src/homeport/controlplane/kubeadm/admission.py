@@ -97,7 +97,7 @@ def _template_spec(obj: Json) -> Json:
 
 
 def _frozen(spec: Json) -> Json:
-    """With what an older version of the kind filled in, so that it is no change to leave it out."""
+    """The spec in a form in which leaving out a default of an older version is not a change."""
     rollout = dict(spec.get("rollout") or {})
     if rollout.get("strategy") == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}:
         rollout.pop("strategy")

@@ -30,7 +30,7 @@ def outdated(
     infrastructure: Mapping[str, Any] | None,
     now: float,
 ) -> tuple[str, ...]:
-    """The reasons, one sentence each; () when it may stay. What can't be seen is no reason."""
+    """The reasons, one sentence each; () when it may stay. Fields that can't be compared are not a reason."""
     found: list[str] = []
     if machine.spec.version and not versions.same(machine.spec.version, kcp.spec.version):
         found.append(f"Version {machine.spec.version}, {kcp.spec.version} is desired")

@@ -54,7 +54,7 @@ class Findings:
     etcd: EtcdView = field(default_factory=EtcdView)
     down: str = ""  # why the workload cluster can't be reached
     lost: bool = False  # and so for long
-    brief: bool = False  # etcd answered a moment ago: that it does not now is no news yet
+    brief: bool = False  # etcd answered a moment ago: a failure now is not reported yet
     initialized: bool = False
     certificates: DesiredCondition | None = None
     blocked: str = ""  # why nothing could be planned

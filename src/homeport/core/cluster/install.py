@@ -41,7 +41,7 @@ def _changed(old: Any, new: Any) -> bool:
 
 
 def _relevant_fields(obj: Any) -> tuple[Any, ...]:
-    """What a Cluster tells about its parts. Times and generations alone are no news."""
+    """The fields of its parts that a Cluster reports. Changes of only times and generations do not count."""
     status = obj.status
     return (
         obj.metadata.deletion_timestamp,

@@ -290,7 +290,7 @@ def _booting(cluster: Cluster, seen: Observed) -> str:
 
 
 def _judge(negative: set[str], *, going: bool) -> summary.Judge:
-    """What is False and still as it should be is no issue."""
+    """Conditions that are False in normal operation are not an issue."""
     usual = summary.judge(*negative)
 
     def judged(found: Mapping[str, Any]) -> summary.Priority:

@@ -79,5 +79,5 @@ class Followers:
 
 
 def _allows(budget: Any) -> bool:
-    """A budget that still allows nothing is no reason to try again."""
+    """Whether a changed PodDisruptionBudget now allows an eviction."""
     return bool((budget.get("status") or {}).get("disruptionsAllowed"))

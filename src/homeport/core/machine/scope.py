@@ -40,7 +40,7 @@ class MachineScope(Scope[Machine]):
 
     @property
     def urgent(self) -> bool:
-        """Whoever made it counts Nodes and readiness; what providers wait for stands in the spec."""
+        """The Machine's owner counts Nodes and readiness; providers wait only for fields of the spec."""
         before, after = self.read.status, self.object.status
         return (
             before.node_ref != after.node_ref
@@ -49,7 +49,7 @@ class MachineScope(Scope[Machine]):
         )
 
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
+        """Called for every outcome: computes the whole status from what this reconcile observed."""
         before = _reported(self.object)
         if reason == "ReconcileError":
             self.seen.trouble = (reason, message)

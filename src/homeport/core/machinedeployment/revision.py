@@ -30,7 +30,7 @@ def revision_of(obj: MachineSet | MachineDeployment) -> int:
 
 
 def history_limit(deployment: MachineDeployment) -> int:
-    """How many old sets are kept without Machines, for `rollout undo`. What is no number counts as not given."""
+    """How many old sets are kept without Machines, for `rollout undo`. An invalid number is ignored."""
     text = deployment.metadata.annotations.get(HISTORY_LIMIT, "")
     return int(text) if text.isdigit() else DEFAULT_LIMIT
 

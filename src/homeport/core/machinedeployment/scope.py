@@ -33,7 +33,7 @@ class DeploymentScope(Scope[MachineDeployment]):
             self.seen.trouble = f"spec.rollout.strategy.rollingUpdate: {error}"
 
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Every outcome ends here: the whole status is computed anew from what this loop has seen."""
+        """Called for every outcome: computes the whole status from what this reconcile observed."""
         before = _reported(self.object)
         if reason == "ReconcileError":
             self.seen.trouble = message

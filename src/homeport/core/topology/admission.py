@@ -133,7 +133,7 @@ class TopologyAdmission:
 
 
 def topology_of(cluster: Mapping[str, Any] | None) -> Json:
-    """Defaults come before the schema is looked at, so anything may stand there: what is no object is nothing."""
+    """Defaults come before the schema is looked at, so any value is possible here: only objects are used."""
     spec = (cluster or {}).get("spec")
     found = spec.get("topology") if isinstance(spec, dict) else None
     return found if isinstance(found, dict) else {}

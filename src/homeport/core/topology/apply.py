@@ -91,7 +91,7 @@ class Applier:
         return await self.hold(resource, renamed, None)
 
     async def _is_other(self, resource: Resource, tried: Unstructured, current: Unstructured) -> bool:
-        """The server knows what it would make of the intent: what it fills in is no difference."""
+        """Compares by a dry run: fields that the server would default do not count as differences."""
         if _spec(tried) == _spec(current):
             return False
         # Objects stored before a default existed get it with the next write.

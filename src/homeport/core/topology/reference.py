@@ -19,7 +19,7 @@ def variable_of(reference: str) -> str:
 
 
 def check_reference(reference: str) -> None:
-    """Raises BadReference if it is none."""
+    """Raises BadReference if it is not valid."""
     _steps(reference)
 
 

@@ -1,4 +1,4 @@
-"""Which version each part of a Cluster is to have now, on the way to the one that the topology asks for. Pure.
+"""Which version each part of a Cluster should have now, on the way to the version of the topology. Pure.
 
 The control plane goes first, one minor version at a time; workers follow when it stands, in the order of the topology,
 so many at a time as the Cluster allows. Workers may skip versions as long as they stay near enough to it.
@@ -16,7 +16,7 @@ _SKEW = 3  # so many minor versions workers may lag behind
 
 
 class NoUpgradePath(ValueError):
-    """There is no allowed way from one version to the other."""
+    """No supported upgrade path leads from one version to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Plan:
 
 
 def plan(seen: Observed) -> Plan:
-    """Raises NoUpgradePath, and ValueError for what is no version."""
+    """Raises NoUpgradePath, and ValueError for an invalid version."""
     if seen.plane is None:
         return Plan(seen.goal, {each.name: each.version for each in seen.groups} | dict.fromkeys(seen.new, seen.goal))
     return _Decision(seen, seen.plane).plan()

@@ -117,7 +117,7 @@ class Lazy:
 
 
 def absorb(error: Exception) -> CelError:
-    """An error that a later operand may make irrelevant. Running out of budget is none of these."""
+    """An error that a later operand may make irrelevant. Exceeding the cost limit is not such an error."""
     if isinstance(error, CostLimitExceeded):
         raise error
     return error if isinstance(error, CelError) else explained(error)

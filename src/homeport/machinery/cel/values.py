@@ -125,7 +125,7 @@ def from_key(key: object) -> Any:
 
 
 class SetList(list[Any]):
-    """A list of `x-kubernetes-list-type: set`: order is no part of its value."""
+    """A list of `x-kubernetes-list-type: set`: its order does not matter."""
 
 
 class MapList(list[Any]):

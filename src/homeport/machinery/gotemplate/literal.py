@@ -118,7 +118,7 @@ def number(text: str) -> Number:
 
 
 def integer_of(text: str) -> int | None:
-    """With the base that its prefix says; None for what is no integer."""
+    """Parses an integer in the base of its prefix; None if the text is not an integer."""
     if len(text) > 400:
         return None
     plain = _without_underscores(text)
@@ -131,7 +131,7 @@ def integer_of(text: str) -> int | None:
 
 
 def float_of(text: str) -> float | None:
-    """None for what is no float, or none that fits."""
+    """None if the text is not a float, or out of range."""
     plain = _without_underscores(text) if "_" in text else text
     if plain is None or len(plain) > 4000:
         return None

@@ -148,7 +148,7 @@ _OPERATIONS: dict[str, Operation] = {"create": "create", "power-on": "power-on",
 
 
 async def hold_category(scope: Scope) -> Category | None:
-    """The mark of the cluster, made anew where somebody removed it. None: it belongs to no cluster."""
+    """The mark of the cluster; created again if somebody removed it. None: the machine belongs to no cluster."""
     name, lookup = scope.cluster, scope.session.lookup
     if not name:
         return None

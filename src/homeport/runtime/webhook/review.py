@@ -16,7 +16,7 @@ CONVERSION = ("apiextensions.k8s.io/v1", "ConversionReview")
 
 
 class ReviewError(ValueError):
-    """The question can't be answered: it is none, or not for us."""
+    """The request can't be answered: it is malformed, or for a kind without hooks."""
 
 
 async def answer_default(hooks: Hooks, review: object) -> Json:

@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 def parse_meta_data(raw: bytes) -> Json:
-    """YAML or JSON; anything else is no meta data."""
+    """Parses YAML or JSON; anything else is ignored."""
     try:
         found = yaml.load(raw.decode("utf-8", "replace")) if raw.strip() else {}
     except yaml.YAMLError:

@@ -37,7 +37,7 @@ class Site:
         return found
 
     def start(self, operation: str, action: str, arguments: dict[str, object], entity: Entity, owner: str) -> Task:
-        """A task about an entity that is no machine."""
+        """Starts a task about an entity that is not a VM."""
         affected = (Affected(_kind(entity), entity.ext_id, label(entity)),)
         cluster = getattr(entity, "cluster", "")
         return self.tasks.start(operation, action, dict(arguments), affected, cluster=cluster, owner=owner)

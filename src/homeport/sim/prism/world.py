@@ -162,7 +162,7 @@ def _identified(table: str, records: Iterable[E]) -> Iterator[E]:
 
 
 def _index(document: Document, table: str, records: Iterable[e.Entity]) -> dict[str, str]:
-    """Ids by id and by name; a name that two entities have is no way to refer to either."""
+    """Ids by id and by name; a name that two entities share is left out."""
     found: dict[str, str] = {}
     twice: set[str] = set()
     for number, record in enumerate(records):

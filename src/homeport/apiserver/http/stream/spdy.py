@@ -148,7 +148,7 @@ class SpdySession:
             pair.task = asyncio.create_task(self._forward(pair), name=f"forwarding port {pair.port}")
 
     def _pair(self, stream: int, frame: Frame) -> _Pair | None:
-        """The pair that the stream belongs to; None if it is none that could be served."""
+        """The pair that the stream belongs to; None if the stream can't be served."""
         kind = frame.headers.get(STREAM_TYPE, "")
         try:
             port = parse_port(frame.headers.get(PORT, ""))

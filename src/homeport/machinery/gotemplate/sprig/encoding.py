@@ -101,7 +101,7 @@ def _string(text: str, markup: bool) -> str:
 
 
 def from_json(text: str) -> Any:
-    """nil for what is no JSON."""
+    """nil if the text is not valid JSON."""
     try:
         return must_from_json(text)
     except CallError:
@@ -127,7 +127,7 @@ def floats(value: object) -> Any:
 
 
 def from_base64(text: str) -> str:
-    """What is no base64 gives the reason for it as a text, as sprig does."""
+    """For invalid base64, returns the error message as text, as sprig does."""
     plain = text.replace("\r", "").replace("\n", "")
     good = re.fullmatch(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", plain)
     if good is None:

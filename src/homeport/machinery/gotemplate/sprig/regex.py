@@ -42,7 +42,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _found(pattern: str, raw: bytes, limit: int = -1) -> Iterator[Any]:
-    """An empty match right behind another one is none, and so is one inside of a character."""
+    """Skips empty matches directly after another match, and those inside of a character."""
     last = -1
     count = 0
     for match in _compiled(pattern).finditer(raw):
@@ -61,7 +61,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def matches_or_not(pattern: str, text: str) -> bool:
-    """False for what is no expression."""
+    """False if the pattern is not a valid expression."""
     try:
         return matches(pattern, text)
     except CallError:
