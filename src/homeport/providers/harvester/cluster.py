@@ -10,7 +10,7 @@ from homeport.infra.error import Denied
 from homeport.infra.protocol import Check, FailureDomain, Owned, Power
 from homeport.providers.harvester import endpoint
 from homeport.providers.harvester.endpoint import Scope
-from homeport.providers.harvester.observation import Machine, addresses_of, power_of
+from homeport.providers.harvester.observation import addresses_of, machine_of, power_of
 from homeport.providers.harvester.preflight import Preflight
 from homeport.providers.harvester.resource import (
     CLAIM,
@@ -79,7 +79,7 @@ class ClusterDriver:
         host = scope.infra.spec.control_plane_endpoint.host
         owned = []
         for vm in vms:
-            machine = Machine(vm, instances.get((vm.namespace, vm.name)))
+            machine = machine_of(vm, instances.get((vm.namespace, vm.name)))
             addresses = tuple(addresses_of(machine, virtual=host, first=0))
             owned.append(_owned(vm, vm.name, addresses, power_of(machine)))
         known = {each.uid for each in owned}

@@ -30,6 +30,7 @@ from homeport.providers.harvester.observation import (
     Machine,
     addresses_of,
     conditions_of,
+    machine_of,
     network_names,
     power_of,
     rendered,
@@ -91,7 +92,7 @@ class MachineDriver:
         vmi = await scope.session.watches.find(VMI, Key(vm.namespace, vm.name))
         if vmi is None:
             vmi = await scope.session.get(VMI, Key(vm.namespace, vm.name))
-        return _instance(scope, Machine(vm, vmi))
+        return _instance(scope, machine_of(vm, vmi))
 
     async def _find(self, scope: Scope) -> Unstructured | None:
         key = key_of_vm(scope)

@@ -31,6 +31,12 @@ class Machine:
     vmi: Unstructured | None = None
 
 
+def machine_of(vm: Unstructured, vmi: Unstructured | None) -> Machine:
+    """An instance of an older VM of the same name, which has not gone yet, is not this one's."""
+    owners = {each.get("uid") for each in vmi.metadata.get("ownerReferences") or ()} if vmi is not None else set()
+    return Machine(vm, vmi if vm.uid in owners else None)
+
+
 def vm_id(provider_id: str) -> str:
     """The VM's UID in a provider id; '' where it has none, as in those of upstream (`kubevirt://<name>`)."""
     candidate = provider_id.rpartition("/")[2]
