@@ -403,7 +403,10 @@ def test_a_component_that_is_left_out_has_no_kinds_and_no_deployment(plane: Plan
     plane.up("--without", "nutanix")
     groups = {each["name"] for each in plane.request("GET", "/apis")["groups"]}
     assert "cluster.x-k8s.io" in groups
-    assert "infrastructure.cluster.x-k8s.io" not in groups
+    definitions = plane.request("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    kinds = {each["spec"]["names"]["kind"] for each in definitions}
+    assert "Machine" in kinds
+    assert not [kind for kind in kinds if kind.startswith("Nutanix")]
 
 
 def test_help_lists_every_verb_and_version_says_which_kubernetes() -> None:
