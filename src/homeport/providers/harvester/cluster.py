@@ -98,9 +98,9 @@ class ClusterDriver:
         selector = f"{CLUSTER_UID}={owned.cluster_uid},{MACHINE_UID}={owned.uid}"
         vms = await self._list(scope, VM, selector)
         for vm in vms:
-            if not deleting(vm):
+            if vm.uid == owned.id and not deleting(vm):
                 await scope.session.delete(VM, vm)
-        for kind in _BELONGINGS if not vms else ():  # otherwise in the next round
+        for kind in _BELONGINGS if not vms else ():  # a VM that is left may use them: in a later round
             for each in await self._list(scope, kind, selector):
                 if not deleting(each):
                     await scope.session.delete(kind, each)
