@@ -343,7 +343,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return MachineScope(
             infra=scope.object,
             session=session,
-            name=machine.metadata.name,
+            name=machine.metadata.name or _machine_name(scope.object),
             infra_cluster=infra_cluster,
             cluster=cluster.metadata.name,
             endpoint=cluster.spec.control_plane_endpoint.host,
@@ -377,6 +377,12 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if ref is None:
             return None
         return self._infra_clusters.get(Key(cluster.metadata.namespace, ref.name))
+
+
+def _machine_name(infra: Object) -> str:
+    """Of a Machine that was removed before its infrastructure: the machine at the vendor still has its name."""
+    owners = (each.name for each in infra.metadata.owner_references if each.kind == "Machine")
+    return next(owners, infra.metadata.name)
 
 
 def _without(recorded: tuple[str, ...], obj: M) -> M:

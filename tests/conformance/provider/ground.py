@@ -114,14 +114,25 @@ class Ground:
         return infra
 
     async def machine(
-        self, name: str, cluster: str = NAME, *, finalizers: Sequence[str] = (), pools: Sequence[Mapping[str, str]] = ()
+        self,
+        name: str,
+        cluster: str = NAME,
+        *,
+        infra_name: str = "",
+        finalizers: Sequence[str] = (),
+        pools: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """`finalizers`: as if somebody had begun with it already. `pools`: where its addresses come from."""
+        """`infra_name`: of its infrastructure, if it differs. `finalizers`: as if somebody had begun with it already.
+        `pools`: where its addresses come from."""
         data = {"value": _USER_DATA, "format": "cloud-config"}
-        infra = self.vendor.infra_machine(name)
+        infra = self.vendor.infra_machine(infra_name or name)
         if pools:
             infra["spec"]["addressesFromPools"] = [dict(each) for each in pools]
-        ref = {"apiGroup": infra["apiVersion"].partition("/")[0], "kind": infra["kind"], "name": name}
+        ref = {
+            "apiGroup": infra["apiVersion"].partition("/")[0],
+            "kind": infra["kind"],
+            "name": infra["metadata"]["name"],
+        }
         labels = {"cluster.x-k8s.io/cluster-name": cluster}
         bootstrap = {"dataSecretName": f"{name}-bootstrap"}
         spec = {"clusterName": cluster, "bootstrap": bootstrap, "infrastructureRef": ref, "version": "v1.30.0"}

@@ -110,6 +110,31 @@ async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vend
 
 
 @virtual
+async def test_a_vm_is_deleted_though_its_machine_was_removed_by_force(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a", infra_name="a-infra")
+        await g.ready("a-infra")
+        await g.client.delete(Machine, key("a"))  # the test's Machines have no finalizer
+        await g.deleted("a-infra")
+        assert g.vendor.machines() == []
+
+
+@virtual
+async def test_a_vm_is_deleted_though_nothing_names_its_machine_any_more(vendor: Open) -> None:
+    async with ground(vendor) as g:
+        await g.cluster()
+        await g.machine("a", infra_name="a-infra")
+        await g.ready("a-infra")
+        orphaned = MergePatch({"metadata": {"ownerReferences": None}})
+        await g.client.patch(g.vendor.machine_kind, key("a-infra"), orphaned, Write())
+        await g.client.delete(Machine, key("a"))
+        await g.delete("a-infra")
+        await g.deleted("a-infra")
+        assert g.vendor.machines() == []
+
+
+@virtual
 async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_silence(vendor: Open) -> None:
     async with ground(vendor) as g:
         await g.cluster()

@@ -100,7 +100,9 @@ class MachineDriver:
             found = await scope.session.find(VM, Key(key.namespace, name))
             if found is not None and is_ours(scope, found):
                 return found
-        return None
+        # Without a Machine nobody knows its name any more.
+        marked = f"{MACHINE_UID}={scope.uid}"
+        return next(iter(await scope.session.list(VM, key.namespace, marked)), None) if scope.deleting else None
 
     def _follow(self, scope: Scope) -> None:
         held = self._sessions.get(scope.uid)
