@@ -11,7 +11,9 @@ import msgspec
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
 from homeport.api.meta import Object, Resource
 from homeport.capi import name as names
+from homeport.capi.cloud import Sources
 from homeport.capi.family import primary_family
+from homeport.capi.unreadable import await_readable
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
@@ -45,6 +47,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._provider = provider
         self._departures = departures
         self._machines = manager.informers.get(Machine).cache
+        self._informers = manager.informers
         self._clusters = manager.informers.get(Cluster).cache
         self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._claims = (
@@ -307,13 +310,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if not self.holds_finalizer(scope):
             return None
         infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
-        if cluster is None or infra_cluster is None:
-            return Wait(
-                "WaitingForInfrastructureCluster",
-                f"the {self._provider.cluster_kind.__resource__.kind} of this machine no longer exists: create it "
-                "again, or delete the machine manually and then remove the finalizer "
-                f"{self._provider.machine_finalizer}",
-            )
+        if infra_cluster is None:
+            wait = self._await_infra_cluster(scope)
+            if wait is not None:
+                return wait
         made = await self._connected(scope, machine or Machine(), cluster, infra_cluster)
         instance = await self._provider.machine_driver.observe(made)
         self._fence()
@@ -325,16 +325,31 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._departures.release(scope.object)
         return await self.drop_finalizer(scope)
 
+    def _await_infra_cluster(self, scope: ProviderScope[M]) -> Wait | None:
+        """None: the InfraCluster is gone, and the machine names the credentials for its deletion itself."""
+        kind = self._provider.cluster_kind.__resource__
+        sources = self._provider.machine_sources
+        # A machine that names none may be anywhere: where nothing is found, nothing is proven to be gone.
+        if sources is None or sources(scope.object) == Sources():
+            return Wait(
+                "WaitingForInfrastructureCluster",
+                f"the {kind.kind} of this machine no longer exists: create it again, or delete the machine manually "
+                f"and then remove the finalizer {self._provider.machine_finalizer}",
+            )
+        # One that can't be read may be paused.
+        return await_readable(self._informers, scope.key.namespace, Cluster.__resource__, kind)
+
     # -- the object itself -------------------------------------------------------------------------------------
 
     async def _connected(
-        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C
+        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster | None, infra_cluster: C | None
     ) -> MachineScope[C, M, S]:
         connecting = self._provider.connector.connect_machine(scope.object, infra_cluster)
-        return self._scope(scope, machine, cluster, infra_cluster, await self._session(scope, connecting))
+        session = await self._session(scope, connecting)
+        return self._scope(scope, machine, cluster or Cluster(), infra_cluster, session)
 
     def _scope(
-        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C, session: S
+        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C | None, session: S
     ) -> MachineScope[C, M, S]:
         async def record(annotations: Mapping[str, str]) -> None:
             await self._annotate(scope, annotations)
