@@ -21,7 +21,11 @@ from homeport.cli import option
     help="Read the cloud configuration from FILE (for nutanix: the nutanix_config.json of Nutanix' own manager).",
 )
 @click.option(
-    "--cloud", metavar="NAME", default="nutanix", show_default=True, help="Manage Nodes on this infrastructure."
+    "--cloud",
+    metavar="NAME",
+    default="nutanix",
+    show_default=True,
+    help="Manage Nodes on this infrastructure: nutanix or harvester.",
 )
 @click.option(
     "--kubeconfig",

@@ -70,6 +70,19 @@ def machine_spec(memory: str = "8Gi", cores: int = 4, image: str = IMAGE, **more
     }
 
 
+def container_machine() -> Json:
+    """As upstream's templates have it: the image comes from a registry."""
+    inner = {
+        "domain": {"cpu": {"cores": 2}, "memory": {"guest": "4Gi"}},
+        "networks": [{"name": "default", "pod": {}}],
+        "volumes": [{"name": "root", "containerDisk": {"image": f"example.com/capk/ubuntu-2204:{VERSION}"}}],
+    }
+    return {
+        "virtualMachineTemplate": {"spec": {"runStrategy": "Always", "template": {"spec": inner}}},
+        "dataDisks": [{"name": "data", "size": "5Gi"}],
+    }
+
+
 def template(name: str, spec: Json) -> Json:
     return _object(INFRA, "KubevirtMachineTemplate", name, {"template": {"spec": spec}})
 
@@ -123,6 +136,17 @@ def workers(name: str, replicas: int) -> list[Json]:
         template(f"{name}-worker", machine_spec("16Gi")),
         _object(BOOTSTRAP, "KubeadmConfigTemplate", f"{name}-md-0", config),
     ]
+
+
+def external(objects: list[Json]) -> list[Json]:
+    """The same with kubelets that wait for a cloud controller manager."""
+    options = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "cloud-provider", "value": "external"}]}}
+    for each in objects:
+        if each["kind"] == "KubeadmControlPlane":
+            each["spec"]["kubeadmConfigSpec"] |= {"initConfiguration": options, "joinConfiguration": options}
+        if each["kind"] == "KubeadmConfigTemplate":
+            each["spec"]["template"]["spec"]["joinConfiguration"] |= options
+    return objects
 
 
 def cluster_objects(name: str, control_planes: int, worker_count: int) -> list[Json]:

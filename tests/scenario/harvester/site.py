@@ -69,6 +69,7 @@ class Site:
     def __init__(self, p: Plane, network: Network, fleet: Fleet, harvester: Harvester, journal: Journal) -> None:
         self.plane = p
         self.client = p.client
+        self.clock = p.clock
         self.network = network
         self.fleet = fleet
         self.harvester = harvester

@@ -200,7 +200,7 @@ async def test_kubevirt_without_harvester_runs_a_cluster_from_data_volumes() -> 
         objects[1] = manifest.infra_cluster(NAME, "10.52.200.200")
         for each in objects:
             if each["kind"] == "KubevirtMachineTemplate":
-                each["spec"]["template"]["spec"] = container_machine()
+                each["spec"]["template"]["spec"] = manifest.container_machine()
         await site.have(*objects)
         machines = await site.running(NAME, 1, 1)
         assert {each.spec.provider_id for each in machines} == {
@@ -211,16 +211,3 @@ async def test_kubevirt_without_harvester_runs_a_cluster_from_data_volumes() -> 
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()
-
-
-def container_machine() -> dict[str, object]:
-    """As upstream's templates have it: the image comes from a registry."""
-    inner = {
-        "domain": {"cpu": {"cores": 2}, "memory": {"guest": "4Gi"}},
-        "networks": [{"name": "default", "pod": {}}],
-        "volumes": [{"name": "root", "containerDisk": {"image": f"example.com/capk/ubuntu-2204:{manifest.VERSION}"}}],
-    }
-    return {
-        "virtualMachineTemplate": {"spec": {"runStrategy": "Always", "template": {"spec": inner}}},
-        "dataDisks": [{"name": "data", "size": "5Gi"}],
-    }

@@ -171,7 +171,9 @@ def test_a_configuration_that_can_not_be_used_names_file_and_field(tmp_path: Pat
         '{"prismCentral": {"address": "a", "credentialRef": {"name": "s"}}, "addressPools": {"p": "10.0.0.x"}}'
     )
     assert "addressPools: address pool 'p': '10.0.0.x'" in invoke("--config", str(config))
-    assert "unknown cloud 'aws': expected one of nutanix" in invoke("--cloud", "aws", "--config", str(config))
+    assert "unknown cloud 'aws': expected one of nutanix, harvester" in invoke(
+        "--cloud", "aws", "--config", str(config)
+    )
 
 
 def test_outside_of_a_cluster_a_kubeconfig_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

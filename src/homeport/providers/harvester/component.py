@@ -6,6 +6,7 @@ from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.harvester import admission
+from homeport.providers.harvester.cloudsupport import CLOUD
 from homeport.providers.harvester.definition import LISTED, definitions
 from homeport.providers.harvester.install import install
 from homeport.runtime.webhook.hook import Hooks
@@ -24,4 +25,5 @@ COMPONENT = Component(
     install=lambda setup: install(setup.manager, setup.environment.dial, setup.capi),
     inventory=(LISTED,),
     places=(LogDeployment("capk-system", "capk-controller-manager"),),
+    cloud=CLOUD,
 )

@@ -32,6 +32,7 @@ from homeport.runtime.permission import Need, missing
 
 _WRITE = Write(field_manager="homeport-harvester")
 _KEY = "kubeconfig"
+_CLOUD_KEY = "cloud-kubeconfig"  # of an account that may do less, for the workload cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,14 @@ class HarvesterSession:
     async def list(self, kind: Resource, namespace: str = "", labels: str = "") -> list[Unstructured]:
         """As the server has it now. A kind that is not served has no objects."""
         try:
-            async with self._turn():
-                return list((await self.client.list(kind, Query(namespace=namespace, labels=labels))).items)
+            return [*await self.list_served(kind, namespace, labels)]
         except Missing:
             return []
+
+    async def list_served(self, kind: Resource, namespace: str = "", labels: str = "") -> Sequence[Unstructured]:
+        """As the server has it now: what is not listed is gone. Raises Missing if the kind is not served."""
+        async with self._turn():
+            return (await self.client.list(kind, Query(namespace=namespace, labels=labels))).items
 
     async def look_up(self, kind: Resource, key: Key) -> Unstructured | None:
         """As it was a few minutes ago, if it was there: for objects that hardly ever change."""
@@ -196,23 +201,32 @@ class Connector:
         """Raises Misconfigured. Messages never show what is in a Secret."""
         if ref is None or not ref.name:
             return Access(None, namespace, "the management cluster")
+        key, data = await self._secret(ref, namespace)
+        return self._read(data, _KEY, f"Secret {key}")
+
+    async def cloud_access(self, ref: ObjectReference, namespace: str) -> Access:
+        """What workload clusters get: the account that the Secret has for them, or else the one that makes VMs."""
+        key, data = await self._secret(ref, namespace)
+        return self._read(data, _CLOUD_KEY if data.get(_CLOUD_KEY) else _KEY, f"Secret {key}")
+
+    async def _secret(self, ref: ObjectReference, namespace: str) -> tuple[Key, Mapping[str, str]]:
         key = _secret_key(ref, namespace)
         try:
             found = await self._api.get(SECRET, key)
         except NotFound:
             text = f"spec.infraClusterSecretRef: Secret {key} does not exist: create it with the key {_KEY}"
             raise Misconfigured(f"{text}; reconciliation resumes automatically") from None
-        data = found.get("data") or {}
-        origin = f"Secret {key}"
-        return self._parsed(
-            _decoded(data, _KEY, origin), _decoded(data, "namespace", origin).decode(errors="replace").strip(), origin
-        )
+        return key, found.get("data") or {}
 
-    def _parsed(self, content: bytes, namespace: str, origin: str) -> Access:
+    def _read(self, data: Mapping[str, str], name: str, origin: str) -> Access:
+        namespace = _decoded(data, "namespace", origin).decode(errors="replace").strip()
+        return self._parsed(_decoded(data, name, origin), namespace, origin, name)
+
+    def _parsed(self, content: bytes, namespace: str, origin: str, name: str = _KEY) -> Access:
         if not content.strip():
-            raise Misconfigured(f"{origin} has no key {_KEY}: add the kubeconfig of the Harvester or KubeVirt cluster")
+            raise Misconfigured(f"{origin} has no key {name}: add the kubeconfig of the Harvester or KubeVirt cluster")
         try:
-            config = kubeconfig.parse(content, where=f"{origin}, key {_KEY}", proxy=self._dial.proxy)
+            config = kubeconfig.parse(content, where=f"{origin}, key {name}", proxy=self._dial.proxy)
         except ConfigError as error:
             raise Misconfigured(str(error)) from None
         return Access(config, namespace or config.namespace, origin, content)

@@ -40,3 +40,4 @@ SSH_NAMES = "harvesterhci.io/sshNames"
 DISK_NAMES = "harvesterhci.io/diskNames"
 
 ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
