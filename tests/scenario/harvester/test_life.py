@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
+from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
 from homeport.providers.harvester.resource import CLAIM, SECRET, VM
 from homeport.runtime.testing import virtual
@@ -82,3 +86,39 @@ async def test_a_cluster_gets_its_endpoint_from_a_load_balancer() -> None:
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()
+
+
+@virtual
+async def test_a_clone_of_a_machines_vm_and_its_volumes_outlive_the_machine() -> None:
+    """Harvester copies labels to a clone, so it carries the mark of the machine."""
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
+        machines = await site.running(NAME, 1, 1)
+        worker = next(each for each in machines if "cluster.x-k8s.io/control-plane" not in each.metadata.labels)
+        await site.infra.create(_clone(await site.infra.get(VM, Key("default", worker.metadata.name))), kind=VM)
+        await site.harvester.settled()
+        before = await site.infra.get(CLAIM, Key("default", "copy-boot"))
+        await site.delete(Machine, worker.metadata.name)
+        await site.gone(Machine, worker.metadata.name)
+        after = await site.infra.get(CLAIM, Key("default", "copy-boot"))
+        assert (after.uid, after.metadata.get("deletionTimestamp")) == (before.uid, None)
+        names = [each.name for each in await site.there(VM)]
+        assert "copy" in names
+        assert worker.metadata.name not in names
+        await site.delete(Cluster, NAME)
+        await site.condition(KubevirtCluster, NAME, "Ready", "False", "OrphanedMachines")
+
+
+def _clone(vm: Unstructured) -> dict[str, Any]:
+    name = vm.name
+    made = json.loads(json.dumps({"metadata": dict(vm.metadata), "spec": vm["spec"]}).replace(name, "copy"))
+    meta = {each: made["metadata"][each] for each in ("name", "namespace", "labels", "annotations")}
+    spec = made["spec"]
+    inner = spec["template"]["spec"]
+    inner["volumes"] = [each for each in inner["volumes"] if "persistentVolumeClaim" in each]
+    volumes = {each["name"] for each in inner["volumes"]}
+    devices = inner["domain"]["devices"]
+    devices["disks"] = [each for each in devices["disks"] if each["name"] in volumes]
+    for interface in devices.get("interfaces", ()):
+        interface.pop("macAddress", None)
+    return {"metadata": meta, "spec": {**spec, "runStrategy": "Halted"}}

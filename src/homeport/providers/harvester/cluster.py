@@ -9,25 +9,22 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.infra.error import Denied
 from homeport.infra.protocol import Check, FailureDomain, Owned, Power
 from homeport.providers.harvester import endpoint
+from homeport.providers.harvester.belonging import KINDS, left_behind
 from homeport.providers.harvester.endpoint import Scope
 from homeport.providers.harvester.observation import addresses_of, machine_of, power_of
 from homeport.providers.harvester.preflight import Preflight
 from homeport.providers.harvester.resource import (
     CLAIM,
     CLUSTER_UID,
-    DATA_VOLUME,
     MACHINE_NAME,
     MACHINE_UID,
     NODE,
-    SECRET,
     VM,
     VMI,
     ZONE,
 )
 from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
-
-_BELONGINGS = (CLAIM, DATA_VOLUME, SECRET)
 
 
 class ClusterDriver:
@@ -61,12 +58,15 @@ class ClusterDriver:
         wait = await endpoint.release(scope)
         if wait is not None:
             return wait
+
+        async def listed(kind: Resource) -> list[Unstructured]:
+            return await self._list(scope, kind, f"{CLUSTER_UID}={scope.infra.metadata.uid}")
+
         left: list[str] = []
-        for kind in _BELONGINGS:
-            for each in await self._list(scope, kind, f"{CLUSTER_UID}={scope.infra.metadata.uid}"):
-                left.append(f"{kind.kind} {each.namespace}/{each.name}")
-                if not deleting(each):
-                    await scope.session.delete(kind, each)
+        for kind, each in await left_behind(listed):
+            left.append(f"{kind.kind} {each.namespace}/{each.name}")
+            if not deleting(each):
+                await scope.session.delete(kind, each)
         if left:
             return Wait("Deleting", f"{', '.join(left[:3])} are being deleted", after=2.0)
         return None
@@ -100,7 +100,7 @@ class ClusterDriver:
         for vm in vms:
             if vm.uid == owned.id and not deleting(vm):
                 await scope.session.delete(VM, vm)
-        for kind in _BELONGINGS if not vms else ():  # a VM that is left may use them: in a later round
+        for kind in KINDS if not vms else ():  # a VM that is left may use them: in a later round
             for each in await self._list(scope, kind, selector):
                 if not deleting(each):
                     await scope.session.delete(kind, each)

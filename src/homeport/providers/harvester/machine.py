@@ -20,6 +20,7 @@ from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
 from homeport.infra.protocol import Instance
 from homeport.infra.task import Absence
 from homeport.machinery import condition
+from homeport.providers.harvester.belonging import KINDS, left_behind
 from homeport.providers.harvester.connection import HarvesterSession
 from homeport.providers.harvester.drain import Drain
 from homeport.providers.harvester.image import Image, choose, parse_name, ready
@@ -70,7 +71,6 @@ log = structlog.get_logger(__name__)
 
 MIGRATABLE = "VMLiveMigratable"
 _AGAIN_SECONDS = 30.0  # the watch wakes us; this is for when it can't
-_BELONGINGS = (CLAIM, DATA_VOLUME, SECRET)
 
 
 class MachineDriver:
@@ -100,9 +100,13 @@ class MachineDriver:
             found = await scope.session.find(VM, Key(key.namespace, name))
             if found is not None and is_ours(scope, found):
                 return found
-        # Without a Machine nobody knows its name any more.
-        marked = f"{MACHINE_UID}={scope.uid}"
-        return next(iter(await scope.session.list(VM, key.namespace, marked)), None) if scope.deleting else None
+        return await self._find_by_uid(scope) if scope.deleting else None
+
+    async def _find_by_uid(self, scope: Scope) -> Unstructured | None:
+        """Without a Machine nobody knows its name any more. The mark alone is not enough: clones carry it, too."""
+        listed = await scope.session.list(VM, key_of_vm(scope).namespace, f"{MACHINE_UID}={scope.uid}")
+        known = vm_id(scope.infra.spec.provider_id)
+        return next((each for each in listed if each.uid == known), None)
 
     def _follow(self, scope: Scope) -> None:
         held = self._sessions.get(scope.uid)
@@ -259,7 +263,7 @@ class MachineDriver:
         if before == scope.uid:
             return
         wanted = marks(scope)
-        for kind in _BELONGINGS if before else ():
+        for kind in KINDS if before else ():
             for each in await scope.session.list(kind, vm.namespace, f"{MACHINE_UID}={before}"):
                 await _label(scope, kind, each, wanted)
         await _label(scope, VM, vm, wanted)
@@ -307,12 +311,15 @@ class MachineDriver:
         vmi = await scope.session.get(VMI, key)
         if vmi is not None and _is_our_instance(scope, vmi):
             return Wait(DELETING, f"VM {key} is being stopped", after=_AGAIN_SECONDS)
+
+        async def listed(kind: Resource) -> list[Unstructured]:
+            return await scope.session.list(kind, key.namespace, f"{MACHINE_UID}={scope.uid}")
+
         left: list[str] = []
-        for kind in _BELONGINGS:
-            for each in await scope.session.list(kind, key.namespace, f"{MACHINE_UID}={scope.uid}"):
-                left.append(f"{kind.kind} {each.name}")
-                if not deleting(each):
-                    await scope.session.delete(kind, each)
+        for kind, each in await left_behind(listed):
+            left.append(f"{kind.kind} {each.name}")
+            if not deleting(each):
+                await scope.session.delete(kind, each)
         if not left:
             return None
         return Wait(DELETING, f"VM {key} is gone; {', '.join(left[:3])} are being deleted", after=2.0, quiet=True)
