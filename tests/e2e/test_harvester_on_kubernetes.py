@@ -362,3 +362,26 @@ async def test_it_writes_what_it_writes_to_the_simulator_and_removes_it_again(re
     _assert_strict(real.kube, requests)
     # It looks for what belongs to a cluster everywhere first, then in its own namespace.
     assert {(verb, namespace) for verb, _, namespace in _denied(requests)} <= {("list", "")}
+
+
+async def test_an_account_of_one_namespace_with_a_service_in_front(real: Real) -> None:
+    """Neither the cluster-wide role nor what another kind of endpoint needs is necessary."""
+    async with _simulator() as harvester, HttpClient(load(real.kube.kubeconfig)) as admin:
+        await _equip(admin, harvester.client())
+        async with _management(*await _account(real.kube, cluster_wide=False, without="loadbalancers")) as p:
+            cluster, *others = _cluster("", controlPlaneServiceTemplate={"spec": {"type": "ClusterIP"}})
+            # Not the Service network of the real server, from which the endpoint comes.
+            cluster["spec"]["clusterNetwork"]["services"]["cidrBlocks"] = ["10.112.0.0/16"]
+            await p.have(cluster, *others)
+            written = await _written(p, admin)
+            service = await admin.get(SERVICE, Key(DEFAULT, f"{NAME}-lb"))
+            infra = await p.client.get(KubevirtCluster, Key(DEFAULT, NAME))
+            assert infra.spec.control_plane_endpoint.host == service["spec"]["clusterIP"]
+            await _delete(p, admin)
+    assert sum(name.startswith("VirtualMachine ") for name in written) == 2
+    requests = real.requests()
+    _assert_strict(real.kube, requests)
+    assert {each for each in _denied(requests) if each[2]} <= {
+        ("get", "loadbalancers", DEFAULT),
+        ("get", "namespaces", DEFAULT),
+    }
