@@ -11,6 +11,7 @@ from homeport.api.meta import Object, Unstructured
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Client, Key
 from homeport.runtime.clock import Clock
+from homeport.runtime.outcome import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,25 @@ class CloudInstance:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class Balancer(Protocol):
+    """Load balancers of the infrastructure for Services of the workload cluster. Raises ProviderError."""
+
+    async def ensure(self, service: Unstructured) -> str | Wait:
+        """Creates or updates the Service's load balancer. Its address or host name, once it has one."""
+
+    async def remove(self, service: Unstructured) -> Wait | None:
+        """None: it was seen to be gone."""
+
+
 class Cloud(Protocol):
     """A vendor as the cloud controller manager sees it. Nodes are plain objects of the workload cluster."""
 
     async def instance(self, node: Unstructured) -> CloudInstance | None:
         """The Node's machine; None: it does not exist."""
+
+    @property
+    def balancer(self) -> Balancer | None:
+        """None: there is none; Services of type LoadBalancer are left to others, or get addresses from pools."""
 
     async def close(self) -> None: ...
 
@@ -74,6 +89,7 @@ class CloudConfig:
     file: str  # as the vendor names it
     text: str
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+    balances: bool = False  # its Cloud has a Balancer
 
 
 class CloudConfigurator(Protocol):

@@ -71,7 +71,8 @@ class _Cloud:
         parse_pools(pools)
         request = CloudRequest(cluster, NAMESPACE, SECRET_NAME, pools)
         config = await self._configurator.render(infra, request)
-        return Settings(self._name, config.file, config.text, config.secret, pools=bool(pools))
+        services = bool(pools) or config.balances
+        return Settings(self._name, config.file, config.text, config.secret, services=services)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,21 @@ import asyncio
 from collections.abc import Sequence
 
 from homeport.capi.cloud import Cloud
-from homeport.ccm import node, service
+from homeport.ccm import balancer, node, service
 from homeport.ccm.service import Pool
 from homeport.runtime.manager import Manager
 
 
 def install(manager: Manager, cloud: Cloud, pools: Sequence[Pool] = (), pace: node.Pace | None = None) -> None:
-    """Without pools, Services of type LoadBalancer are left to other controllers.
+    """Pools come before the cloud's load balancers. Without both, Services of type LoadBalancer are left to others.
 
     The cloud is closed when the manager ends.
     """
     node.install(manager, cloud, pace)
     if pools:
         service.install(manager, pools)
+    elif cloud.balancer is not None:
+        balancer.install(manager, cloud.balancer)
     manager.job(lambda: _until_the_end(cloud))
 
 

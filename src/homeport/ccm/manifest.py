@@ -47,7 +47,7 @@ class Settings:
     config_file: str  # as the provider calls it
     config: str
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
-    pools: bool = False  # there are addresses to be given to Services
+    services: bool = False  # Services of type LoadBalancer get addresses or load balancers
     workers: bool = False  # it runs on any Node: there is no control plane Node
 
 
@@ -93,7 +93,7 @@ def _cluster_rules(settings: Settings) -> list[Json]:
         _rule("events.k8s.io", ["events"], "create", "patch"),
         _rule("", ["events"], "create", "patch"),
     ]
-    if settings.pools:
+    if settings.services:
         rules += [_rule("", ["services"], "list", "watch", "patch"), _rule("", ["services/status"], "patch")]
     return rules
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.capi.cloud import Address, CloudInstance
+from homeport.capi.cloud import Address, Balancer, CloudInstance
 from homeport.ccm.node import UNINITIALIZED
 from homeport.infra.error import ProviderError
 
@@ -31,6 +31,7 @@ class MemoryCloud:
         self.asked: list[str] = []
         self.error: ProviderError | None = None
         self.closed = False
+        self.balancer: Balancer | None = None
 
     async def instance(self, node: Unstructured) -> CloudInstance | None:
         self.asked.append(node.name)

@@ -59,7 +59,7 @@ def test_services_may_be_written_only_where_there_are_addresses_for_them() -> No
         return {each for rule in rules if rule["verbs"] != ["get"] for each in rule["resources"]}
 
     assert "services" not in writable(SETTINGS)
-    assert {"services", "services/status"} <= writable(Settings("nutanix", "c", "{}", pools=True))
+    assert {"services", "services/status"} <= writable(Settings("nutanix", "c", "{}", services=True))
 
 
 def test_a_changed_configuration_is_a_new_pod_and_changed_credentials_are_not() -> None:

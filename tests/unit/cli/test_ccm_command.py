@@ -94,7 +94,7 @@ async def api() -> AsyncIterator[Plane]:
 async def provide(api: Plane, config: dict[str, Any]) -> str:
     """Applies the manifest; gives a token of its service account."""
     listed = [{"type": "basic_auth", "data": {"prismCentral": {"username": "admin", "password": "password"}}}]
-    settings = Settings("nutanix", "c.json", json.dumps(config), {"credentials": json.dumps(listed)}, pools=True)
+    settings = Settings("nutanix", "c.json", json.dumps(config), {"credentials": json.dumps(listed)}, services=True)
     for body, kind in render(settings):
         await api.client.apply(body, Write(field_manager="test"), kind=kind)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, ObjectReference
 from homeport.api.meta import Unstructured
-from homeport.capi.cloud import CloudInstance
+from homeport.capi.cloud import Balancer, CloudInstance
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.client.protocol import Key
 from homeport.infra.error import Denied, Missing
+from homeport.providers.harvester.cloudbalancer import HarvesterBalancer
 from homeport.providers.harvester.cloudconfig import CloudConfig
 from homeport.providers.harvester.connection import Connector, HarvesterSession
 from homeport.providers.harvester.observation import (
@@ -37,6 +38,10 @@ class HarvesterCloud:
         self._infra.spec.infra_cluster_secret_ref = ObjectReference(
             name=config.secret, namespace=config.secret_namespace
         )
+
+    @property
+    def balancer(self) -> Balancer | None:
+        return HarvesterBalancer(self._config, self.session) if self._config.balances else None
 
     async def close(self) -> None:
         await self._connector.close()

@@ -20,6 +20,10 @@ class CloudConfig:
     secret: str  # with the key kubeconfig
     secret_namespace: str
     virtual: str = ""  # the address of the control plane endpoint: not an address of any Node
+    cluster_uid: str = ""  # of the KubevirtCluster
+    balances: bool = True  # makes load balancers for Services
+    ipam: str = "pool"
+    ip_pool: str = ""  # '': Harvester chooses one
     complete: bool = True  # False: some Nodes are VMs of another infrastructure cluster
     pools: Mapping[str, str] = field(default_factory=dict)
 
@@ -33,12 +37,17 @@ def parse_config(text: str, namespace: str) -> CloudConfig:
     if not isinstance(found, dict):
         raise Misconfigured(f"{FILE}: must be an object")
     secret = _object(found, "kubeconfigSecret")
+    balancers = _object(found, "loadBalancers")
     return CloudConfig(
         cluster=_text(found, "clusterName"),
         namespaces=_names(found, "namespaces"),
         secret=_text(secret, "name", "kubeconfigSecret."),
         secret_namespace=str(secret.get("namespace") or namespace),
         virtual=str(found.get("controlPlaneAddress") or ""),
+        cluster_uid=str(found.get("clusterUID") or ""),
+        balances=_flag(balancers, "enabled", default=True),
+        ipam=str(balancers.get("ipam") or "pool"),
+        ip_pool=str(balancers.get("ipPool") or ""),
         complete=_flag(found, "complete", default=True),
         pools={name: str(pool) for name, pool in _object(found, "addressPools").items()},
     )
@@ -50,6 +59,12 @@ def render_config(config: CloudConfig) -> str:
         "namespaces": list(config.namespaces),
         "kubeconfigSecret": {"name": config.secret, "namespace": config.secret_namespace},
     }
+    balancers: dict[str, Any] = (
+        {"ipam": config.ipam, "ipPool": config.ip_pool} if config.balances else {"enabled": False}
+    )
+    made["loadBalancers"] = balancers
+    if config.cluster_uid:
+        made["clusterUID"] = config.cluster_uid
     if config.virtual:
         made["controlPlaneAddress"] = config.virtual
     if not config.complete:

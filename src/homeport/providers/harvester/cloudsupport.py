@@ -15,6 +15,8 @@ from homeport.providers.harvester.cloud import HarvesterCloud
 from homeport.providers.harvester.connection import Connector
 from homeport.runtime.clock import Clock
 
+BALANCERS = "ccm.homeport.dev/load-balancers"  # "false" on a Cluster: other controllers serve its Services
+
 
 class Configurator:
     """Renders harvester_config.json from a KubevirtCluster, its machines and its Secret."""
@@ -38,17 +40,22 @@ class Configurator:
         given = await self._connector.cloud_access(ref, namespace)
         listed = await self._machines(request)
         host = request.cluster.spec.control_plane_endpoint.host or infra.spec.control_plane_endpoint.host
+        front = infra.spec.control_plane_load_balancer
         config = cloudconfig.CloudConfig(
             cluster=label_value(request.cluster.metadata.name),
             namespaces=_namespaces(listed, machines.namespace),
             secret=request.secret,
             secret_namespace=request.namespace,
             virtual=host,
+            cluster_uid=infra.metadata.uid,
+            balances=request.cluster.metadata.annotations.get(BALANCERS, "").lower() != "false",
+            ipam=front.ipam if front is not None else "pool",
+            ip_pool=front.ip_pool if front is not None else "",
             complete=all(_same(each.spec.infra_cluster_secret_ref, infra) for each in listed),
             pools=request.pools,
         )
         secret = {"kubeconfig": cloudconfig.reduced(given.content), "namespace": machines.namespace}
-        return CloudConfig(cloudconfig.FILE, cloudconfig.render_config(config), secret)
+        return CloudConfig(cloudconfig.FILE, cloudconfig.render_config(config), secret, config.balances)
 
     async def _machines(self, request: CloudRequest) -> Sequence[KubevirtMachine]:
         meta = request.cluster.metadata

@@ -16,9 +16,12 @@ from homeport.providers.harvester.preflight import Preflight
 from homeport.providers.harvester.resource import (
     CLAIM,
     CLUSTER_UID,
+    LOAD_BALANCER,
     MACHINE_NAME,
     MACHINE_UID,
     NODE,
+    SERVICE,
+    SERVICE_UID,
     VM,
     VMI,
     ZONE,
@@ -67,9 +70,22 @@ class ClusterDriver:
             left.append(f"{kind.kind} {each.namespace}/{each.name}")
             if not deleting(each):
                 await scope.session.delete(kind, each)
+        left += await self._release_balancers(scope)
         if left:
             return Wait("Deleting", f"{', '.join(left[:3])} are being deleted", after=2.0)
         return None
+
+    async def _release_balancers(self, scope: Scope) -> list[str]:
+        """Those of Services of the workload cluster, which went without deleting them."""
+        kind = LOAD_BALANCER if scope.session.harvester else SERVICE
+        try:
+            found = await self._list(scope, kind, f"{CLUSTER_UID}={scope.infra.metadata.uid},{SERVICE_UID}")
+        except Denied:
+            return []  # then the cluster had none that this account made
+        for each in found:
+            if not deleting(each):
+                await scope.session.delete(kind, each)
+        return [f"{kind.kind} {each.namespace}/{each.name}" for each in found]
 
     async def list_owned(self, scope: Scope) -> Sequence[Owned]:
         """Every VM that was made for a machine of this cluster, and volumes that a VM left behind."""

@@ -63,10 +63,10 @@ async def converge(scope: Scope) -> Wait | None:
             "spec.controlPlaneServiceTemplate"
         )
     found = await _hold(scope, kind)
-    if spec.control_plane_endpoint.host or _address(kind, found):
+    if spec.control_plane_endpoint.host or address_of(kind, found):
         scope.report(AVAILABLE, True, "Succeeded", "")
         return None
-    text = f"{kind.kind} {found.namespace}/{found.name} has no address yet{_said(found)}"
+    text = f"{kind.kind} {found.namespace}/{found.name} has no address yet{said(found)}"
     scope.report(AVAILABLE, False, "LoadBalancerProvisioningFailed", text)
     return Wait("WaitingForLoadBalancer", text, after=_AGAIN_SECONDS)
 
@@ -79,7 +79,7 @@ async def endpoint(scope: Scope) -> tuple[str, int] | None:
         return None
     kind = _front(spec) or SERVICE
     found = await scope.session.get(kind, front_key(scope, kind))
-    host = _address(kind, found) if found is not None else ""
+    host = address_of(kind, found) if found is not None else ""
     return (host, PORT) if host else None
 
 
@@ -122,7 +122,7 @@ def _is_ours(scope: Scope, kind: Resource, found: Unstructured) -> bool:
         return True
     held = scope.infra.spec.control_plane_endpoint.host
     same_name = labels.get(CLUSTER_NAME_LABEL) == label_value(scope.name)
-    return same_name and bool(held) and _address(kind, found) == held
+    return same_name and bool(held) and address_of(kind, found) == held
 
 
 def front_key(scope: Scope, kind: Resource) -> Key:
@@ -165,7 +165,7 @@ def _render(scope: Scope, kind: Resource, key: Key) -> Json:
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service}
 
 
-def _address(kind: Resource, found: Unstructured) -> str:
+def address_of(kind: Resource, found: Unstructured) -> str:
     status, spec = found.get("status") or {}, found.get("spec") or {}
     if kind is LOAD_BALANCER:
         # Its condition waits for machines behind it, and machines wait for the address: the address alone counts.
@@ -177,7 +177,7 @@ def _address(kind: Resource, found: Unstructured) -> str:
     return "" if address == "None" else address
 
 
-def _said(found: Unstructured) -> str:
+def said(found: Unstructured) -> str:
     told = condition.find((found.get("status") or {}).get("conditions") or [], "Ready")
     text = str((told or {}).get("message") or "")
     return f": {text}" if text else ""

@@ -26,6 +26,7 @@ MACHINE_NAME = "capk.cluster.x-k8s.io/kubevirt-machine-name"
 MACHINE_NAMESPACE = "capk.cluster.x-k8s.io/kubevirt-machine-namespace"
 MACHINE_UID = "infrastructure.homeport.dev/machine-uid"
 CLUSTER_UID = "infrastructure.homeport.dev/cluster-uid"
+SERVICE_UID = "ccm.homeport.dev/service-uid"  # on load balancers: of a Service of the workload cluster
 ROLE = "cluster.x-k8s.io/role"
 VM_NAME = "kubevirt.io/vm"
 HARVESTER_VM_NAME = "harvesterhci.io/vmName"

@@ -52,6 +52,8 @@ class _TimedCache(Generic[T]):
 
 
 class NutanixCloud:
+    balancer = None
+
     def __init__(self, config: CloudConfig, connector: Connector, clock: Clock) -> None:
         self._config = config
         self._connector = connector

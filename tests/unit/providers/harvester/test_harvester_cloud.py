@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from homeport.api.meta import Unstructured
 from homeport.client.dial import DIRECT
 from homeport.infra.error import Misconfigured, Missing
 from homeport.providers.harvester.cloud import HarvesterCloud
+from homeport.providers.harvester.cloudbalancer import IP_POOL, IPAM, HarvesterBalancer
 from homeport.providers.harvester.cloudconfig import CloudConfig, parse_config, reduced, render_config
-from homeport.providers.harvester.connection import Connector
+from homeport.providers.harvester.connection import Connector, HarvesterSession
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.testing import plane, shared_pki
 from homeport.sim.harvester.harvester import Harvester
@@ -28,8 +30,18 @@ def node(provider: str = "") -> Unstructured:
 
 
 def test_what_is_rendered_is_read_again() -> None:
-    full = CloudConfig("one", ("a", "b"), "creds", "kube-system", "10.0.0.9", False, {"default": "10.0.0.1-10.0.0.2"})
-    for each in (CONFIG, full):
+    full = CloudConfig(
+        "one",
+        ("a", "b"),
+        "creds",
+        "kube-system",
+        cluster_uid="u",
+        ipam="dhcp",
+        ip_pool="p",
+        complete=False,
+        pools={"default": "10.0.0.1-10.0.0.2"},
+    )
+    for each in (CONFIG, full, CloudConfig("one", ("a",), "creds", "kube-system", balances=False)):
         assert parse_config(render_config(each), "elsewhere") == each
 
 
@@ -58,6 +70,41 @@ def test_only_the_current_context_leaves_the_plane() -> None:
     assert "kept" in found
     assert "private" not in found
     assert "two" not in found
+
+
+def balanced(**spec: Any) -> Unstructured:
+    return Unstructured(metadata={"name": "web", "namespace": "default", "uid": "u"}, spec=spec)
+
+
+async def never() -> HarvesterSession:
+    raise AssertionError("nothing is sent")
+
+
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        (balanced(ports=[{"port": 80}]), r"spec.ports\[0\] has no nodePort"),
+        (balanced(ports=[{"port": 80, "nodePort": 1, "protocol": "SCTP"}]), "support TCP and UDP, not SCTP"),
+    ],
+)
+def test_a_service_that_no_load_balancer_can_serve_is_told_why(service: Unstructured, said: str) -> None:
+    with pytest.raises(Misconfigured, match=said):
+        HarvesterBalancer(CONFIG, never)._balancer(service)
+
+
+def test_the_pool_of_a_service_comes_before_that_of_its_cluster() -> None:
+    config = replace(CONFIG, ip_pool="cluster")
+    service = balanced(ports=[{"port": 53, "nodePort": 30053, "protocol": "UDP"}])
+    made = HarvesterBalancer(config, never)._balancer(service)
+    assert (made["ipam"], made["ipPool"]) == ("pool", "cluster")
+    assert "healthCheck" not in made  # UDP can't be probed
+    service.metadata["annotations"] = {IP_POOL: "own"}
+    assert HarvesterBalancer(config, never)._balancer(service)["ipPool"] == "own"
+    service.metadata["annotations"] = {IPAM: "dhcp"}
+    assert "ipPool" not in HarvesterBalancer(config, never)._balancer(service)
+    service.metadata["annotations"] = {IPAM: "static"}
+    with pytest.raises(Misconfigured, match="must be pool or dhcp, not 'static'"):
+        HarvesterBalancer(config, never)._balancer(service)
 
 
 async def test_a_vm_is_gone_only_if_everything_was_seen_without_it() -> None:
