@@ -72,6 +72,7 @@ def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _L
     controller = reconciler.controller
     controller.map(Machine, links.infra_of_machine, predicate=_machine_news)
     controller.map(Cluster, links.machines_of_cluster, predicate=_progress)
+    controller.map(provider.cluster_kind, links.machines_of_infra, predicate=_joined)
     for kind in (_SECRET, _CONFIG_MAP):
         controller.map(metadata_only(kind), links.machines_of_users)
     if takes_addresses(provider.machine_kind):
@@ -143,6 +144,9 @@ class _Links:
     def machines_of_cluster(self, cluster: Cluster) -> Iterable[Key]:
         return self._machines_of(cluster.metadata.namespace, cluster.metadata.name)
 
+    def machines_of_infra(self, infra: Any) -> Iterable[Key]:
+        return self._machines_of(infra.metadata.namespace, _cluster_name(infra))
+
     def _machines_of(self, namespace: str, cluster: str) -> Iterable[Key]:
         return (key_of(each) for each in self._machines.by(BY_CLUSTER, f"{namespace}/{cluster}"))
 
@@ -184,6 +188,11 @@ def _cluster_name(infra: Any) -> str:
 
 
 # -- what is worth a look ----------------------------------------------------------------------------------------
+
+
+def _joined(old: Any, new: Any) -> bool:
+    """It belongs to a Cluster from now on: machines may wait for one that was created again."""
+    return new is not None and _cluster_name(old) != _cluster_name(new)
 
 
 def _went(old: Any, new: Any) -> bool:

@@ -66,3 +66,8 @@ async def test_a_machine_without_credentials_of_its_own_stays_and_says_what_is_m
         )
         await asyncio.sleep(600)
         assert [each.name for each in await site.there(VM)] == [name]
+        # The advice helps: the KubevirtCluster that is created again wakes the machine.
+        (again,) = [each for each in manifest.cluster_objects(NAME, 1, 0) if each["kind"] == "KubevirtCluster"]
+        await site.have(again)
+        await site.gone(KubevirtMachine, name)
+        assert name not in [each.name for each in await site.there(VM)]

@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from aiohttp.web import StreamResponse
 
-from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.connection import Connection
 from homeport.apiserver.http.document import parse_options, parse_patch
 from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, Exchange
@@ -60,7 +59,7 @@ class Connectors:
     async def _body(self, exchange: Exchange, ctx: Context, method: str) -> Any:
         if method not in _WITH_BODY:
             return None
-        body, content_type = await read_body(exchange.request), exchange.header(CONTENT_TYPE)
+        body, content_type = await exchange.read(), exchange.header(CONTENT_TYPE)
         if method == "PATCH":
             return await parse_patch(ctx, patch_form(content_type, strategic=True), body)
         return await parse_options(body, content_type)

@@ -11,6 +11,7 @@ from aiohttp.web import BaseRequest
 from multidict import istr
 
 from homeport.apiserver.auth.decision import Decision
+from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.negotiate import PLAIN, Form
 from homeport.apiserver.http.query import EMPTY, Query
 from homeport.apiserver.http.route import RequestInfo, parse_request, printable, split_target
@@ -73,6 +74,10 @@ class Exchange:
     def header(self, name: str) -> str:
         value = self._headers.get(name)
         return printable(value) if value else ""
+
+    async def read(self) -> bytes:
+        """The body, whether or not it was read ahead."""
+        return self.body if self.body is not None else await read_body(self.request)
 
     @property
     def impersonates(self) -> bool:

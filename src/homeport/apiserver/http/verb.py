@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 from aiohttp.web import StreamResponse
 
-from homeport.apiserver.http.body import read_body
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.document import parse_object, parse_options, parse_patch
 from homeport.apiserver.http.exchange import ACCEPT, CONTENT_TYPE, USER_AGENT, Exchange
@@ -192,7 +191,7 @@ class Verbs:
 
     async def _create(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         self._take_options(exchange, ctx)
-        body = exchange.body if exchange.body is not None else await read_body(exchange.request)
+        body = await exchange.read()
         obj = await parse_object(ctx, served, version, body, exchange.header(CONTENT_TYPE))
         _check_created(exchange.info.name, obj)
         written = await self._registry.create(ctx, served, version, exchange.info.namespace, obj)
@@ -201,7 +200,7 @@ class Verbs:
     async def _update(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
         self._take_options(exchange, ctx)
-        body = await read_body(exchange.request)
+        body = await exchange.read()
         if info.subresource == "scale":
             obj = (await parse_options(body, exchange.header(CONTENT_TYPE))) or {}
         else:
@@ -217,7 +216,7 @@ class Verbs:
         options = write_options(exchange.query, _OPTIONS["patch"])
         check_patch(options, apply=patch_type == APPLY_PATCH)
         force = self._take_options(exchange, ctx)
-        patch = await parse_patch(ctx, patch_type, await read_body(exchange.request))
+        patch = await parse_patch(ctx, patch_type, await exchange.read())
         written, created = await self._registry.patch(
             ctx,
             served,
@@ -233,14 +232,14 @@ class Verbs:
 
     async def _delete(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
         info = exchange.info
-        raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
+        raw = await parse_options(await exchange.read(), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         body, gone = await self._registry.delete(ctx, served, version, info.namespace, info.name, options)
         waits = not gone and options.orphan_dependents is False
         return self._reply(exchange, served, version, body, 202 if waits else 200)
 
     async def _delete_collection(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
-        raw = await parse_options(await read_body(exchange.request), exchange.header(CONTENT_TYPE))
+        raw = await parse_options(await exchange.read(), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
         listing = await self._registry.delete_collection(ctx, served, version, exchange.info.namespace, chosen, options)
