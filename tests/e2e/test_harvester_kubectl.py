@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from e2e.cluster import Cluster, Output, finish
+from e2e.cluster import Cluster, Output, finish, stop
 from homeport.runtime.testing import shared_pki
 from homeport.sim.harvester.harvester import Harvester
 from unit.sim.harvester.harvester_kit import class_of, vm_manifest
@@ -72,6 +73,23 @@ async def test_kubectl_logs_shows_the_requests(simulated: Harvester, cluster: Cl
     await ok(cluster, "get", "nodes")
     lines = await ok(cluster, "logs", "-n", "harvester-system", f"deploy/{name}")
     assert any(line.startswith("GET /api/v1/nodes") and " 200 " in line for line in lines.splitlines())
+
+
+async def test_kubectl_follows_the_log(simulated: Harvester, cluster: Cluster) -> None:
+    following = cluster.start("logs", "-n", "harvester-system", "deploy/harvester-harvester", "-f")
+    try:
+        await ok(cluster, "get", "keypairs")
+        await asyncio.to_thread(_read_until, following, "GET /apis/harvesterhci.io/v1beta1/namespaces/default/keypairs")
+    finally:
+        stop(following)
+
+
+def _read_until(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(text):
+            return
+    raise AssertionError(f"the log ended without {text}")
 
 
 async def test_kubectl_runs_describes_and_stops_a_vm(simulated: Harvester, cluster: Cluster) -> None:
