@@ -157,10 +157,6 @@ async def test_the_keys_of_a_killed_replica_are_taken_over(world: World, ns: str
     ):
         for key in keys:  # all three have agreed when everybody has its share
             await until(world.client, CONFIG_MAP, key, signed_by(owner(str(key), names)))
-        loop = asyncio.get_running_loop()
         first.kill()
-        killed = loop.time()
         for key in lost:
             await until(world.client, CONFIG_MAP, key, signed_by(owner(str(key), ("b", "c"))))
-        # One lease duration, and what a busy machine takes to notice.
-        assert loop.time() - killed < TIMING.duration + 3
