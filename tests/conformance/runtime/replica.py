@@ -21,7 +21,7 @@ from homeport.runtime.manager import Elected, Manager, Sharded
 from homeport.runtime.outcome import Wait
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
-TIMING = LeaseTiming(2.0, 1.4, 0.2)
+TIMING = LeaseTiming(4.0, 3.0, 0.3)  # real time: a busy machine stands still for a second now and then
 LOST = 3  # exit code
 
 
