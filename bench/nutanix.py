@@ -35,8 +35,8 @@ from capikit import guide, upstream  # noqa: E402
 from capikit.foreign import Managers  # noqa: E402
 from capikit.world import WorldProcess  # noqa: E402
 from homeport.api.meta import Resource  # noqa: E402
-from homeport.app.description import Description  # noqa: E402
-from homeport.app.part import Part  # noqa: E402
+from homeport.app.report.description import Description  # noqa: E402
+from homeport.app.report.part import Part  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402
 from homeport.client.dial import DialOptions  # noqa: E402
 from homeport.client.http import HttpClient  # noqa: E402
@@ -163,23 +163,6 @@ def ours(control_planes: int, workers: int) -> Iterator[Side]:
             process.communicate()
 
 
-class _Elsewhere:
-    """In place of simulators beside the plane: how to reach those that run in another process."""
-
-    def __init__(self, dial: DialOptions) -> None:
-        self.dial = dial
-        self.logs = ()
-
-    def told(self) -> tuple[str, ...]:
-        return ()
-
-    def describe(self) -> tuple[()]:
-        return ()
-
-    async def run(self) -> None:
-        await asyncio.Event().wait()
-
-
 class _Parent:
     """Tells whoever started this process that the API is served."""
 
@@ -206,10 +189,9 @@ async def run_plane(folder: Path, dial: DialOptions) -> None:
     from homeport.app.standalone import Plane
 
     streams = log.configure(level="warning")
-    settings = Settings.make(folder / "data", "127.0.0.1:0")
-    elsewhere: Any = _Elsewhere(dial)
+    settings = Settings.make(folder / "data", "127.0.0.1:0", dial=dial)
     make_private_dir(settings.data)
-    await Plane(settings, chosen(), elsewhere, streams).run(_Parent(), stop_event())
+    await Plane(settings, chosen(), None, streams).run(_Parent(), stop_event())
 
 
 def show(results: list[Result], details: bool) -> None:

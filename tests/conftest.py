@@ -1,13 +1,16 @@
-"""Markers of the whole test tree, what `make test` leaves out, and the guard that keeps sockets on loopback."""
+"""Markers of the whole test tree, what `make test` leaves out, and guards: sockets stay on loopback, and none stays open."""
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from leftover import take_leftovers, watch_transports
 from loopback import stay_on_loopback
 
 __all__ = ["stay_on_loopback"]
@@ -20,9 +23,11 @@ settings.load_profile("homeport")
 _LONG = {
     "scenario": "scenarios of whole platforms",
     "e2e": "real programs: kubectl, clusterctl, kube-apiserver",
+    "seeds": "guides with kubectl, command by command",
     "fuzz": "fuzzing",
     "docs/test_commands.py": "commands of the documentation",
     "conformance/sdk": "vendors' SDKs",
+    "conformance/helm": "real Helm and a real registry",
 }
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
@@ -36,6 +41,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "e2e: drives Homeport with programs that others wrote")
     config.addinivalue_line("markers", "quick: runs with --quick, though its folder is left out")
     config.stash[_LEFT_OUT] = Counter()
+    watch_transports()
+
+
+def pytest_collection_finish() -> None:
+    """What exists by now stays: looking through it again and again took a sixth of all the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    yield
+    if leftovers := take_leftovers():
+        pytest.fail("connections are still open at the end of the event loop: " + "; ".join(leftovers), pytrace=False)
 
 
 @pytest.hookimpl(trylast=True)

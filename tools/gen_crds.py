@@ -8,7 +8,6 @@ With --check nothing is written; the exit code says whether the files are what w
 from __future__ import annotations
 
 import argparse
-import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import yaml
 
 from homeport.app.components import COMPONENTS
 from homeport.capi.definition.inventory import NAMESPACE, render_provider
+from homeport.capi.definition.stored import stored_alone
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "config/crds"
@@ -35,45 +35,6 @@ class _Plain(yaml.CSafeDumper):
 
 def definitions() -> list[dict[str, Any]]:
     return [dict(each) for component in COMPONENTS for each in component.definitions()]
-
-
-def stored_alone(crd: dict[str, Any]) -> dict[str, Any]:
-    """Without a conversion webhook kube-apiserver serves what it stores under every version's name: a read and a write
-    in another version destroys the object. So there is only one."""
-    spec = crd["spec"]
-    stored = [version for version in spec["versions"] if version["storage"]]
-    served = {version["name"] for version in stored}
-    if spec["names"]["kind"] in _IMMUTABLE:
-        stored = [_immutable(version) for version in stored]
-    labels = {name: value for name, value in crd["metadata"].get("labels", {}).items() if _names(name, value, served)}
-    metadata = {**crd["metadata"], **({"labels": labels} if labels else {})}
-    return {**crd, "metadata": metadata, "spec": {**spec, "versions": stored}}
-
-
-# Templates whose change our admission refuses. Where that is not asked, kube-apiserver refuses it by a schema rule.
-_IMMUTABLE = (
-    "KubevirtClusterTemplate",
-    "KubevirtMachineTemplate",
-    "NutanixMachineTemplate",
-    "NutanixClusterTemplate",
-    "KubeadmControlPlaneTemplate",
-)
-
-
-def _immutable(version: dict[str, Any]) -> dict[str, Any]:
-    version = copy.deepcopy(version)
-    properties = version["schema"]["openAPIV3Schema"]["properties"]
-    template = properties["spec"]["properties"]["template"]["properties"]["spec"]
-    message = "immutable: Machines may already use it; create a template with another name and refer to that"
-    rules = template.setdefault("x-kubernetes-validations", [])
-    rules.append({"rule": "self == oldSelf", "message": message, "reason": "FieldValueForbidden"})
-    return version
-
-
-def _names(label: str, value: str, served: set[str]) -> bool:
-    """A label such as `cluster.x-k8s.io/v1beta1: v1beta1` says which versions keep to a contract."""
-    is_contract = label.startswith("cluster.x-k8s.io/v1")
-    return not is_contract or bool(served & set(value.split("_")))
 
 
 def pack() -> bytes:

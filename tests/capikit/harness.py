@@ -14,8 +14,9 @@ import contextlib
 import functools
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,15 @@ NAMESPACE = "default"
 Wrap = Callable[[Client], Any]  # what controllers have in place of a client
 
 
+@dataclass(frozen=True)
+class Part:
+    """A further part of the plane that a scenario is about."""
+
+    definitions: Callable[[], Iterable[Mapping[str, Any]]]
+    register: Callable[[Hooks], object]
+    install: Callable[[Capi], object]
+
+
 def make_hooks(client: Client) -> Hooks:
     hooks = Hooks()
     conversion.register(hooks)
@@ -68,8 +78,16 @@ class Harness:
     """A management plane, its simulated infrastructure, and what a user does with them."""
 
     def __init__(
-        self, plane: Plane, network: Network, fleet: Fleet, infra: generic.Generic, proxy: str, wrap: Wrap | None
+        self,
+        plane: Plane,
+        network: Network,
+        fleet: Fleet,
+        infra: generic.Generic,
+        proxy: str,
+        wrap: Wrap | None,
+        parts: Sequence[Part] = (),
     ) -> None:
+        self._parts = parts
         self.plane = plane
         self.client = plane.client
         self.network = network
@@ -96,6 +114,8 @@ class Harness:
         bootstrap.install(manager, capi)
         controlplane.install(manager, capi)
         generic.install(manager, self.infra)
+        for part in self._parts:
+            part.install(capi)
 
     async def restart(self) -> None:
         """The controllers end and begin anew, with nothing but what is in the API."""
@@ -202,19 +222,24 @@ async def harness(
     echo: bool = False,
     wrap: Wrap | None = None,
     errors: bool = False,
+    parts: Sequence[Part] = (),
 ) -> AsyncIterator[Harness]:
     """`wrap` stands between the controllers and the API. Without `errors`, a controller that logged an error or that
     failed at its last attempt, when the scenario has come to its end, is a failure."""
     crds = [*orjson.loads(_definitions()), *generic.definitions(contract)]
+    crds.extend(each for part in parts for each in part.definitions())
     async with plane(crds=(), database=database, echo=echo) as p:
-        install_hooks(make_hooks(p.server.client()), p.server)
+        hooks = make_hooks(p.server.client())
+        for part in parts:
+            part.register(hooks)
+        install_hooks(hooks, p.server)
         await establish(p.client, *crds)
         network = Network()
         fleet = Fleet(network, p.clock, pace=pace)
         infra = generic.Generic(network, fleet, contract)
         infra.failure_domains = list(domains)
         proxy = Proxy(network)
-        made = Harness(p, network, fleet, infra, await proxy.start(), wrap)
+        made = Harness(p, network, fleet, infra, await proxy.start(), wrap, parts)
         p.manager = made.manager()
         said = Blunders()
         try:

@@ -81,12 +81,7 @@ class OutsideHarness(Harness):
     """The same hands, on a server that is not ours."""
 
     def __init__(self, plane: OutsidePlane, network: Network, fleet: Fleet, proxy: str) -> None:
-        self.plane = plane
-        self.client = plane.client
-        self.network = network
-        self.fleet = fleet
-        self.infra = generic.Generic(network, fleet)
-        self.proxy = proxy
+        super().__init__(plane, network, fleet, generic.Generic(network, fleet), proxy, None)
 
     async def steady(self, name: str, control_planes: int, workers: int, version: str, timeout: float = 120.0) -> None:
         """As in the harness; upstream's older definitions know the lowest version alone, and no list of versions."""

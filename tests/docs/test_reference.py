@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from homeport.addons.catalogue import catalogue
 from homeport.api.kubevirt import v1alpha1 as kubevirt
 from homeport.api.nutanix import v1beta1 as nutanix
 from homeport.app.platform import chosen
@@ -22,9 +23,35 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/homeport"
 REFERENCE = ROOT / "docs/reference"
 # Where conditions and their reasons come from.
-_TELLING = ("runtime/reconciler.py", "capi", "core", "bootstrap", "controlplane", "ipam", "infra", "providers")
+_TELLING = (
+    "runtime/reconciler.py",
+    "capi",
+    "core",
+    "helm",
+    "addons",
+    "bootstrap",
+    "controlplane",
+    "hosted",
+    "ipam",
+    "infra",
+    "providers",
+)
 # Which argument of these calls is the reason.
-_REASON_AT = {"Wait": 0, "Hold": 0, "Terminal": 0, "Policy": 0, "_bad_endpoint": 0, "Defer": 1, "Check": 2}
+_REASON_AT = {
+    "Wait": 0,
+    "Hold": 0,
+    "Terminal": 0,
+    "Policy": 0,
+    "Problem": 0,
+    "Pending": 0,
+    "DatastoreError": 0,
+    "_bad_endpoint": 0,
+    "_waits": 0,
+    "_fails": 0,
+    "Defer": 1,
+    "Check": 2,
+    "ConditionReport": 2,
+}
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -128,7 +155,7 @@ def test_every_name_that_controllers_act_on_is_on_the_page() -> None:
 
 
 def test_every_kind_and_version_is_on_the_page() -> None:
-    rows = [line for line in tables("cluster-api.md").splitlines() if ".x-k8s.io` |" in line]
+    rows = [line for line in tables("cluster-api.md").splitlines() if re.search(r"\| `[a-z0-9.-]+\.[a-z]+` \| v", line)]
     for body in chosen().definitions():
         spec = body["spec"]
         (row,) = [
@@ -171,3 +198,12 @@ def test_the_page_of_the_command_line_is_what_the_program_says() -> None:
     tool = [sys.executable, str(ROOT / "tools/gen_reference.py"), "--check"]
     done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_add_on_of_the_catalogue_is_on_its_page() -> None:
+    rows = {line.split("`")[1]: line for line in tables("addons.md").splitlines() if line.startswith("| `")}
+    for entry in catalogue().values():
+        row = rows[entry.name]
+        assert entry.chart.repository in row
+        assert ", ".join(entry.versions) in row
+        assert all(f"`{each.name}`{'*' if each.required else ''}" in row for each in entry.parameters)

@@ -174,7 +174,7 @@ def test_every_condition_is_shown_and_none_is_unknown(one: Plane) -> None:
 # -- rolling out -------------------------------------------------------------------------------------------------
 
 
-def test_rollouts_are_paused_resumed_and_begun_anew(one: Plane) -> None:
+def test_rollouts_are_paused_resumed_and_begun_again(one: Plane) -> None:
     rollout = ("alpha", "rollout")
     deployment, control_plane = "machinedeployment/one-md-0", "kubeadmcontrolplane/one-kcp"
     for each in (deployment, control_plane):

@@ -113,7 +113,7 @@ async def test_a_cluster_comes_up_and_goes_with_the_definitions_of_the_release_b
     await deleted(older_yard, "before")
 
 
-async def test_controllers_begun_anew_find_the_cluster_as_it_is(harness: OutsideHarness) -> None:
+async def test_controllers_begun_again_find_the_cluster_as_it_is(harness: OutsideHarness) -> None:
     await harness.create("again", 1, 1)
     await harness.steady("again", 1, 1, "v1.30.0", timeout=120)
     await harness.restart()

@@ -19,6 +19,9 @@ PLACES = {
     "capk-system": "capk-controller-manager",
     "capx-system": "capx-controller-manager",
     "caip-in-cluster-system": "caip-in-cluster-controller-manager",
+    "k0smotron-system": "k0smotron-controller-manager",
+    "butler-system": "butler-controller",
+    "kcm-system": "kcm-controller-manager",
 }
 CLUSTER = """
 apiVersion: cluster.x-k8s.io/v1beta2

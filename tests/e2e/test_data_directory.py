@@ -89,6 +89,11 @@ def test_a_port_in_use_is_named_with_the_cure(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        refused(homeport("sim", "prism", "--listen", where, "--data", str(tmp_path / "a")), "in use", "--listen")
+        in_use = "the address is already in use; choose another"
+        for name in ("prism", "harvester"):
+            alone = homeport("sim", name, "--listen", where, "--data", str(tmp_path / name))
+            refused(alone, f"--listen {where}: {in_use} with --listen")
         up = homeport(*UP, "--sim=prism", "--sim-listen", where, "--data", str(tmp_path / "b"))
-        refused(up, f"--sim-listen {where}", "in use", "choose another address")
+        refused(up, f"--sim-listen {where}: {in_use} address")
+        up = homeport(*UP, "--sim=harvester", "--sim-listen", where, "--data", str(tmp_path / "c"))
+        refused(up, f"--sim-listen harvester={where}: {in_use} address")

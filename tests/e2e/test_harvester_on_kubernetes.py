@@ -385,4 +385,5 @@ async def test_an_account_of_one_namespace_with_a_service_in_front(real: Real) -
         ("get", "loadbalancers", DEFAULT),
         ("list", "loadbalancers", DEFAULT),  # of the workload cluster's Services, when the cluster is deleted
         ("get", "namespaces", DEFAULT),
+        ("get", "namespaces", "kube-system"),  # which Harvester this is, where the account may know
     }

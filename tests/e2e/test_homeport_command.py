@@ -267,7 +267,7 @@ def test_a_part_that_crashes_is_started_again_and_the_status_tells(plane: Plane)
     assert "controllers: running again after 2 crashes" in log
 
 
-def test_a_plugin_that_can_not_be_loaded_is_told_before_anything_is_made(plane: Plane) -> None:
+def test_a_plugin_that_can_not_be_loaded_is_reported_before_anything_is_made(plane: Plane) -> None:
     for name, why in (
         ("nowhere:install", "No module named 'nowhere'"),
         ("json:nothing", "no Component or function nothing"),
@@ -364,7 +364,7 @@ def test_what_is_no_backup_is_refused_and_nothing_changes(plane: Plane, tmp_path
     assert plane.read_config_map("kept")["data"] == {"k": "v"}
 
 
-def test_a_damaged_database_is_told_and_left_alone(plane: Plane) -> None:
+def test_a_damaged_database_is_reported_and_left_alone(plane: Plane) -> None:
     plane.up()
     plane.homeport("down")
     database = plane.data / "state.db"
@@ -377,7 +377,7 @@ def test_a_damaged_database_is_told_and_left_alone(plane: Plane) -> None:
     assert database.read_bytes() == damaged
 
 
-def test_a_lost_key_is_told_instead_of_starting_anew(plane: Plane) -> None:
+def test_a_lost_key_is_reported_instead_of_starting_empty(plane: Plane) -> None:
     plane.up()
     plane.homeport("down")
     shutil.rmtree(plane.data / "pki")

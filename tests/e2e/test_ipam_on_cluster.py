@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from homeport import ipam
 from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
@@ -28,7 +28,7 @@ from realkube import RealKube
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.skipif(
-        not os.environ.get("HOMEPORT_CAMPAIGN"),
+        not CAMPAIGN,
         reason="takes a server of its own: set HOMEPORT_CAMPAIGN (make campaign)",
     ),
 ]

@@ -37,6 +37,7 @@ from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.kind import NODE, POD
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.network import Host, Network
+from tlspeer import tls_peer
 
 ADDRESS = "10.0.0.11"
 ETCD = Key("kube-system", "etcd-cp-0")
@@ -50,6 +51,9 @@ class Machine:
     console: Console
     cni: bool = True
     running: bool = True
+
+    def pull_problem(self, image: str) -> str:
+        return ""
 
 
 @dataclass
@@ -166,7 +170,7 @@ async def test_kubectl_says_why_a_port_does_not_answer(tmp_path: Path, kubectl: 
         writer.write(b"x")
         with suppress(ConnectionError):
             assert await reader.read() == b""
-        writer.close()
+        writer.transport.abort()
         assert process.stderr is not None
         async with asyncio.timeout(20):
             told = (await process.stderr.readline()).decode()
@@ -174,7 +178,7 @@ async def test_kubectl_says_why_a_port_does_not_answer(tmp_path: Path, kubectl: 
         assert f"connection refused: {ADDRESS} port 9999" in told
 
 
-async def test_kubectl_is_told_that_a_management_plane_runs_no_pods(ours: Cluster) -> None:
+async def test_kubectl_reports_that_a_management_plane_runs_no_pods(ours: Cluster) -> None:
     name = "nowhere"
     pod = {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
@@ -257,7 +261,7 @@ class FakeKubelet:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
 
-    async def serve(self, request: web.Request) -> web.StreamResponse:
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.seen.append((request.path, request.query["port"]))
         socket = web.WebSocketResponse(protocols=["v4.channel.k8s.io"])
         await socket.prepare(request)
@@ -284,16 +288,8 @@ async def kubelet(folder: Path) -> AsyncIterator[tuple[FakeKubelet, int]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
     fake = FakeKubelet()
-    app = web.Application()
-    app.router.add_get("/portForward/{namespace}/{pod}", fake.serve)
-    runner = web.AppRunner(app, shutdown_timeout=1.0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    try:
-        yield fake, runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with tls_peer(fake.serve, context) as port:
+        yield fake, port
 
 
 async def test_our_client_forwards_ports_of_a_real_server(real: Cluster | None, binaries: Any, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ async def modest(client: HttpClient) -> None:
     version = upstream.version("core").rpartition(" ")[2]
     for each in (await client.list(Provider, Query(namespace=NAMESPACE))).items:
         key = Key(NAMESPACE, each.metadata.name)
-        if each.type == "IPAMProvider":
+        if each.provider_name not in ("cluster-api", "kubeadm", NUTANIX.name):
             await client.delete(Provider, key)
         elif each.provider_name != NUTANIX.name:
             await client.patch(Provider, key, MergePatch({"version": version}))

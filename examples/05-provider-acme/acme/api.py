@@ -7,21 +7,17 @@ from typing import Annotated, Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import MachineAddress
+from homeport.api.infrastructure import AnyConditions, Initialization, MachineTemplateStatus, TemplateMeta
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Default, Description, Loose, Pattern, Range, Required, Size
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 VERSION = "v1alpha1"
-Conditions = Annotated[list[dict[str, Any]], Loose()]
 
 
 class Endpoint(Model):
     host: Annotated[str, Size(None, 512), Description("IP address or DNS name, for example 10.20.0.10.")] = ""
     port: Annotated[int, Description("Port. Default: 6443.")] = 0
-
-
-class Initialization(Model):
-    provisioned: Annotated[bool | None, Description("True when the infrastructure is ready to be used.")] = None
 
 
 class ClusterSpec(Model):
@@ -40,7 +36,7 @@ class ClusterStatus(Model):
     ready: Annotated[bool, Description("True when the infrastructure is ready to be used.")] = False
     initialization: Initialization = msgspec.field(default_factory=Initialization)
     failure_domains: Annotated[list[dict[str, Any]], Loose()] = []
-    conditions: Conditions = []
+    conditions: AnyConditions = []
 
 
 @resource(GROUP, VERSION, "AcmeCluster", "acmeclusters")
@@ -66,7 +62,7 @@ class MachineStatus(Model):
     initialization: Initialization = msgspec.field(default_factory=Initialization)
     addresses: Annotated[list[MachineAddress], Description("Addresses and host name of the machine.")] = []
     failure_domain: Annotated[str | None, Description("The failure domain that the machine runs in.")] = None
-    conditions: Conditions = []
+    conditions: AnyConditions = []
 
 
 @resource(GROUP, VERSION, "AcmeMachine", "acmemachines")
@@ -77,11 +73,6 @@ class AcmeMachine(Object):
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
-class TemplateMeta(Model):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
 class MachineTemplateResource(Model):
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
@@ -89,10 +80,6 @@ class MachineTemplateResource(Model):
 
 class MachineTemplateSpec(Model):
     template: Required[MachineTemplateResource] = msgspec.field(default_factory=MachineTemplateResource)
-
-
-class MachineTemplateStatus(Model):
-    capacity: dict[str, str] = {}
 
 
 @resource(GROUP, VERSION, "AcmeMachineTemplate", "acmemachinetemplates")

@@ -8,7 +8,7 @@ from acme.api import VERSION, AcmeCluster, AcmeMachine, AcmeMachineTemplate
 from homeport.capi.definition.column import AGE, CLUSTER_LABEL, Column
 from homeport.capi.definition.kind import Kind, render_definition
 
-# Which version of ours keeps which contract of Cluster API; and who the kinds belong to, for clusterctl.
+# The version that implements each contract of Cluster API, and the provider that clusterctl shows for these kinds.
 LABELS = {
     "cluster.x-k8s.io/v1beta2": VERSION,
     "cluster.x-k8s.io/provider": "infrastructure-acme",

@@ -16,6 +16,12 @@ Long = Annotated[int, Format("int64")]
 Count = Annotated[int, Range(0)]
 Port = Annotated[int, Range(1, 65535)]
 IntOrString = int | str
+Quantity = Annotated[
+    IntOrString,
+    Pattern(
+        r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+    ),
+]
 Raw = Annotated[Any, Preserve()]
 
 Name = Annotated[str, Size(1, 253), Pattern(_SUBDOMAIN)]

@@ -11,6 +11,8 @@ import msgspec
 import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured, wire
+from homeport.apiserver.discovery import Discovery
+from homeport.apiserver.kinds.load import kubernetes_version
 from homeport.apiserver.option import DeleteOptions, ListOptions, WatchOptions, write_faults
 from homeport.apiserver.registry import Call, Forward, Raw, Registry
 from homeport.apiserver.request import SYSTEM, Context, User
@@ -33,6 +35,7 @@ from homeport.client.protocol import (
     Write,
     unreadable,
 )
+from homeport.client.rest import Answer
 
 O = TypeVar("O", bound=Object)
 Kind = type[Object] | Resource
@@ -72,6 +75,7 @@ class LocalClient:
         self._user = user
         self._field_manager = field_manager
         self.warnings = Warnings()
+        self._discovery: Discovery | None = None
 
     def _find(self, kind: Kind) -> tuple[ServedKind, Version]:
         resource = _resource(kind)
@@ -304,6 +308,17 @@ class LocalClient:
             metadata={"resourceVersion": str(listing.revision)},
             items=[orjson.loads(item) for item in listing.items],
         )
+
+    async def raw(self, method: str, path: str, *, accept: str = "") -> Answer:
+        """The documents of discovery and the version, for whoever finds out what the server serves."""
+        if method != "GET":
+            raise BadRequest(f"{method} {path}: only GET is answered in process")
+        if path == "/version":
+            return Answer(200, {}, orjson.dumps({"gitVersion": f"{kubernetes_version()}+homeport"}))
+        if self._discovery is None:
+            self._discovery = Discovery(self._registry.catalog)
+        found = self._discovery.find(path, accept)
+        return Answer(404, {}, b"") if found is None else Answer(200, {}, found.body)
 
     async def close(self) -> None:
         """Nothing to close: the registry belongs to the server."""

@@ -8,34 +8,26 @@ delete what it takes for one machine too many.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
+from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured
+from homeport.app.orphan import WRITE, Refused, ask, choose, find_cluster, look, served_resource
 from homeport.capi.name import BOOTSTRAP_GROUP, DELETE_MACHINE
 from homeport.capi.object.ownership import controller_of, is_controlled_by
 from homeport.capi.object.template import clone
-from homeport.capi.resolution import plural
 from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Client, Key, MergePatch, Query, Write
+from homeport.client.protocol import Client, Key, MergePatch, Query
+from homeport.controlplane.creation import machine_kind
 from homeport.controlplane.kubeadm import desired
-from homeport.controlplane.kubeadm.creation import machine_kind
 from homeport.core.machineset.machine import annotations_of, labels_of, new_machine
-from homeport.infra.record import REQUEST, Answer, Found, Request
-from homeport.infra.sweep import SILENT
+from homeport.infra.record import Found, Request
 
-_ANSWER_SECONDS = 60.0
 _LOOKS = 10
-_WRITE = Write(field_manager="homeport-orphans")
-
-
-class Refused(Exception):
-    """It can't be done, or should not; says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,84 +36,6 @@ class AdoptionRequest:
 
     names: tuple[str, ...] = ()
     machine_set: str = ""
-
-
-# -- asking --------------------------------------------------------------------------------------------------------
-
-
-async def look(client: Client, key: Key) -> tuple[Found, ...]:
-    return (await _ask(client, await _cluster(client, key), Request())).found
-
-
-async def _cluster(client: Client, key: Key) -> Cluster:
-    cluster = await client.get(Cluster, key)
-    if cluster.spec.paused:
-        raise Refused(f"Cluster {key} is paused: its controllers do not answer. Unpause it first")
-    return cluster
-
-
-def _infra_kind(cluster: Cluster) -> tuple[Resource, Key]:
-    ref = cluster.spec.infrastructure_ref
-    if ref is None:
-        raise Refused(f"Cluster {cluster.metadata.name} has no infrastructureRef: it has no VMs")
-    return Resource(ref.api_group, "v1beta1", ref.kind, plural(ref.kind)), Key(cluster.metadata.namespace, ref.name)
-
-
-async def _ask(client: Client, cluster: Cluster, request: Request) -> Answer:
-    kind, key = _infra_kind(cluster)
-    asked = Request(f"user-{uuid.uuid4().hex}", request.remove, request.force, request.seek)
-    await client.patch(kind, key, MergePatch({"metadata": {"annotations": {REQUEST: asked.render()}}}), _WRITE)
-    query = Query(namespace=key.namespace, fields=f"metadata.name={key.name}")
-    try:
-        async with asyncio.timeout(_ANSWER_SECONDS), client.watch(kind, query, initial_events=True) as events:
-            async for event in events:
-                if event.type in ("BOOKMARK", "DELETED"):
-                    continue
-                answer = Answer.parse(event.object.metadata.get("annotations") or {})
-                if answer.request == asked.id:
-                    if answer.error:
-                        raise Refused(f"{kind.kind} {key}: {answer.error}")
-                    return answer
-    except TimeoutError:
-        pass
-    raise Refused(f"{kind.kind} {key}: no answer within {_ANSWER_SECONDS:g} s: check that the plane is running")
-
-
-# -- removal -------------------------------------------------------------------------------------------------------
-
-
-async def removable(client: Client, key: Key, names: Sequence[str], *, force: bool) -> list[Found]:
-    """The orphans of these names or ids. Raises Refused for one that is not an orphan or may be in use."""
-    chosen = _chosen(await look(client, key), names, key)
-    for each in chosen:
-        if each.role is not None and not force:
-            raise Refused(f"VM {each.owned.name} {each.role}: adopt it, or use --force to delete it nevertheless")
-        if each.kept.startswith(SILENT) and not force:
-            raise Refused(f"VM {each.owned.name}: {each.kept}; use --force to delete it nevertheless")
-    return chosen
-
-
-async def remove(client: Client, key: Key, chosen: Sequence[Found], *, force: bool) -> None:
-    request = Request(remove=tuple(each.owned.id for each in chosen), force=force)
-    answer = await _ask(client, await _cluster(client, key), request)
-    kept = [each for each in answer.found if each.owned.id in request.remove and not each.removing]
-    if kept:
-        raise Refused(f"VM {kept[0].owned.name} was kept: {kept[0].kept}")
-
-
-def _chosen(found: Sequence[Found], names: Sequence[str], key: Key) -> list[Found]:
-    chosen = []
-    for name in names:
-        fits = [each for each in found if name in (each.owned.name, each.owned.id)]
-        if not fits:
-            raise Refused(f"VM {name} is not an orphan of cluster {key.name}: see 'homeport orphans list {key.name}'")
-        if len(fits) > 1:
-            raise Refused(f"VM {name}: several orphans have this name: use the ID")
-        chosen.append(fits[0])
-    return chosen
-
-
-# -- adoption ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -142,15 +56,15 @@ class Plan:
 
 async def adopt(client: Client, key: Key, wanted: AdoptionRequest, *, dry_run: bool) -> list[str]:
     """What was done, or would be, line by line."""
-    cluster = await _cluster(client, key)
+    cluster = await find_cluster(client, key)
     machines = [
         each
         for each in (await client.list(Machine, Query(namespace=key.namespace))).items
         if each.spec.cluster_name == key.name
     ]
     ids = {each.metadata.name: (each.spec.provider_id or "").rpartition("/")[2] for each in machines}
-    answer = await _ask(client, cluster, Request(seek=tuple(each for each in ids.values() if each)))
-    chosen = _chosen(answer.found, wanted.names, key) if wanted.names else [e for e in answer.found if e.role]
+    answer = await ask(client, cluster, Request(seek=tuple(each for each in ids.values() if each)))
+    chosen = choose(answer.found, wanted.names, key) if wanted.names else [e for e in answer.found if e.role]
     for each in chosen:
         if each.role is None or not each.role.node or not each.role.provider_id:
             raise Refused(f"VM {each.owned.name} is not a Node of the workload cluster: it can't be adopted")
@@ -274,7 +188,7 @@ async def _worker_objects(
     infra["metadata"]["annotations"].update(annotations_of(machine_set))
     ref, config = spec.template.spec.bootstrap.config_ref, None
     if ref is not None:
-        config_template = await _template(client, ref, namespace, "v1beta2")
+        config_template = await _template(client, ref, namespace)
         labels = labels_of(machine_set)
         config = clone(config_template, name=name, namespace=namespace, cluster_name=spec.cluster_name, labels=labels)
     kind = machine_kind(template)
@@ -309,10 +223,10 @@ def _objects(
     return [*made, (Machine.__resource__, machine)]
 
 
-async def _template(client: Client, ref: Any, namespace: str, version: str = "v1beta1") -> Unstructured:
+async def _template(client: Client, ref: ContractRef | None, namespace: str) -> Unstructured:
     if ref is None:
         raise Refused("the owner has no infrastructureRef to a template")
-    kind = Resource(ref.api_group, version, ref.kind, plural(ref.kind))
+    kind = await served_resource(client, ref)
     found: Unstructured = await client.get(kind, Key(namespace, ref.name))
     found.setdefault("kind", kind.kind)
     found.setdefault("apiVersion", kind.api_version)
@@ -345,12 +259,12 @@ async def _grow(client: Client, cluster: Cluster, plan: Plan, owner: Any, count:
 async def _carry_out(client: Client, key: Key, plan: Plan) -> None:
     """Replicas grow first: an owner with more Machines than replicas deletes one, and this may be killed at any moment.
     One with fewer merely creates another."""
-    await client.patch(Cluster, key, MergePatch({"spec": {"paused": True}}), _WRITE)
+    await client.patch(Cluster, key, MergePatch({"spec": {"paused": True}}), WRITE)
     made: list[tuple[Resource, dict[str, Any]]] = []
     try:
         for name in plan.outlived:
             patch = MergePatch({"metadata": {"annotations": {DELETE_MACHINE: ""}}})
-            await client.patch(Machine, Key(key.namespace, name), patch, _WRITE)
+            await client.patch(Machine, Key(key.namespace, name), patch, WRITE)
         for (owner, name), (_, count) in plan.replicas.items():
             await _scale(client, owner, Key(key.namespace, name), count)
         for kind, body in plan.create:
@@ -362,17 +276,17 @@ async def _carry_out(client: Client, key: Key, plan: Plan) -> None:
             await _scale(client, owner, Key(key.namespace, name), before)
         raise
     finally:
-        await client.patch(Cluster, key, MergePatch({"spec": {"paused": None}}), _WRITE)
+        await client.patch(Cluster, key, MergePatch({"spec": {"paused": None}}), WRITE)
 
 
 async def _scale(client: Client, owner: type[Any], key: Key, count: int) -> None:
-    await client.patch(owner, key, MergePatch({"spec": {"replicas": count}}), _WRITE)
+    await client.patch(owner, key, MergePatch({"spec": {"replicas": count}}), WRITE)
 
 
 async def _create(client: Client, kind: Resource, body: dict[str, Any]) -> bool:
     """False: it is there already, and about the same machine."""
     try:
-        await client.create(body, _WRITE, kind=kind)
+        await client.create(body, WRITE, kind=kind)
         return True
     except AlreadyExists:
         meta = body["metadata"]
@@ -393,7 +307,7 @@ async def _drop_unfinished(client: Client, made: Sequence[tuple[Resource, dict[s
         meta = body["metadata"]
         key = Key(meta["namespace"], meta["name"])
         try:
-            await client.patch(kind, key, MergePatch({"metadata": {"finalizers": None}}), _WRITE)
+            await client.patch(kind, key, MergePatch({"metadata": {"finalizers": None}}), WRITE)
             await client.delete(kind, key)
         except NotFound:
             continue

@@ -1,8 +1,9 @@
-"""A backup as one file: the database, the keys without which its Secrets can't be read, and the simulated site.
+"""A backup as one file: the database, the keys without which its Secrets can't be read, the simulated site, and the
+volumes of Pods that ran as processes.
 
-The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, and a `homeport.json`
-that says what it is and has the digest of each file. It gives full access to the plane, so its mode is
-0600.
+The archive is a plain tar: `state.db`, `pki/*`, `sim/*` where simulators ran beside the plane, `volumes/*` where Pods
+did, and a `homeport.json` that says what it is and has the digest of each file. It gives full access to the plane, so
+its mode is 0600.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from homeport.store import Restored, StoreDamaged, restore, verify
 _FORMAT = 1
 # Certificates and tokens that are issued again on the host that restores the backup.
 _LEAF_FILES = ("server.pem", "admin.pem", "admin.header")
+_PREPARED = ".tmp"  # etcd prepares the next 64 MiB of its log in such a file
 _NEEDED_KEYS = ("ca.crt", "ca.key", "sa.key", "secrets.key")
 
 
@@ -41,16 +43,24 @@ class Manifest(msgspec.Struct, rename="camel"):
     digests: dict[str, str] = {}  # SHA-256 by name; older archives have none
 
 
-def write_archive(database: Path, pki: Path, target: Path, *, version: str, simulated: Path | None = None) -> None:
-    """Packs a copied database with the keys, and the folder of the simulators. Appears under its name only when
-    complete."""
+def write_archive(
+    database: Path,
+    pki: Path,
+    target: Path,
+    *,
+    version: str,
+    simulated: Path | None = None,
+    volumes: Path | None = None,
+) -> None:
+    """Packs a copied database with the keys, and the folders of the simulators and of volumes. Appears under its name
+    only when complete."""
     partial = target.with_name(target.name + ".partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             with tarfile.open(fileobj=file, mode="w") as tar:
                 digests = {}
-                for name, path in _members(database, pki, simulated):
+                for name, path in _members(database, pki, simulated, volumes):
                     digests[name] = _add(tar, name, path)
                 manifest = msgspec.json.encode(Manifest(_FORMAT, version, time.time(), digests))
                 info = tarfile.TarInfo("homeport.json")
@@ -64,7 +74,7 @@ def write_archive(database: Path, pki: Path, target: Path, *, version: str, simu
         raise
 
 
-def _members(database: Path, pki: Path, simulated: Path | None) -> Iterator[tuple[str, Path]]:
+def _members(database: Path, pki: Path, simulated: Path | None, volumes: Path | None) -> Iterator[tuple[str, Path]]:
     yield "state.db", database
     for path in sorted(pki.iterdir()):
         if path.is_file() and path.name not in _LEAF_FILES:
@@ -72,6 +82,9 @@ def _members(database: Path, pki: Path, simulated: Path | None) -> Iterator[tupl
     for path in sorted(simulated.rglob("*")) if simulated is not None else ():
         if path.is_file() and path.name not in _LEAF_FILES:
             yield f"sim/{path.relative_to(simulated)}", path  # type: ignore[arg-type]
+    for path in sorted(volumes.rglob("*")) if volumes is not None else ():
+        if path.is_file() and path.suffix != _PREPARED:
+            yield f"volumes/{path.relative_to(volumes)}", path  # type: ignore[arg-type]
 
 
 def _add(tar: tarfile.TarFile, name: str, path: Path) -> str:
@@ -94,40 +107,47 @@ def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
     return info
 
 
-def restore_archive(archive: Path, database: Path, pki: Path, simulated: Path | None = None) -> Restored:
+def restore_archive(
+    archive: Path, database: Path, pki: Path, simulated: Path | None = None, volumes: Path | None = None
+) -> Restored:
     """Puts the archive's database and keys in place. What was there is kept aside; nothing changes on an error.
 
     Everything in the archive is checked before the first directory is made for it. A simulated site of the archive goes
-    to the folder `simulated`, unless there is one: a site goes on when its plane is restored, as a real one does.
+    to the folder `simulated`, unless there is one: a site goes on when its plane is restored, as a real one does. So do
+    volumes, in `volumes`: datastores that are younger than the archive know of workers that it does not know.
     """
     with tempfile.TemporaryDirectory(prefix="homeport-restore-") as folder:
         unpacked = Path(folder)
         _unpack(archive, unpacked)
         _check(archive, unpacked)
-        staged = _stage_site(unpacked / "sim", simulated) if simulated is not None else None
+        folders: list[tuple[Path, Path]] = []
+        if simulated is not None and not simulated_before(simulated):
+            folders += _stage(unpacked / "sim", simulated)
+        if volumes is not None and not any(volumes.glob("*")):
+            folders += _stage(unpacked / "volumes", volumes)
         restored = restore(unpacked / "state.db", database)
         _replace_keys(unpacked / "pki", pki)
-        if staged is not None and simulated is not None:
-            if simulated.exists():  # of a plane that has simulated nothing yet
-                simulated.rename(_aside(simulated))
-            staged.rename(simulated)
+        for staged, place in folders:
+            if place.exists():  # of a plane that has simulated nothing yet
+                place.rename(_aside(place))
+            staged.rename(place)
         return restored
 
 
-def _stage_site(found: Path, simulated: Path) -> Path | None:
-    """Beside its place, complete; None if it is not needed."""
-    if not found.is_dir() or simulated_before(simulated):
-        return None
-    staged = simulated.with_name(f"{simulated.name}.restoring")
+def _stage(found: Path, place: Path) -> list[tuple[Path, Path]]:
+    """The content of a folder, complete, beside its place; none if the archive has none."""
+    if not found.is_dir():
+        return []
+    staged = place.with_name(f"{place.name}.restoring")
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(mode=0o700, parents=True)
     for path in sorted(found.rglob("*")):
-        place = staged / path.relative_to(found)
+        inside = staged / path.relative_to(found)
         if path.is_dir():
-            place.mkdir(mode=0o700)
+            inside.mkdir(mode=0o700)
         else:
-            write_private(place, path.read_bytes())
-    return staged
+            write_private(inside, path.read_bytes())
+    return [(staged, place)]
 
 
 def _unpack(archive: Path, folder: Path) -> None:

@@ -13,7 +13,8 @@ import structlog
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.client.rest import RestClient
-from homeport.runtime.definition import CRD, WAIT_SECONDS, established
+from homeport.helm.release.ownership import is_released
+from homeport.runtime.definition import CRD, SHARED_LABEL, WAIT_SECONDS, established
 
 log = structlog.get_logger(__name__)
 
@@ -44,8 +45,11 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     meta = found.get("metadata") or {}
     if (meta.get("annotations") or {}).get(DIGEST) == digest and established(found):
         return None
-    _keep_stored_versions(name, found, body)
     own = body["metadata"]
+    ours = DIGEST in (meta.get("annotations") or {}) or SHARED_LABEL in (meta.get("labels") or {})
+    if found and SHARED_LABEL in (own.get("labels") or {}) and (is_released(found) or not ours):
+        return None  # the project that owns the kind is installed here: its definition has more than ours
+    _keep_stored_versions(name, found, body)
     annotations = {**(own.get("annotations") or {}), DIGEST: digest}
     wanted = {
         "apiVersion": CRD.api_version,

@@ -5,18 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import orjson
+import structlog
 
+from homeport.api.meta import Resource
 from homeport.capi.component import Component, Definition, LogDeployment, Setup
 from homeport.capi.definition.inventory import UpstreamProvider, is_inventory
-from homeport.capi.environment import Environment
+from homeport.capi.environment import Environment, PrepareError
+from homeport.client.protocol import Client
+from homeport.client.rest import RestClient
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
+from homeport.runtime.workload.runner import Runners
+
+log = structlog.get_logger(__name__)
 
 
 class PluginError(ValueError):
@@ -35,7 +42,7 @@ class Platform:
 
     def install(self, manager: Manager, environment: Environment) -> dict[LogDeployment, list[str]]:
         """Adds all controllers. Returns the names of those that each Deployment shows the log of."""
-        setup = Setup(manager, environment, self.components)
+        setup = Setup(manager, replace(environment, prepare=self.prepare), self.components)
         shown: dict[LogDeployment, list[str]] = {}
         for component in self.components:
             before = len(manager.controllers)
@@ -45,11 +52,26 @@ class Platform:
                 shown.setdefault(place, []).extend(name for name in added if place.shows(name))
         return shown
 
+    async def prepare(self, client: Client) -> None:
+        """Brings definitions and namespaces into another cluster: what `homeport install` does."""
+        from homeport.app.kubernetes.install import InstallError, install  # late: it needs this module
+
+        if not isinstance(client, RestClient):
+            raise PrepareError("the cluster is not connected over HTTP")
+        try:
+            await install(client, self, lambda text: log.info(text))
+        except InstallError as error:
+            raise PrepareError(str(error)) from error
+
     def register(self, environment: Environment) -> Hooks:
         hooks = Hooks()
         for component in self.components:
             component.register(hooks, environment)
         return hooks
+
+    def add_runners(self, runners: Runners, environment: Environment) -> None:
+        for component in self.components:
+            component.runners(runners, environment)
 
     def definitions(self) -> list[Definition]:
         return [body for component in self.components for body in definitions_of(component)]
@@ -59,7 +81,11 @@ class Platform:
 
     def namespaces(self) -> list[str]:
         """Where users expect the components, and put objects for them."""
-        return [place.namespace for component in self.components for place in component.places]
+        found = [place.namespace for component in self.components for place in component.places]
+        return [*found, *(name for component in self.components for name in component.namespaces)]
+
+    def objects(self) -> list[tuple[Resource, Definition]]:
+        return [each for component in self.components for each in component.objects()]
 
     def without(self, names: Iterable[str]) -> Platform:
         """The same without these components. Raises PluginError for unknown ones and ones that others require."""
@@ -116,21 +142,35 @@ def load(name: str) -> Component:
         return found
     if not callable(found):
         raise PluginError(f"--plugin {name!r}: module {module} has no Component or function {attribute}")
+    if inspect.iscoroutinefunction(found) or not (_takes(found, 1) or _takes(found, 2)):
+        shown = f"{'async ' if inspect.iscoroutinefunction(found) else ''}{attribute}{_signature(found)}"
+        text = "expected a Component, or a function (not async) with the parameters manager, or manager and environment"
+        raise PluginError(f"--plugin {name!r}: {shown}: {text}")
     return Component(name=name, install=_installer(found))
 
 
 def _installer(function: Callable[..., object]) -> Callable[[Setup], object]:
-    if _takes_both(function):
+    if _takes(function, 2):
         return lambda setup: function(setup.manager, setup.environment)
     return lambda setup: function(setup.manager)
 
 
-def _takes_both(function: Callable[..., Any]) -> bool:
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments. Of a function that does not show its parameters, one is."""
     try:
-        inspect.signature(function).bind(None, None)
-    except (TypeError, ValueError):
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
         return False
+    except ValueError:
+        return count == 1
     return True
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    try:
+        return str(inspect.signature(function))
+    except ValueError:
+        return "(...)"
 
 
 def chosen(plugins: Iterable[str] = (), without: Iterable[str] = ()) -> Platform:

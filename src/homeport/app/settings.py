@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from homeport.app import simulators
+from homeport.builtin.workload.address import Pool
+from homeport.capi.chartsettings import OWN_ADDRESSES, ChartSettings
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.sim.state import Options
 
@@ -53,8 +55,9 @@ def parse_by_name(option: str, values: Sequence[str], names: Sequence[str]) -> d
         name, equals, rest = value.partition("=")
         if not equals or name not in (*simulators.NAMES, *names):
             if len(names) != 1:
-                forms = " or ".join(f"{each}={value}" for each in names)
-                raise SettingsError(f"{option} {value}: several simulators run: expected {forms}")
+                forms = " or ".join(f"{each}={rest or value}" for each in names)
+                why = f"unknown simulator {name!r}" if equals else "several simulators run"
+                raise SettingsError(f"{option} {value}: {why}: expected {forms}")
             name, rest = names[0], value
         if name not in names:
             raise SettingsError(f"{option} {value}: simulator {name!r} is not started: add it to --sim")
@@ -74,6 +77,9 @@ class Settings:
     simulators: Simulators | None = None
     dial: DialOptions = DIRECT  # without simulators: how addresses of manifests are dialled
     ccm_image: str = ""  # '': the one of this release
+    service_pool: str = ""  # ranges that Services of type LoadBalancer get addresses from
+    charts: ChartSettings = OWN_ADDRESSES
+    hosted_binaries: Path | None = None  # programs of hosted control planes
 
     @classmethod
     def make(
@@ -86,9 +92,17 @@ class Settings:
         simulators: Simulators | None = None,
         dial: DialOptions = DIRECT,
         ccm_image: str = "",
+        service_pool: str = "",
+        charts: Path | None = None,
+        chart_mirror: str = "",
+        hosted_binaries: Path | None = None,
     ) -> Settings:
         host, port = parse_listen(listen)
-        return cls(Path(data).expanduser().absolute(), host, port, audit, workloads, simulators, dial, ccm_image)
+        _check_pool(service_pool)
+        folder = Path(data).expanduser().absolute()
+        found = replace(read_charts(charts, chart_mirror), simulated=simulators is not None, cache=folder / "charts")
+        binaries = hosted_binaries.expanduser().absolute() if hosted_binaries is not None else None
+        return cls(folder, host, port, audit, workloads, simulators, dial, ccm_image, service_pool, found, binaries)
 
     @property
     def database(self) -> Path:
@@ -112,9 +126,24 @@ class Settings:
         return self.data / "sim"
 
     @property
+    def images(self) -> Path:
+        """Files that may be uploaded to providers."""
+        return self.data / "images"
+
+    @property
     def simulated_before(self) -> bool:
         """Whether simulators ran on this data directory: its objects may name what is simulated."""
         return simulated_before(self.simulated)
+
+    @property
+    def volumes(self) -> Path:
+        """Data of Pods that run as processes."""
+        return self.processes / "claims"
+
+    @property
+    def processes(self) -> Path:
+        """Where Pods that run as processes keep their files and data."""
+        return self.data / "workload"
 
     @property
     def audit_log(self) -> Path:
@@ -126,6 +155,29 @@ def simulated_before(folder: Path) -> bool:
     return any(folder.glob("*/world.*"))
 
 
+def read_charts(folder: Path | None, mirror: str) -> ChartSettings:
+    """Raises SettingsError."""
+    if folder is not None and mirror:
+        raise SettingsError("--charts and --chart-mirror exclude each other: charts come from one place")
+    if folder is not None:
+        folder = folder.expanduser().absolute()
+        if not folder.is_dir():
+            raise SettingsError(f"--charts {folder}: the folder does not exist: create it and copy the charts into it")
+    if mirror and not mirror.startswith(("oci://", "https://")):
+        raise SettingsError(f"--chart-mirror {mirror!r}: expected for example oci://registry.example.com/charts")
+    return ChartSettings(folder, mirror.rstrip("/"))
+
+
+def _check_pool(text: str) -> None:
+    try:
+        if text:
+            Pool(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"--service-pool {text!r}: {error}: expected for example 10.0.0.10-10.0.0.50 or 10.0.0.0/28"
+        ) from error
+
+
 def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:
     """`HOST:PORT`, `[::1]:PORT`, `:PORT` (loopback) or `HOST` (port 6443)."""
     host, colon, port = text.rpartition(":")
@@ -134,6 +186,8 @@ def parse_listen(text: str, *, option: str = "--listen") -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if ":" in host and not text.startswith("["):
         raise SettingsError(f"{option} {text!r}: an IPv6 address needs brackets, for example [::1]:6443")
+    if text.startswith("[") != ("]" in text):
+        raise SettingsError(f"{option} {text!r}: a bracket is missing, expected for example [::1]:6443")
     if not port.isdigit() or int(port) > 65535:
         raise SettingsError(f"{option} {text!r}: the port must be a number from 0 to 65535, for example 127.0.0.1:6443")
     return host, int(port)

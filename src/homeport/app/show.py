@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
-from homeport.app.description import Description
-from homeport.app.part import Part
+from homeport.app.report.description import Description
+from homeport.app.report.part import Part
 
 
 class Show(Protocol):

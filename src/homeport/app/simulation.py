@@ -14,17 +14,24 @@ import structlog
 
 from homeport.app import simulators
 from homeport.app.ccm import programs
+from homeport.app.registry import start_registry
 from homeport.app.settings import Simulators
 from homeport.app.simulatorfolder import SimulatorFolder
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.stream import LogStreams
+from homeport.runtime.workload.runner import Runners
 from homeport.sim.engine.credential import AdminCredential
+from homeport.sim.hosted.hosting import Hosting, HostingError
+from homeport.sim.hosted.site import ServiceSite
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import pace_of
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.network import Network, Proxy
+from homeport.sim.network.wire import Fetcher
+from homeport.sim.registry.server import ChartRegistry
 from homeport.sim.simulator import Running, SharedServices, Simulator, SimulatorError, SimulatorState
+from homeport.sim.web.web import Web
 from homeport.store import StoreError
 
 log = structlog.get_logger(__name__)
@@ -52,9 +59,16 @@ class Simulation:
             self._folder.forget()
         self.network = Network()
         self._proxy = Proxy(self.network)
+        self._web = Web(self.network, folder / "web", self._clock)
+        self._fetch = Fetcher(self._proxy.url, lambda: self._web.authority)
+        self.runners = Runners()  # of Pods that stand in for programs
+        self.site = ServiceSite(self.network)
         self._machines = Snapshot(folder / "machine")
         self._saving = asyncio.Lock()  # two at once would write the same files
         self._started = False
+        self._root = folder
+        self._registry: ChartRegistry | None = None
+        self._registry_authority = b""
         try:
             self.fleet = Fleet(
                 self.network,
@@ -63,6 +77,8 @@ class Simulation:
                 consoles=self._say,
                 programs=programs(self._dial_from),
             )
+            self.hosting = Hosting(self.fleet, self._clock, folder / "hosted")
+            self.hosting.register(self.runners)
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
                 each.name: each.make(settings.options(given), self._shared(folder, each))
@@ -83,6 +99,8 @@ class Simulation:
             self.save,
             folder.parent,
             self._proxy.url,
+            self._fetch,
+            self.runners,
         )
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -90,6 +108,11 @@ class Simulation:
     async def start(self) -> None:
         # The proxy comes first: programs on machines that continue ask for its address as soon as their Pods run.
         await self._start_proxy()
+        await self._web.start()
+        # Programs such as helm trust the authority of the simulated Prism Central (`homeport env`).
+        authority = self._root / ("prism" if "prism" in self.running else "registry")
+        self._registry = start_registry(self.network, authority, self._clock)
+        self._registry_authority = b"" if "prism" in self.running else (authority / "ca.crt").read_bytes()
         await self._load_machines()
         try:
             for simulator in self.running.values():
@@ -103,7 +126,8 @@ class Simulation:
     async def _load_machines(self) -> None:
         try:
             await self._machines.load(self.fleet)
-        except (SnapshotError, StoreError) as error:
+            await self.hosting.load()
+        except (SnapshotError, HostingError, StoreError) as error:
             raise SimulationError(f"{error}; --sim-reset discards the saved state") from error
 
     def _drop_lost(self) -> None:
@@ -143,8 +167,11 @@ class Simulation:
             await simulator.close()
         if self._started:
             await self.save()
+        await self._web.close()
         await self._proxy.close()
         await self.fleet.close()
+        if self._registry is not None:
+            await self._registry.close()
 
     async def copy(self, target: Path) -> None:
         """The whole site as it is now, in a new private folder."""
@@ -160,6 +187,7 @@ class Simulation:
 
     async def _save(self) -> None:
         await self._machines.save(self.fleet)
+        await self.hosting.save()
         for simulator in self.running.values():
             await simulator.save()
 
@@ -174,7 +202,8 @@ class Simulation:
         return DialOptions(self._proxy.url(host), self._authorities())
 
     def _authorities(self) -> bytes:
-        return b"".join(simulator.authority for simulator in self.running.values())
+        simulators = b"".join(simulator.authority for simulator in self.running.values())
+        return self._web.authority + self._registry_authority + simulators
 
     @property
     def logs(self) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 DIR/sim/admin.header   the credential of the admin endpoints
 DIR/sim/proxy.port     where the proxy listens: kubeconfigs name it, so it stays
 DIR/sim/machine/       machines and workload clusters
+DIR/sim/hosted/        datastores of hosted control planes
+DIR/sim/web/           certificates of web sites that images are downloaded from
 DIR/sim/NAME/          what the simulator NAME keeps
 """
 
@@ -30,8 +32,9 @@ class SimulatorFolder:
         shutil.copytree(self.folder, target, ignore=lambda at, names: without if at == top else (), dirs_exist_ok=True)
 
     def forget(self) -> None:
-        """Discards the machines. Certificates and the proxy's port stay, because clients know them."""
-        shutil.rmtree(self.folder / "machine", ignore_errors=True)
+        """Discards machines and clusters. Certificates and the proxy's port stay, because clients know them."""
+        for name in ("machine", "hosted"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def proxy_port(self) -> int:
         """0: none was chosen yet."""

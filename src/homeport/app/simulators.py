@@ -18,7 +18,7 @@ NAMES = tuple(_SIMULATORS)
 
 
 def load(names: Iterable[str]) -> tuple[Simulator, ...]:
-    """In this order. A name is one of ours, or MODULE:NAME of a plugin. Raises SimulatorError."""
+    """In this order. A name is that of a built-in simulator, or MODULE:NAME of a plugin. Raises SimulatorError."""
     return tuple(_load(name) for name in names)
 
 

@@ -6,10 +6,12 @@ import asyncio
 import errno
 import gc
 import os
+import shutil
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,29 +22,35 @@ from homeport import __version__
 from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
+from homeport.app.backup import FolderBackups
 from homeport.app.definition import DefinitionError, install_definitions
-from homeport.app.deployment import Deployments, create_namespaces
-from homeport.app.describe import describe
-from homeport.app.description import Description
 from homeport.app.hint import on_data, up_command
 from homeport.app.housekeeping import LogFile, keep_house
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
-from homeport.app.inventory import publish_inventory
-from homeport.app.part import Part
+from homeport.app.object.deployment import Deployments, create_namespaces, create_objects
+from homeport.app.object.inventory import publish_inventory
+from homeport.app.object.pod import Components
 from homeport.app.platform import Platform
-from homeport.app.pod import Components
 from homeport.app.port import holder
+from homeport.app.report.describe import describe
+from homeport.app.report.description import Description
+from homeport.app.report.part import Part
 from homeport.app.settings import Settings
 from homeport.app.show import Show, stop_event
+from homeport.app.standby import Standby
 from homeport.app.supervisor import Supervisor
 from homeport.builtin.install import install as install_builtin
-from homeport.builtin.workload.runner import Runners
+from homeport.builtin.workload.address import Pool, ServiceOptions
+from homeport.builtin.workload.binary import BinariesMissing, BinaryRunner
+from homeport.builtin.workload.process import copy_claims, end_leftovers
+from homeport.capi.chartsettings import ChartSettings
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.runtime.manager import Manager
 from homeport.runtime.metric import METRICS
 from homeport.runtime.stream import LogStreams
 from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.workload.runner import Runners
 from homeport.store import AesGcm, Store
 
 if TYPE_CHECKING:
@@ -105,23 +113,40 @@ class Plane:
         self._platform = platform
         self._simulation = simulation
         self._streams = streams
+        self._binaries = find_binaries(settings)
+        self._standby: Standby | None = None
 
     async def run(self, show: Show, stopping: asyncio.Event) -> None:
         dial = self._simulation.dial if self._simulation is not None else self._settings.dial
         server = await start(self._settings, self._platform, dial)
         try:
-            environment = Environment(server.client(), dial, server, self._settings.ccm_image)
+            environment = Environment(
+                server.client(),
+                dial,
+                server,
+                charts=self._charts(dial),
+                images=self._settings.images,
+                ccm_image=self._settings.ccm_image,
+                backups=FolderBackups(self._settings, lambda: self._copy(server)),
+            )
             parts = self._parts(server, environment, show.changed)
             await self._work(server, show, parts, stopping)
         finally:
             remove_instance(self._settings.data)
             await server.close()
 
+    def _charts(self, dial: DialOptions) -> ChartSettings:
+        """In simulation, registries are those of the simulated network, unless the user names a mirror."""
+        found = self._settings.charts
+        return found if self._simulation is None or found.mirror else replace(found, dial=dial)
+
     async def _work(self, server: EmbeddedServer, show: Show, parts: Supervisor, stopping: asyncio.Event) -> None:
         assert server.http is not None
         server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
         server.http.root.act(BACKUP_PATH, lambda: self._copy(server))
         told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
+        if self._binaries is not None:
+            told = (*told, f"Hosted control planes run as processes of {self._settings.hosted_binaries}")
         write_instance(self._settings.data, Instance(os.getpid(), server.url, __version__, time.time(), told))
         show.ready(server.url)
         for line in told:
@@ -140,11 +165,12 @@ class Plane:
     def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
         settings, components = self._settings, Components(server, self._streams)
         deployments = Deployments(server.client(), self._streams)
-        runners = Runners() if settings.workloads else None
+        runners, services = self._runners(environment), self._services(environment)
+        environment = replace(environment, runners=runners)
 
         def loops() -> Manager:
             manager = Manager(server.client(), name="homeport")
-            install_builtin(server, manager, runners)
+            install_builtin(server, manager, runners, services)
             return components.note(manager)
 
         def controllers() -> Manager:
@@ -159,7 +185,9 @@ class Plane:
         supervisor.add_manager("loops", loops)
         if self._platform.components:
             # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
-            supervisor.add_manager("controllers", controllers)
+            self._standby = Standby(server.client())
+            supervisor.add("standby", self._standby.run)
+            supervisor.add_manager("controllers", controllers, self._standby)
         if self._simulation is not None:
             supervisor.add("simulators", self._simulation.run)
             components.add(self._simulation.logs)
@@ -168,6 +196,23 @@ class Plane:
             deployments.register(runners)
             supervisor.add("deployments", deployments.run)
         return supervisor
+
+    def _runners(self, environment: Environment) -> Runners | None:
+        """None: Pods are not run. Components come first: what simulators bring is for whatever else there is."""
+        if not self._settings.workloads:
+            return None
+        runners = Runners()
+        self._platform.add_runners(runners, environment)
+        if self._binaries is not None:
+            self._binaries.register(runners)
+        if self._simulation is not None:
+            runners.extend(self._simulation.runners)
+        return runners
+
+    def _services(self, environment: Environment) -> ServiceOptions:
+        pool = Pool(self._settings.service_pool) if self._settings.service_pool else None
+        site = self._simulation.site if self._simulation is not None else None
+        return ServiceOptions(self._settings.host, pool, site, environment.ranges)
 
     async def _copy(self, server: EmbeddedServer) -> dict[str, str]:
         """For `homeport backup`, which packs the copies: the database itself is open to this process alone."""
@@ -178,6 +223,8 @@ class Plane:
             site = self._settings.data / f"backup-{number}.sim"
             await self._simulation.copy(site)
             copied["simulated"] = str(site)
+        if volumes := await copy_volumes(self._settings, number):  # also after it: a datastore has every tenant's data
+            copied["volumes"] = str(volumes)
         return copied
 
     async def _answer(self, server: EmbeddedServer, parts: Supervisor) -> Any:
@@ -193,7 +240,20 @@ class Plane:
             revision=store.revision,
             requests=server.http.metrics.total if server.http is not None else 0,
             simulators=self._simulation.describe() if self._simulation is not None else (),
+            processes=self._binaries.running() if self._binaries is not None else {},
+            standby=self._standby.why if self._standby is not None else "",
         )
+
+
+def find_binaries(settings: Settings) -> BinaryRunner | None:
+    """Also ends what a plane that was killed left running, whatever this one is going to run."""
+    if settings.hosted_binaries is None:
+        end_leftovers(settings.processes)
+        return None
+    try:
+        return BinaryRunner(settings.hosted_binaries, settings.processes)
+    except BinariesMissing as error:
+        raise StartError(f"--hosted-binaries: {error}") from error
 
 
 def unsimulated(settings: Settings) -> tuple[str, ...]:
@@ -241,6 +301,7 @@ async def _prepare(server: EmbeddedServer, platform: Platform, dial: DialOptions
         await install_definitions(client, platform.definitions())
         await publish_inventory(client, platform.inventory())
         await create_namespaces(client, platform.namespaces())
+        await create_objects(client, platform.objects())
     except DefinitionError as error:
         raise StartError(str(error)) from error
 
@@ -249,6 +310,16 @@ async def _copy_database(store: Store, settings: Settings, number: str) -> Path:
     copy = settings.data / f"backup-{number}.db"
     await store.backup(copy)
     return copy
+
+
+async def copy_volumes(settings: Settings, number: str) -> Path | None:
+    """Of Pods that run, or ran, as processes. None: there are none."""
+    copy = settings.data / f"backup-{number}.volumes"
+    try:
+        return copy if await asyncio.to_thread(copy_claims, settings.processes, copy) else None
+    except OSError:
+        shutil.rmtree(copy, ignore_errors=True)
+        raise
 
 
 async def copy_closed(settings: Settings) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from homeport.app.part import ManagerPart, Part
+from homeport.app.report.part import Gate, ManagerPart, Part
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.manager import Manager
 from homeport.runtime.queue import Backoff
@@ -39,9 +39,9 @@ class Supervisor:
         self.parts.append(part)
         return part
 
-    def add_manager(self, name: str, make: Callable[[], Manager]) -> Part:
-        """Adds a manager. After a crash, a new one is created."""
-        kept = ManagerPart(make)
+    def add_manager(self, name: str, make: Callable[[], Manager], gate: Gate | None = None) -> Part:
+        """Adds a manager. After a crash, a new one is created. With `gate`, it works while that is open."""
+        kept = ManagerPart(make, gate)
         part = kept.part = self.add(name, kept.run)
         self._managers.append(kept)
         return part

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from homeport.capi.object.external import Externals
 from homeport.capi.remote.etcdmember import EtcdMembers
 from homeport.capi.remote.remotes import Connect, Remotes
+from homeport.capi.remote.workload import connect_over_http
 from homeport.capi.resolution import Contracts
 from homeport.runtime.clock import Clock
 from homeport.runtime.manager import Manager
@@ -21,6 +22,7 @@ class Capi:
     clock: Clock
     proxy: str = ""  # by which workload clusters are reached; kubeconfigs name it
     members: EtcdMembers = field(default_factory=EtcdMembers)
+    connect: Connect = connect_over_http  # to any cluster, by its kubeconfig
 
     @classmethod
     def make(cls, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> Capi:
@@ -28,4 +30,5 @@ class Capi:
         contracts = Contracts(manager.informers)
         externals = Externals(manager, contracts)
         remotes = Remotes(manager, connect=connect, proxy=proxy)
-        return cls(manager, contracts, externals, remotes, manager.clock, proxy)
+        how = connect or connect_over_http
+        return cls(manager, contracts, externals, remotes, manager.clock, proxy, connect=how)

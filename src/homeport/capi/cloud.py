@@ -74,11 +74,15 @@ class CloudFile:
 
 @dataclass(frozen=True, slots=True)
 class CloudRequest:
-    """Where in the workload cluster the configuration will be, and what goes into it."""
+    """Where in the workload cluster the configuration will be, and what goes into it.
+
+    Without `secret` the manager runs in the plane: it reads the Secret that the InfraCluster refers to, and
+    `CloudConfig.secret` is empty.
+    """
 
     cluster: Cluster
-    namespace: str
-    secret: str  # name of the Secret with the credentials
+    namespace: str = ""
+    secret: str = ""  # name of the Secret with the credentials
     pools: Mapping[str, str] = field(default_factory=dict)
 
 

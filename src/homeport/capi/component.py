@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from homeport.api.meta import Resource
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import CloudSupport
 from homeport.capi.definition.inventory import UpstreamProvider
 from homeport.capi.environment import Environment
+from homeport.capi.platform import PlatformSupport
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
+from homeport.runtime.workload.runner import Runners
 
 Definition = Mapping[str, Any]
 
@@ -34,6 +37,11 @@ class Setup:
     def clouds(self) -> tuple[CloudSupport, ...]:
         return tuple(each.cloud for each in self.components if each.cloud is not None)
 
+    @property
+    def platforms(self) -> dict[str, PlatformSupport]:
+        """Providers that serve platforms, by their type."""
+        return {each.platform.type: each.platform for each in self.components if each.platform is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class LogDeployment:
@@ -47,12 +55,33 @@ class LogDeployment:
         return not self.controllers or any(fnmatch.fnmatchcase(controller, each) for each in self.controllers)
 
 
+@dataclass(frozen=True, slots=True)
+class ChartFolder:
+    """A small chart of Homeport that the simulated internet serves under the address of the real one.
+
+    `package`: the importable folder that has a folder `name` with Chart.yaml, whose version is `version`.
+    """
+
+    repository: str  # https://HOST/PATH, or oci://HOST/PATH without the chart's name
+    name: str
+    version: str
+    package: str
+
+
 def _no_definitions() -> Iterable[Definition]:
     return ()
 
 
 def _no_hooks(hooks: Hooks, environment: Environment) -> None:
     del hooks, environment
+
+
+def _no_objects() -> Iterable[tuple[Resource, Definition]]:
+    return ()
+
+
+def _no_runners(runners: Runners, environment: Environment) -> None:
+    del runners, environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +98,11 @@ class Component:
     register: Callable[[Hooks, Environment], object] = _no_hooks
     inventory: tuple[UpstreamProvider, ...] = ()
     places: tuple[LogDeployment, ...] = ()
+    namespaces: tuple[str, ...] = ()  # that exist from the start, besides those of the places
+    # Objects that exist from the start: made if they are missing, and left alone afterwards.
+    objects: Callable[[], Iterable[tuple[Resource, Definition]]] = _no_objects
     cloud: CloudSupport | None = None
+    platform: PlatformSupport | None = None  # of a provider: how platforms use it
+    # Adds what runs Pods of the embedded server; called once, before the first Pod starts.
+    runners: Callable[[Runners, Environment], object] = _no_runners
+    charts: tuple[ChartFolder, ...] = ()  # that simulated hosts of the internet serve

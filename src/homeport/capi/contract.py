@@ -41,7 +41,7 @@ class StatusVersion(NamedTuple):
     replicas: int | None = None
 
 
-def at(obj: Mapping[str, Any] | None, *path: str) -> Any:
+def value_at(obj: Mapping[str, Any] | None, *path: str) -> Any:
     """The value at a path, None when it or anything above it is missing."""
     value: Any = obj
     for name in path:
@@ -52,12 +52,12 @@ def at(obj: Mapping[str, Any] | None, *path: str) -> Any:
 
 
 def _text(obj: Mapping[str, Any], *path: str) -> str:
-    value = at(obj, *path)
+    value = value_at(obj, *path)
     return value if isinstance(value, str) else ""
 
 
 def _number(obj: Mapping[str, Any], *path: str) -> int | None:
-    value = at(obj, *path)
+    value = value_at(obj, *path)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -67,9 +67,9 @@ def conditions(obj: Mapping[str, Any]) -> list[Condition]:
 
 
 def _listed(obj: Mapping[str, Any]) -> list[Any]:
-    found = at(obj, "status", "v1beta2", "conditions")
+    found = value_at(obj, "status", "v1beta2", "conditions")
     if not isinstance(found, list):
-        found = at(obj, "status", "conditions")
+        found = value_at(obj, "status", "conditions")
     return found if isinstance(found, list) else []
 
 
@@ -110,7 +110,7 @@ def endpoint(obj: Mapping[str, Any]) -> Endpoint | None:
 
 def _provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
     path = ("ready",) if contract == "v1beta1" else ("initialization", "provisioned")
-    return at(obj, "status", *path) is True
+    return value_at(obj, "status", *path) is True
 
 
 # -- kinds -----------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
     @staticmethod
     def failure_domains(obj: Mapping[str, Any], contract: Contract) -> list[FailureDomain]:
         """By name, so that copies of it do not change without a cause."""
-        found = at(obj, "status", "failureDomains")
+        found = value_at(obj, "status", "failureDomains")
         if contract == "v1beta1" and isinstance(found, Mapping):
             named = [(str(name), each) for name, each in found.items()]
         elif isinstance(found, list):
@@ -148,7 +148,7 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
         else:
             return []
         made = [
-            FailureDomain(name, at(each, "controlPlane") is True, dict(at(each, "attributes") or {}))
+            FailureDomain(name, value_at(each, "controlPlane") is True, dict(value_at(each, "attributes") or {}))
             for name, each in named
             if name
         ]
@@ -182,14 +182,18 @@ class infra_machine:  # noqa: N801
 
     @staticmethod
     def addresses(obj: Mapping[str, Any]) -> list[dict[str, str]]:
-        found = at(obj, "status", "addresses")
+        found = value_at(obj, "status", "addresses")
         if not isinstance(found, list):
             return []
-        return [{"type": a["type"], "address": a["address"]} for a in found if at(a, "type") and at(a, "address")]
+        return [
+            {"type": a["type"], "address": a["address"]}
+            for a in found
+            if value_at(a, "type") and value_at(a, "address")
+        ]
 
     @staticmethod
     def interruptible(obj: Mapping[str, Any]) -> bool:
-        return at(obj, "status", "interruptible") is True
+        return value_at(obj, "status", "interruptible") is True
 
 
 class infra_template:  # noqa: N801
@@ -198,17 +202,17 @@ class infra_template:  # noqa: N801
     @staticmethod
     def template(obj: Mapping[str, Any]) -> dict[str, Any]:
         """`{metadata, spec}` of the objects made from it; bootstrap and control plane templates have the same form."""
-        found = at(obj, "spec", "template")
-        return {"metadata": dict(at(found, "metadata") or {}), "spec": dict(at(found, "spec") or {})}
+        found = value_at(obj, "spec", "template")
+        return {"metadata": dict(value_at(found, "metadata") or {}), "spec": dict(value_at(found, "spec") or {})}
 
     @staticmethod
     def capacity(obj: Mapping[str, Any]) -> dict[str, Any]:
         """What a machine made from it will offer, for autoscalers that start from nothing."""
-        return dict(at(obj, "status", "capacity") or {})
+        return dict(value_at(obj, "status", "capacity") or {})
 
     @staticmethod
     def node_info(obj: Mapping[str, Any]) -> dict[str, str]:
-        return dict(at(obj, "status", "nodeInfo") or {})
+        return dict(value_at(obj, "status", "nodeInfo") or {})
 
 
 class bootstrap:  # noqa: N801
@@ -225,7 +229,7 @@ class bootstrap:  # noqa: N801
     @staticmethod
     def created(obj: Mapping[str, Any], contract: Contract) -> bool:
         path = ("ready",) if contract == "v1beta1" else ("initialization", "dataSecretCreated")
-        return at(obj, "status", *path) is True
+        return value_at(obj, "status", *path) is True
 
     @staticmethod
     def ready(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> Condition | None:
@@ -241,7 +245,7 @@ class control_plane:  # noqa: N801
     @staticmethod
     def initialized(obj: Mapping[str, Any], contract: Contract) -> bool:
         path = ("initialized",) if contract == "v1beta1" else ("initialization", "controlPlaneInitialized")
-        return at(obj, "status", *path) is True
+        return value_at(obj, "status", *path) is True
 
     @staticmethod
     def available(obj: Mapping[str, Any], contract: Contract) -> Condition | None:
@@ -257,7 +261,7 @@ class control_plane:  # noqa: N801
     @staticmethod
     def external(obj: Mapping[str, Any]) -> bool:
         """It has no Machines: somebody runs it as a service."""
-        return at(obj, "status", "externalManagedControlPlane") is True
+        return value_at(obj, "status", "externalManagedControlPlane") is True
 
     @staticmethod
     def replicas(obj: Mapping[str, Any]) -> int | None:
@@ -295,24 +299,29 @@ class control_plane:  # noqa: N801
     @staticmethod
     def status_versions(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> list[StatusVersion]:
         """What runs, oldest first; a single one where the provider knows no more."""
-        found = at(obj, "status", "versions")
+        found = value_at(obj, "status", "versions")
         if isinstance(found, list) and found:
-            return [StatusVersion(v["version"], _number(v, "replicas")) for v in found if at(v, "version")]
+            return [StatusVersion(v["version"], _number(v, "replicas")) for v in found if value_at(v, "version")]
         single = _text(obj, "status", "version")
         return [StatusVersion(single)] if single else []
 
     @staticmethod
     def machine_template(obj: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(at(obj, "spec", "machineTemplate") or {})
+        return dict(value_at(obj, "spec", "machineTemplate") or {})
 
     @staticmethod
     def infrastructure_ref(obj: Mapping[str, Any], contract: Contract) -> dict[str, Any] | None:
         """The template of its machines: `{apiGroup, kind, name}`, or an old object reference with apiVersion.
 
-        Talos has it at a place of its own.
+        Talos has it at a place of its own, and k0s at the old one in every version.
         """
-        path = ("infrastructureRef",) if contract == "v1beta1" else ("spec", "infrastructureRef")
-        found = at(obj, "spec", "machineTemplate", *path) or at(obj, "spec", "infrastructureTemplate")
+        paths = (
+            [("infrastructureRef",)]
+            if contract == "v1beta1"
+            else [("spec", "infrastructureRef"), ("infrastructureRef",)]
+        )
+        places = [*(("machineTemplate", *path) for path in paths), ("infrastructureTemplate",)]
+        found = next((held for place in places if (held := value_at(obj, "spec", *place))), None)
         return dict(found) if isinstance(found, Mapping) else None
 
     @classmethod

@@ -50,6 +50,18 @@ def is_host(text: str) -> bool:
     return good and len(text) <= 253 and not labels[-1].isdigit()
 
 
+def wrong_endpoint(host: str) -> str:
+    """Why `host` can't be the endpoint of a control plane; '' if it can."""
+    if not is_host(host):
+        return f"{host!r} is not a valid host name or IP address: remove scheme, port and brackets"
+    if not family_of(host):
+        return ""
+    address = ip_address(host)
+    if address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local:
+        return f"{host!r} can't be reached from other machines: give an address in the network of the machines"
+    return ""
+
+
 def reachable(addresses: Iterable[str]) -> Sequence[str]:
     """Without those that only neighbours on the same link can use: no Node is known by them."""
     return [each for each in addresses if not _link_local(each)]

@@ -78,6 +78,7 @@ TOPOLOGY_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
 TOPOLOGY_DEFER_UPGRADE = "topology.cluster.x-k8s.io/defer-upgrade"
 TOPOLOGY_HOLD_UPGRADE_SEQUENCE = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
 TOPOLOGY_UPGRADE_CONCURRENCY = "topology.cluster.x-k8s.io/upgrade-concurrency"
+TOPOLOGY_CLONE_NAME = "topology.homeport.dev/clone-name"
 TOPOLOGY_UNSAFE_CLASS_NAME = "unsafe.topology.cluster.x-k8s.io/disable-update-class-name-check"
 TOPOLOGY_UNSAFE_VERSION = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check"
 
@@ -228,6 +229,7 @@ class Reason:
     # Cluster
     INITIALIZED = "Initialized"
     NOT_INITIALIZED = "NotInitialized"
+    ENDPOINT_NOT_USABLE = "EndpointNotUsable"
     NO_WORKERS = "NoWorkers"
     PROBE_SUCCEEDED = "ProbeSucceeded"
     PROBE_FAILED = "ProbeFailed"

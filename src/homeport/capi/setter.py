@@ -19,6 +19,8 @@ _TIMEOUTS = {
     "nodeVolumeDetachTimeoutSeconds": "nodeVolumeDetachTimeout",
     "nodeDeletionTimeoutSeconds": "nodeDeletionTimeout",
 }
+# Control planes that promise the new contract and have kept the old reference.
+_OLD_REFERENCE = ("K0sControlPlane",)
 
 
 def put(obj: Json, path: Sequence[str], value: object) -> None:
@@ -46,7 +48,7 @@ def rollout_after(control_plane: Json, contract: Contract, value: str) -> None:
 def infrastructure_ref(control_plane: Json, contract: Contract, template: Mapping[str, Any], name: str) -> None:
     """The template of its machines."""
     kind, api_version = str(template["kind"]), str(template["apiVersion"])
-    if contract == "v1beta1":
+    if contract == "v1beta1" or control_plane.get("kind") in _OLD_REFERENCE:
         namespace = control_plane["metadata"]["namespace"]
         ref = {"apiVersion": api_version, "kind": kind, "name": name, "namespace": namespace}
         put(control_plane, ("spec", "machineTemplate", "infrastructureRef"), ref)

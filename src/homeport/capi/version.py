@@ -86,6 +86,17 @@ def same(a: str, b: str) -> bool:
     return parse(a).build_key == parse(b).build_key
 
 
+def is_at(kubelet: str, wanted: str) -> bool:
+    """Whether a kubelet that reports `kubelet` has the version `wanted`. Those of k0s report no number of their build:
+    `v1.29.2+k0s` is `v1.29.2+k0s.0`."""
+    if kubelet == wanted:
+        return True
+    if not is_valid(kubelet) or not is_valid(wanted):
+        return False
+    one, other = parse(kubelet), parse(wanted)
+    return one.key == other.key and one.build == "k0s" and other.build.startswith("k0s.")
+
+
 def minor_distance(a: str, b: str) -> int:
     """How many minor versions `b` is ahead of `a`. Only within one major version there is a distance."""
     old, new = parse(a), parse(b)

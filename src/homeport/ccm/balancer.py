@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Any
 
 from homeport.api.meta import Unstructured
@@ -11,11 +10,12 @@ from homeport.ccm.service import SERVICE, balanced
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.machinery.address import is_address
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 
-FINALIZER = "ccm.homeport.dev/load-balancer"  # also the mark of Services that have a load balancer of ours
+FINALIZER = "ccm.homeport.dev/load-balancer"  # also marks the Services whose load balancer this controller made
 _WRITE = Write(field_manager="homeport-ccm")
 _STEADY = Wait("Watching", "load balancers are checked periodically", after=300.0, quiet=True)
 
@@ -61,7 +61,7 @@ class BalancerReconciler:
             self._reported[key] = found.message
             return found
         self._reported.pop(key, None)
-        ingress = [{"ip" if _is_address(found) else "hostname": found}]
+        ingress = [{"ip" if is_address(found) else "hostname": found}]
         held = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
         if [{name: each.get(name) for name in ingress[0]} for each in held] != ingress:
             await self._set_ingress(key, ingress)
@@ -92,14 +92,6 @@ class BalancerReconciler:
 
 def _finalizers(service: Unstructured) -> list[str]:
     return list(service.metadata.get("finalizers") or ())
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _concerned(old: Any, new: Any) -> bool:

@@ -1,4 +1,5 @@
-"""Brings the cloud controller manager into workload clusters whose Nodes wait for one.
+"""Brings the cloud controller manager to workload clusters whose Nodes wait for one: into the cluster, or, for clusters
+with hosted control planes, beside their control plane.
 
 It leaves nothing behind that a Cluster would have to wait for: what it applies goes with the workload cluster.
 """
@@ -14,23 +15,25 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
-from homeport.capi.cloud import CloudRequest, CloudSupport
+from homeport.capi.cloud import CloudSupport
 from homeport.capi.object.paused import is_paused
 from homeport.capi.remote.workload import Remote
+from homeport.ccm.cloud import ConfiguredCloud
+from homeport.ccm.host import CloudHost, Hosted
 from homeport.ccm.manifest import (
-    CONTROL_PLANE,
     DAEMON_SET,
     DEPLOYMENT,
     IMAGE,
     NAME,
     NAMESPACE,
-    SECRET_NAME,
     SERVICE_ACCOUNT,
     Settings,
+    remove,
     render,
 )
-from homeport.ccm.node import initialised
-from homeport.ccm.service import parse_pools
+from homeport.ccm.node import initialised, was_initialised
+from homeport.ccm.placement import is_control_plane, is_hosted, runs_on_workers
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.infra.error import ProviderError, delay_of, policy_of
@@ -42,9 +45,7 @@ from homeport.runtime.outcome import Wait
 
 MANAGED = "ccm.homeport.dev/managed"  # "false": somebody else brings one
 IMAGE_OF_CLUSTER = "ccm.homeport.dev/image"  # instead of the one that the plane was started with
-POOL = "ccm.homeport.dev/address-pool"  # addresses for Services of type LoadBalancer: FIRST-LAST or CIDR, by commas
 _ANY = "cloud-controller-manager"
-_KUBEADM_PLANE = "KubeadmControlPlane"
 _WRITE = Write(field_manager="homeport")
 _REFUSED_SECONDS = 30.0
 _REPLACED_SECONDS = 30.0
@@ -53,26 +54,6 @@ _LATER = Wait("Watching", "the applied objects are checked periodically", after=
 _DEPLOYMENTS = Query(namespace=NAMESPACE)
 _SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
 _CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
-
-
-class _Cloud:
-    """A component's cloud with the means to configure it on this manager."""
-
-    def __init__(self, manager: Manager, support: CloudSupport) -> None:
-        self.kind = support.kind
-        self._name = support.name
-        self._configurator = support.configurator(manager.client, manager.clock)
-        self.sources = self._configurator.sources
-
-    async def settings(self, infra: Any, cluster: Cluster) -> Settings:
-        """Raises ProviderError."""
-        ranges = cluster.metadata.annotations.get(POOL, "")
-        pools = {"default": ranges} if ranges else {}
-        parse_pools(pools)
-        request = CloudRequest(cluster, NAMESPACE, SECRET_NAME, pools)
-        config = await self._configurator.render(infra, request)
-        services = bool(pools) or config.balances
-        return Settings(self._name, config.file, config.text, config.secret, services=services)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +66,11 @@ class DeployReconciler:
     """Keyed by Cluster. Deployments of the workload cluster are watched, so one that is deleted comes back at once; all
     other objects are applied again now and then, which changes nothing that is as it should be."""
 
-    def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, _Cloud], image: str = "") -> None:
+    def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, ConfiguredCloud], image: str = "") -> None:
+        self._capi = capi
         self._remotes = capi.remotes
+        self._host = CloudHost(manager)
+        self._clean: set[Key] = set()  # hosted control planes whose clusters have nothing of ours
         self._recorder = manager.recorder
         self._clusters = manager.informers.get(Cluster).cache
         self._infra = {kind: manager.informers.get(each.kind).cache for kind, each in clouds.items()}
@@ -97,7 +81,7 @@ class DeployReconciler:
         self._failures: dict[Key, int] = {}
         self._handlers: dict[Key, Callable[[Unstructured | None, Unstructured | None], None]] = {}
         self._clock = manager.clock
-        self.controller = Controller("cloud-controller-manager", Cluster, self, predicate=_changed)
+        self.controller = _Controller("cloud-controller-manager", Cluster, self, self._host)
 
     async def reconcile(self, key: Key) -> Wait | None:
         cluster = self._clusters.get(key)
@@ -107,6 +91,8 @@ class DeployReconciler:
             self._foreign.pop(key, None)
             self._failures.pop(key, None)
             self._handlers.pop(key, None)
+            self._clean.discard(key)
+            await self._host.stop(key)
             return None
         if remote is None:
             return None  # a connection enqueues the Cluster again
@@ -131,17 +117,21 @@ class DeployReconciler:
         )
 
     async def _bring(self, key: Key, cluster: Cluster, remote: Remote) -> Wait | None:
+        hosted = await is_hosted(self._capi, cluster, self.controller)
+        if hosted is None:
+            return None  # its control plane wakes us
         remote.watch(DEPLOYMENT, _DEPLOYMENTS, self._handler(key))
         deployments = await remote.cached(DEPLOYMENT, _DEPLOYMENTS)
         waiting = any(not initialised(node) for node in remote.nodes)
         there = Key(NAMESPACE, NAME) in deployments
+        if hosted:
+            await self._withdraw(key, remote, there=there)
         if other := await _other(remote, deployments):
             self._foreign[key] = None
-            if there:
+            if there or self._host.runs(key):
                 await self._give_way(key, cluster, remote, other)
             return _LATER
-        known = waiting or there or key in self._foreign or key in self._applied
-        if not known and not await _was_here(remote):
+        if not waiting and not await self._known(key, remote, there=there, hosted=hosted):
             return None  # no Node needs one
         if not waiting and (wait := self._await_another(key)):
             return wait
@@ -150,11 +140,31 @@ class DeployReconciler:
         infra = self._infra[kind].get(Key(key.namespace, cluster.spec.infrastructure_ref.name))
         if infra is None:
             return None  # its coming wakes us
-        settings = await self._clouds[kind].settings(infra, cluster)
-        settings = replace(settings, workers=runs_on_workers(cluster, remote.nodes))
-        await self._apply(key, cluster, remote, settings, there=there)
+        if hosted:
+            await self._run_here(key, cluster, remote, await self._clouds[kind].hosted(infra, cluster))
+        else:
+            settings = await self._clouds[kind].settings(infra, cluster)
+            settings = replace(settings, workers=runs_on_workers(cluster, remote.nodes))
+            await self._apply(key, cluster, remote, settings, there=there)
         self._foreign.pop(key, None)
         return _LATER
+
+    async def _known(self, key: Key, remote: Remote, *, there: bool, hosted: bool) -> bool:
+        """Whether the cluster has, or once had, a cloud controller manager."""
+        if hosted:
+            return key in self._foreign or any(was_initialised(node) for node in remote.nodes)
+        return there or key in self._foreign or key in self._applied or await _was_here(remote)
+
+    async def _run_here(self, key: Key, cluster: Cluster, remote: Remote, wanted: Hosted) -> None:
+        if await self._host.ensure(key, remote, wanted):
+            text = "the cloud controller manager of the cluster runs beside its control plane"
+            self._recorder.record(cluster, "CloudControllerManagerStarted", text)
+
+    async def _withdraw(self, key: Key, remote: Remote, *, there: bool) -> None:
+        """Earlier releases put ours, with the vendor's credentials, into clusters with hosted control planes, too."""
+        if there or (key not in self._clean and await _was_here(remote)):
+            await remove(remote.client)
+        self._clean.add(key)
 
     def _await_another(self, key: Key) -> Wait | None:
         """Users who replace theirs with another of theirs delete the old one first: ours must not come in between."""
@@ -195,10 +205,13 @@ class DeployReconciler:
     async def _give_way(self, key: Key, cluster: Cluster, remote: Remote, other: str) -> None:
         """Two of them would undo each other's work: ours goes."""
         self._applied.pop(key, None)
-        try:
-            await remote.client.delete(DEPLOYMENT, Key(NAMESPACE, NAME), propagation="Background")
-        except NotFound:
-            return
+        if self._host.runs(key):
+            await self._host.stop(key)
+        else:
+            try:
+                await remote.client.delete(DEPLOYMENT, Key(NAMESPACE, NAME), propagation="Background")
+            except NotFound:
+                return
         self._recorder.record(cluster, "CloudControllerManagerRemoved", f"{other} manages the cluster's Nodes")
 
     def _trouble(
@@ -210,15 +223,16 @@ class DeployReconciler:
         return Wait(reason, message, after=_REFUSED_SECONDS if error is None else delay_of(error, count))
 
 
-def runs_on_workers(cluster: Cluster, nodes: Iterable[Unstructured]) -> bool:
-    """Hosted control planes and k0s have no Nodes for it. kubeadm labels its own only a moment after they joined."""
-    ref = cluster.spec.control_plane_ref
-    kubeadm = ref is not None and ref.kind == _KUBEADM_PLANE
-    return not kubeadm and not any(_is_control_plane(each) for each in nodes)
+class _Controller(Controller):
+    """What is hosted for a Cluster goes with the right to work on it."""
 
+    def __init__(self, name: str, kind: type[Cluster], reconciler: DeployReconciler, host: CloudHost) -> None:
+        super().__init__(name, kind, reconciler, predicate=_changed)
+        self._host = host
 
-def _is_control_plane(node: Unstructured | None) -> bool:
-    return node is not None and CONTROL_PLANE in (node.metadata.get("labels") or {})
+    async def let_go(self) -> None:
+        await super().let_go()
+        await self._host.stop_others(self.mine)
 
 
 async def _was_here(remote: Remote) -> bool:
@@ -239,9 +253,11 @@ async def _other(remote: Remote, deployments: Cache[Unstructured]) -> str:
     return min(others, default="")
 
 
-def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], image: str = "") -> Controller:
-    """`image` is that of the cloud controller manager; '': the one of this release."""
-    clouds = {each.kind.__resource__.kind: _Cloud(manager, each) for each in supports}
+def install(
+    manager: Manager, capi: Capi, supports: Iterable[CloudSupport], image: str = "", dial: DialOptions = DIRECT
+) -> Controller:
+    """`image` is that of the cloud controller manager; '': the one of this release. `dial`: how vendors are dialled."""
+    clouds = {each.kind.__resource__.kind: ConfiguredCloud(manager, each, dial) for each in supports}
     reconciler = DeployReconciler(manager, capi, clouds, image)
     controller = reconciler.controller
     clusters = manager.informers.get(Cluster).cache
@@ -272,7 +288,7 @@ def install(manager: Manager, capi: Capi, supports: Iterable[CloudSupport], imag
 
     def node_changed(cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
         waits = new is not None and not initialised(new) and (old is None or initialised(old))
-        if waits or _is_control_plane(old) != _is_control_plane(new):
+        if waits or is_control_plane(old) != is_control_plane(new):
             controller.wake(cluster)
 
     capi.remotes.on_node(node_changed)
@@ -288,6 +304,7 @@ def _relevant_fields(cluster: Cluster) -> tuple[Any, ...]:
     return (
         cluster.spec.paused,
         cluster.spec.infrastructure_ref,
+        cluster.spec.control_plane_ref,
         cluster.spec.control_plane_endpoint,
         meta.annotations,
         bool(meta.deletion_timestamp),

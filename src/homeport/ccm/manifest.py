@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,10 @@ from typing import Any
 
 from homeport import __version__
 from homeport.api.meta import Resource
+from homeport.capi.name import UNINITIALIZED_TAINT
 from homeport.ccm.node import UNINITIALIZED
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Client, Key
 
 NAMESPACE = "kube-system"
 NAME = "homeport-cloud-controller-manager"
@@ -63,6 +67,23 @@ def render(settings: Settings, image: str = IMAGE) -> list[tuple[Json, Resource]
         (render_secret(settings), SECRET),
         (_deployment(settings, image), DEPLOYMENT),
     ]
+
+
+async def remove(client: Client) -> None:
+    """All of it, the Secret first. It is not an error if some of it is gone."""
+    for kind in (
+        SECRET,
+        DEPLOYMENT,
+        CONFIG_MAP,
+        ROLE_BINDING,
+        ROLE,
+        CLUSTER_ROLE_BINDING,
+        CLUSTER_ROLE,
+        SERVICE_ACCOUNT,
+    ):
+        name = SECRET_NAME if kind is SECRET else NAME
+        with contextlib.suppress(NotFound):
+            await client.delete(kind, Key(NAMESPACE if kind.namespaced else "", name), propagation="Background")
 
 
 def render_secret(settings: Settings) -> Json:
@@ -129,6 +150,20 @@ def _deployment(settings: Settings, image: str) -> Json:
     return _object(DEPLOYMENT, NAME, NAMESPACE, spec=spec)
 
 
+_ON_WORKERS: Json = {"nodeSelector": {"kubernetes.io/os": "linux"}}
+# The vendor's credentials stay on control plane Nodes where there are any. kubeadm gives them the label without a
+# value, and k0s with one.
+_ON_CONTROL_PLANES: Json = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": CONTROL_PLANE, "operator": "Exists"}]}]
+            }
+        }
+    }
+}
+
+
 def _pod(settings: Settings, image: str) -> Json:
     return {
         "serviceAccountName": NAME,
@@ -136,10 +171,11 @@ def _pod(settings: Settings, image: str) -> Json:
         # It has to work before the Pod network does, and to find names before there is a DNS in the cluster.
         "hostNetwork": True,
         "dnsPolicy": "Default",
-        # The vendor's credentials stay on control plane Nodes where there are any.
-        "nodeSelector": {"kubernetes.io/os": "linux"} if settings.workers else {CONTROL_PLANE: ""},
+        **(_ON_WORKERS if settings.workers else _ON_CONTROL_PLANES),
         "tolerations": [
             {"key": UNINITIALIZED, "operator": "Exists", "effect": "NoSchedule"},
+            # Cluster API keeps it on workers until they have the provider ID that only this Pod can give them.
+            {"key": UNINITIALIZED_TAINT["key"], "operator": "Exists", "effect": "NoSchedule"},
             {"key": CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"},
             {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"},
             *(

@@ -141,6 +141,11 @@ def initialised(node: Unstructured) -> bool:
     return not any(taint.get("key") == UNINITIALIZED for taint in _taints(node))
 
 
+def was_initialised(node: Unstructured) -> bool:
+    """By a cloud controller manager: nothing else says what type of instance a Node is."""
+    return _INSTANCE_TYPE[0] in (node.metadata.get("labels") or {})
+
+
 def ready(node: Unstructured) -> bool:
     return condition.is_true((node.get("status") or {}).get("conditions"), "Ready")
 

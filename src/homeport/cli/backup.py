@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -17,7 +19,7 @@ from homeport.cli.option import data as data_option
 @data_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(file: Path, data: Path, force: bool) -> None:
-    """Write the database and the keys in DIR to FILE (mode 0600). Works whether or not the plane is running."""
+    """Write database, keys and volumes of DIR to FILE (mode 0600). Works whether or not the plane is running."""
     from homeport.app.archive import write_archive
     from homeport.client.errors import ApiError
     from homeport.store import StoreError
@@ -33,34 +35,50 @@ def command(file: Path, data: Path, force: bool) -> None:
             f"{settings.data} contains no database, so there is nothing to back up: check --data"
         )
     try:
-        copy, simulated = _copy(settings)
-    except (ApiError, StoreError) as error:
+        copied = _copy(settings)
+    except (ApiError, StoreError, OSError) as error:
         raise click.ClickException(str(error)) from error
     try:
-        write_archive(copy, settings.pki, target, version=__version__, simulated=simulated)
+        write_archive(
+            copied.database,
+            settings.pki,
+            target,
+            version=__version__,
+            simulated=copied.simulated,
+            volumes=copied.volumes,
+        )
     finally:
-        copy.unlink(missing_ok=True)
-        if simulated is not None and simulated != settings.simulated:
-            shutil.rmtree(simulated, ignore_errors=True)
+        copied.database.unlink(missing_ok=True)
+        for folder in (copied.simulated, copied.volumes):
+            if folder is not None and folder != settings.simulated:
+                shutil.rmtree(folder, ignore_errors=True)
     click.echo(
         f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It contains keys and secrets: store it "
         "safely"
     )
 
 
-def _copy(settings: Settings) -> tuple[Path, Path | None]:
-    """Consistent copies of the database and of the simulated site, if there is one: by the running plane, or by
-    ourselves when there is none."""
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    database: Path
+    simulated: Path | None = None
+    volumes: Path | None = None
+
+
+def _copy(settings: Settings) -> _Copied:
+    """Consistent copies of the database, and of the simulated site and volumes, if there are any: by the running plane,
+    or by ourselves when there is none."""
     from homeport.app.instance import BACKUP_PATH, read_instance
 
     if read_instance(settings.data) is not None:
         from homeport.app.remote import ask
 
-        copied = ask(settings.kubeconfig, BACKUP_PATH)
-        return Path(copied["database"]), Path(copied["simulated"]) if copied.get("simulated") else None
+        found = {name: Path(path) for name, path in ask(settings.kubeconfig, BACKUP_PATH).items() if path}
+        return _Copied(found["database"], found.get("simulated"), found.get("volumes"))
     import asyncio
 
-    from homeport.app.standalone import copy_closed
+    from homeport.app.standalone import copy_closed, copy_volumes
 
     site = settings.simulated if settings.simulated_before else None
-    return asyncio.run(copy_closed(settings)), site
+    database = asyncio.run(copy_closed(settings))
+    return _Copied(database, site, asyncio.run(copy_volumes(settings, uuid.uuid4().hex)))

@@ -72,8 +72,9 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
 
     import_structlog()
     import_aiohttp()
-    from homeport.app import cloudcontroller, log, manager
+    from homeport.app import log
     from homeport.app.ccm import TIMING
+    from homeport.app.kubernetes import cloudcontroller, manager
     from homeport.ccm.manifest import LEASE_NAME
     from homeport.cli.line import Lines
     from homeport.client.config import ConfigError

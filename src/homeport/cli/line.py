@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from homeport.app.description import Description
-from homeport.app.part import Part
+from homeport.app.report.description import Description
+from homeport.app.report.part import Part
 
 _EVERY_SECONDS = 60.0
 

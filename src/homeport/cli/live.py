@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from homeport.app.description import Description
-from homeport.app.part import Part
+from homeport.app.report.description import Description
+from homeport.app.report.part import Part
 from homeport.cli.line import Lines
 
 if TYPE_CHECKING:

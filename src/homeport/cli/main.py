@@ -8,21 +8,31 @@ from typing import Any
 
 import click
 
+from homeport.cli.group import Group
+
 _VERBS = {
     "up": "Start the management plane.",
     "down": "Stop the management plane.",
+    "env": "Print shell commands that set up kubectl, curl and helm.",
     "status": "Show the plane's address, its clusters and what is stuck.",
     "backup": "Write the database and keys to one file, also while the plane runs.",
     "restore": "Replace the database and keys with those of a backup.",
+    "bootstrap": "Create a management cluster from nothing and move this plane into it.",
+    "init": "Set up a running plane for k0rdent, as helm install kcm does.",
+    "install": "Prepare a Kubernetes cluster for the controllers.",
+    "move": "Move clusters to another plane or into a directory.",
     "sim": "Simulate infrastructure, also for your own clients.",
     "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
+    "chart": "Render Helm charts and manage their releases.",
+    "addons": "Show the catalogue of add-ons and fetch its charts.",
+    "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
     "orphans": "List, adopt or remove VMs of a cluster that belong to no object.",
     "ccm": "Run the cloud controller manager of a workload cluster.",
     "version": "Print the version.",
 }
 
 
-class _Lazy(click.Group):
+class _Lazy(Group):
     """Knows the verbs without importing them: the command line stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

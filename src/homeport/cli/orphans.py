@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from homeport.cli.group import Group
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """List, adopt or remove VMs that carry a cluster's mark and belong to no object."""
 
@@ -26,9 +27,9 @@ def command() -> None:
 @click.argument("cluster")
 def list_(where: Where, cluster: str) -> None:
     """List the orphaned VMs of CLUSTER, and why each one is kept."""
-    from homeport.app import adoption
+    from homeport.app import orphan
 
-    found = _ask(where, cluster, adoption.look)
+    found = _ask(where, cluster, orphan.look)
     if not found:
         click.echo(f"cluster {cluster} has no orphaned VMs")
         return
@@ -87,9 +88,9 @@ def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_
     A VM that the workload cluster uses is refused unless --force is given. A VM that belongs to an object is always
     refused: delete its Machine instead.
     """
-    from homeport.app import adoption
+    from homeport.app import orphan
 
-    chosen = _ask(where, cluster, lambda client, key: adoption.removable(client, key, names, force=force))
+    chosen = _ask(where, cluster, lambda client, key: orphan.removable(client, key, names, force=force))
     for each in chosen:
         text = f"VM {each.owned.name} ({each.owned.id})" + (f", which {each.role}" if each.role else "")
         click.echo(f"{text} would be deleted (dry run)" if dry_run else text)
@@ -97,11 +98,11 @@ def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_
         return
     if not yes:
         click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} of cluster {cluster}?", abort=True)
-    _ask(where, cluster, lambda client, key: adoption.remove(client, key, chosen, force=force))
+    _ask(where, cluster, lambda client, key: orphan.remove(client, key, chosen, force=force))
     click.echo("deletion started; 'homeport orphans list' shows what is left")
 
 
 def _ask(where: Where, cluster: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
-    from homeport.app.adoption import Refused
+    from homeport.app.orphan import Refused
 
     return ask(where, cluster, work, Refused)

@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from homeport.app.description import ClusterState, ControllerState, Description, Finding
-from homeport.app.progress import shown
+from homeport.app.report.description import ClusterState, ControllerState, Description, Finding
+from homeport.app.report.progress import shown
 
 _HEALTH = {"NotAvailable": "Not available"}
 _HEADER = ("CLUSTER", "HEALTH", "VERSION", "CONTROL PLANE", "WORKERS")
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 def overview(found: Description, *, width: int | None = None, height: int | None = None) -> list[Line]:
     """Clusters, then causes, then what is under way; what does not fit is counted."""
-    clusters = _clusters(found.clusters, width)
+    clusters = _clusters(found, width)
     stuck = [_block(each, width, height, "red") for each in found.stuck]
     going = [_block(each, width, height, "") for each in found.under_way]
     if height is None:
@@ -39,7 +39,11 @@ def overview(found: Description, *, width: int | None = None, height: int | None
     return [*_cut(clusters, height - len(stuck_lines) - len(going_lines), "clusters"), *stuck_lines, *going_lines]
 
 
-def _clusters(clusters: Sequence[ClusterState], width: int | None) -> list[Line]:
+def _clusters(found: Description, width: int | None) -> list[Line]:
+    clusters = found.clusters
+    if found.standby:
+        lines = [found.standby] if width is None else textwrap.wrap(found.standby, width)
+        return [Line(each, "yellow") for each in lines]
     if not clusters:
         return [Line("No clusters yet. Create one with 'kubectl apply'", "dim")]
     rows = [_HEADER, *(_row(each) for each in clusters)]

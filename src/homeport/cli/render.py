@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from homeport import __version__
-from homeport.app.description import Description
+from homeport.app.report.description import Description
 from homeport.cli.overview import Line, controllers, overview
 
 _PERIOD_SECONDS = 1.0

@@ -21,8 +21,11 @@ def command(file: Path, data: Path) -> None:
 
     settings = Settings.make(data)
     site = settings.simulated_before
+    held = any(settings.volumes.glob("*"))
     try:
-        restored = restore_archive(file.absolute(), settings.database, settings.pki, settings.simulated)
+        restored = restore_archive(
+            file.absolute(), settings.database, settings.pki, settings.simulated, settings.volumes
+        )
     except (ArchiveError, StoreError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"restored {restored.objects} objects from {file} into {settings.data}")
@@ -32,4 +35,6 @@ def command(file: Path, data: Path) -> None:
         click.echo(
             f"the simulators' state in {settings.simulated} is unchanged: it includes changes made since the backup"
         )
+    if held:
+        click.echo(f"the volumes in {settings.volumes} are unchanged: they include changes made since the backup")
     click.echo(f"next: {up_command(settings)}")

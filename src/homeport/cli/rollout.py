@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from homeport.cli.group import Group
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class _Target(click.ParamType[str]):
         return name
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Manage rollouts of MachineDeployments: status, history, pause, resume, restart, undo.
 

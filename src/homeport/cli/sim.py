@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.cli import option
+from homeport.cli.group import Group
 from homeport.cli.option import FILE
 from homeport.cli.option import data as data_option
 from homeport.cli.simulation import SPEEDS
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Simulate infrastructure, for Homeport and for your own clients and scripts."""
 
@@ -88,7 +89,8 @@ def prism(
     from homeport.client.quick import import_aiohttp
 
     import_aiohttp()
-    from homeport.sim.prism.serve import Options, StartError, run
+    from homeport.sim.engine.wire import StartError
+    from homeport.sim.prism.serve import Options, run
 
     try:
         host, port = parse_listen(listen if ":" in listen else f"{listen}:9440")
@@ -166,7 +168,8 @@ def harvester(
 
     import_aiohttp()
     from homeport.app import log
-    from homeport.sim.harvester.serve import PORT, Options, StartError, rke2, run
+    from homeport.sim.engine.wire import StartError
+    from homeport.sim.harvester.serve import PORT, Options, rke2, run
 
     log.configure(level="warning")
     folder = data.expanduser().absolute()

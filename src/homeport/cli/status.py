@@ -17,7 +17,7 @@ from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
 
 if TYPE_CHECKING:
-    from homeport.app.description import Description
+    from homeport.app.report.description import Description
     from homeport.cli.overview import Line
 
 NOT_RUNNING = 3
@@ -40,7 +40,7 @@ def command(data: Path, controllers: bool, output: str | None) -> None:
     if instance is None:
         _not_running(settings, output)
         raise SystemExit(NOT_RUNNING)
-    found = _ask(settings, instance)
+    found = ask_plane(settings, instance)
     if output is not None:
         _print({**_place(settings), "running": True, **_to_dict(instance), **_to_dict(found)}, output)
         return
@@ -57,11 +57,11 @@ def _not_running(settings: Settings, output: str | None) -> None:
     click.echo(f"next: {up_command(settings)}")
 
 
-def _ask(settings: Settings, instance: Instance) -> Description:
+def ask_plane(settings: Settings, instance: Instance) -> Description:
     import msgspec
 
-    from homeport.app.description import Description
     from homeport.app.remote import ask
+    from homeport.app.report.description import Description
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
 
@@ -101,6 +101,8 @@ def _head(settings: Settings, instance: Instance, found: Description) -> Iterato
     yield f"data        {settings.data}"
     if found.simulators:  # they share one network, and so the proxy to it
         yield f"proxy       {found.simulators[0].proxy}"
+    if found.processes:
+        yield "hosted      " + ", ".join(f"{count} {name}" for name, count in sorted(found.processes.items()))
     for each in found.simulators:
         yield f"simulator   {each.name} {each.url}, {each.running} of {each.machines} machines running"
         if each.kubeconfig:

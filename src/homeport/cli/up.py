@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -31,7 +32,17 @@ if TYPE_CHECKING:
 _START_SECONDS = 60.0
 _LOG_TAIL = 15
 _SIM_ONLY = ("speed", "sim_world", "sim_faults", "sim_listen", "sim_reset")
-_EMBEDDED_ONLY = ("data", "listen", "detach", "audit", "workloads", "sim", *_SIM_ONLY)
+_EMBEDDED_ONLY = (
+    "data",
+    "listen",
+    "detach",
+    "audit",
+    "workloads",
+    "service_pool",
+    "hosted_binaries",
+    "sim",
+    *_SIM_ONLY,
+)
 _DIAL = ("proxy", "trust")
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 
@@ -53,6 +64,22 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     default=True,
     help="Reconcile Deployments, StatefulSets, Jobs and Pods. Pods run only if the plane knows their image.",
     show_default=True,
+)
+@click.option(
+    "--hosted-binaries",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    envvar="HOMEPORT_HOSTED_BINARIES",
+    help="Run hosted control planes with kube-apiserver, kube-controller-manager, kube-scheduler and etcd of this "
+    "directory, as processes of this machine.",
+)
+@click.option(
+    "--service-pool",
+    metavar="RANGES",
+    default="",
+    envvar="HOMEPORT_SERVICE_POOL",
+    help="Give Services of type LoadBalancer addresses of these ranges, for example 10.0.0.10-10.0.0.50 (default: the "
+    "address of --listen with a port for each; with --sim, addresses of the simulated network).",
 )
 @simulation
 @dial_options
@@ -91,6 +118,22 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     help="Use this image for the cloud controller manager in workload clusters (default: the one of this release).",
 )
 @click.option(
+    "--charts",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    envvar="HOMEPORT_CHARTS",
+    help="Take the charts of add-ons from this folder and fetch none (default: each from its own address; with --sim, "
+    "built-in stand-ins).",
+)
+@click.option(
+    "--chart-mirror",
+    metavar="URL",
+    default="",
+    envvar="HOMEPORT_CHART_MIRROR",
+    help="Fetch the charts of add-ons from this registry (oci://) or repository (https://) (default: each from its own "
+    "address).",
+)
+@click.option(
     "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
 )
 @click.option(
@@ -102,7 +145,16 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 )
 @click.pass_context
 def command(
-    ctx: click.Context, /, data: Path, listen: str, detach: bool, audit: bool, workloads: bool, **more: Any
+    ctx: click.Context,
+    /,
+    data: Path,
+    listen: str,
+    detach: bool,
+    audit: bool,
+    workloads: bool,
+    service_pool: str,
+    hosted_binaries: Path | None,
+    **more: Any,
 ) -> None:
     """Start the management plane: a Kubernetes API server on SQLite, and the controllers.
 
@@ -122,6 +174,7 @@ def command(
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
+        _refuse(ctx, ("hosted_binaries",), "can't be combined with --sim: simulated machines can't join real programs")
         _refuse(ctx, _DIAL, "can't be combined with --sim: the simulators are reached through their own proxy")
     try:
         simulators = read_simulation(**simulated)
@@ -134,9 +187,14 @@ def command(
             simulators=simulators,
             dial=dialled,
             ccm_image=more["ccm_image"],
+            service_pool=service_pool,
+            charts=more["charts"],
+            chart_mirror=more["chart_mirror"],
+            hosted_binaries=hosted_binaries,
         )
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
+    _resolve(listen, settings)
     running = read_instance(settings.data)
     if running is not None:
         click.echo(f"Homeport is already running on {settings.data} (process {running.pid}, {running.url})")
@@ -149,9 +207,26 @@ def command(
         arguments = [*arguments, *(f"--without={name}" for name in more["without"])]
         if settings.ccm_image:
             arguments.append(f"--ccm-image={settings.ccm_image}")
+        if settings.hosted_binaries is not None:
+            arguments.append(f"--hosted-binaries={settings.hosted_binaries}")
+        if settings.service_pool:
+            arguments.append(f"--service-pool={settings.service_pool}")
+        if settings.charts.folder is not None:
+            arguments.append(f"--charts={settings.charts.folder}")
+        if settings.charts.mirror:
+            arguments.append(f"--chart-mirror={settings.charts.mirror}")
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"], more["without"])
+
+
+def _resolve(listen: str, settings: Settings) -> None:
+    """Before anything is written: a name that no resolver knows is a mistake in the option."""
+    try:
+        socket.getaddrinfo(settings.host, settings.port)
+    except OSError as error:
+        text = f"{settings.host!r} is neither an address nor a known name ({error.strerror}): expected for example"
+        raise click.UsageError(f"--listen {listen!r}: {text} 127.0.0.1:6443") from error
 
 
 def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
@@ -198,9 +273,9 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
 
 def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence[str], **more: Any) -> None:
     _import_quickly()
-    from homeport.app import manager
+    from homeport.app.kubernetes import manager
     from homeport.app.platform import PluginError, chosen
-    from homeport.app.settings import parse_listen
+    from homeport.app.settings import parse_listen, read_charts
     from homeport.client.config import ConfigError
 
     def told(url: str) -> list[str]:
@@ -209,7 +284,8 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
     try:
         health = parse_listen(more["health"], option="--health") if more["health"] else None
         dial = read_dial(more.pop("proxy"), more.pop("trust"))
-        cluster = manager.Cluster(**{**more, "health": health, "dial": dial})
+        charts = read_charts(more.pop("charts"), more.pop("chart_mirror"))
+        cluster = manager.Cluster(**{**more, "health": health, "dial": dial, "charts": charts})
         _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error
@@ -305,4 +381,6 @@ def _tail(log: Path, start: int) -> str:
     with log.open("rb") as file:
         file.seek(start)
         lines = file.read().decode(errors="replace").splitlines()
-    return "\n".join(line.removeprefix("Error: ") for line in lines[-_LOG_TAIL:])
+    # What a process says while it ends comes after the reason.
+    told = next((at for at, line in enumerate(lines) if line.startswith("Error: ")), max(0, len(lines) - _LOG_TAIL))
+    return "\n".join(line.removeprefix("Error: ") for line in lines[told : told + _LOG_TAIL])

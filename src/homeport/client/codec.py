@@ -19,6 +19,9 @@ BIG_BYTES = 256 * 1024
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
+_HEAD = ("apiVersion", "kind", "metadata")
+
+
 class _ListMeta(Model):
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -28,15 +31,6 @@ class _ListMeta(Model):
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
-
-
-class _Annotated(Model):
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Bookmark(msgspec.Struct):
-    metadata: _Annotated
 
 
 class Codec(Generic[T]):
@@ -97,29 +91,33 @@ class Codec(Generic[T]):
             kind, raw = _split(line)
             if kind == "ERROR":
                 raise from_status(orjson.loads(raw))
+            if kind == "BOOKMARK":
+                return self._bookmark(raw)
             obj = self.lenient_one(raw) if lenient else self._one(raw)
             if isinstance(obj, Unreadable):
                 return Event(cast("EventType", kind), cast("T", obj), obj.resource_version)
-            ended = kind == "BOOKMARK" and _marks_end(raw)
-            return Event(cast("EventType", kind), obj, self._version(obj), ended)
+            return Event(cast("EventType", kind), obj, self._version(obj))
         except (msgspec.MsgspecError, ValueError) as error:
             raise self._unfit(error) from None
+
+    def _bookmark(self, raw: bytes) -> Event[T]:
+        """Of its object only the metadata counts: the API server leaves required fields of the rest empty or null."""
+        found = orjson.loads(raw)
+        meta = found.get("metadata") or {}
+        obj = self.lenient_one(orjson.dumps({key: found[key] for key in _HEAD if key in found}))
+        ended = (meta.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true"
+        return Event("BOOKMARK", cast("T", obj), str(meta.get("resourceVersion") or ""), ended)
 
     def _unfit(self, error: Exception) -> Internal:
         return Internal(f"{self.resource.qualified}: the server's answer can't be read: {error}")
 
 
 _split_line = msgspec.json.Decoder(_Line)
-_bookmark = msgspec.json.Decoder(_Bookmark)
 
 
 def _split(line: bytes) -> tuple[str, bytes]:
     parts = _split_line.decode(line)
     return parts.type, bytes(parts.object)
-
-
-def _marks_end(raw: bytes) -> bool:
-    return (_bookmark.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
 
 
 def _typed(cls: type[Object]) -> Codec[Any]:

@@ -30,7 +30,7 @@ from homeport.client.protocol import Key, Warnings
 from homeport.client.rest import JSON, Answer, RestClient
 from homeport.client.retry import REFUSED, Retry, retry_after
 from homeport.client.warning import parse_warnings
-from homeport.client.websocket import Refused, Socket, refusal
+from homeport.client.websocket import Connection, Refused, Socket, refusal
 from homeport.machinery.portforward import CHANNEL
 
 CONNECTIONS = 100  # for requests; every watch and log has a connection of its own besides
@@ -108,11 +108,10 @@ class HttpTransport:
 
     async def close(self) -> None:
         self._closed = True
-        sessions = (self._requests, self._streams, self._sockets)
+        sessions = [each for each in (self._requests, self._streams, self._sockets) if each is not None]
         self._requests = self._streams = self._sockets = None
-        for session in sessions:
-            if session is not None:
-                await session.close()
+        if sessions:  # all of them, though the caller is cancelled meanwhile
+            await asyncio.shield(asyncio.gather(*(each.close() for each in sessions)))
 
     async def send(
         self,
@@ -177,6 +176,7 @@ class HttpTransport:
                         )
             except Refused as refused:
                 return refused.answer
+            assert isinstance(inner, Connection)
             return Socket(inner, what)
 
         answer = await self._persist("GET", path, once)
@@ -287,6 +287,7 @@ class HttpTransport:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=middlewares,
+            ws_response_class=Connection,
             timeout=aiohttp.ClientTimeout(total=self.timeouts.request, sock_connect=self.timeouts.connect),
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any, Literal
 
 import aiohttp
 
@@ -26,10 +28,28 @@ async def refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandler
     raise Refused(Answer(response.status, response.headers, await response.read()))
 
 
+class Connection(aiohttp.ClientWebSocketResponse[Literal[True]]):
+    """A WebSocket that knows its transport."""
+
+    def __init__(
+        self, reader: Any, writer: Any, protocol: str | None, response: aiohttp.ClientResponse, *args: Any, **named: Any
+    ) -> None:
+        super().__init__(reader, writer, protocol, response, *args, **named)
+        self.transport: asyncio.Transport | None = response.connection.transport if response.connection else None
+
+    async def leave(self) -> None:
+        """Says goodbye once, as WebSockets do, and not a second time as TLS does: the peer may be gone."""
+        try:
+            await self.close()
+        finally:
+            if self.transport is not None:
+                self.transport.abort()
+
+
 class Socket:
     """A WebSocket of binary messages."""
 
-    def __init__(self, inner: aiohttp.ClientWebSocketResponse[bool], what: str) -> None:
+    def __init__(self, inner: Connection, what: str) -> None:
         self._inner = inner
         self._what = what
         self.status = 101
@@ -51,4 +71,4 @@ class Socket:
         return None
 
     async def close(self) -> None:
-        await self._inner.close()
+        await self._inner.leave()

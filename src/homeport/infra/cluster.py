@@ -100,21 +100,21 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
                 "no Cluster owns this object yet: name it in a Cluster's infrastructureRef",
                 quiet=True,  # the Cluster takes it in a moment, or somebody forgot it: the condition says so
             )
-        made = self._scope(scope, cluster, await self._connect(scope))
+        driver_scope = self._scope(scope, cluster, await self._connect(scope))
         if self.plans is not None:
-            made.plan = await self.plans.of(cluster)
-        failed = self._report_checks(scope, await check_cluster(self._provider, made))
-        if failed is not None and not made.provisioned:
+            driver_scope.plan = await self.plans.of(cluster)
+        failed = self._report_checks(scope, await check_cluster(self._provider, driver_scope))
+        if failed is not None and not driver_scope.provisioned:
             return failed
         # Not earlier: the finalizer is the proof that the vendor may hold something. Without it the object can be
         # deleted without asking the vendor, which may be impossible for ever; a status can get lost.
         await self.hold_finalizer(scope)
         self._fence()
-        wait = await self._provider.cluster_driver.converge(made)
+        wait = await self._provider.cluster_driver.converge(driver_scope)
         if wait is not None:
             return wait
-        await self._publish(scope, made)
-        await self._look_for_orphans(scope, made)
+        await self._publish(scope, driver_scope)
+        await self._look_for_orphans(scope, driver_scope)
         return None
 
     def _scope(
@@ -150,11 +150,12 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         if news and bad and all(check.advisory for check in bad):
             self.recorder.record(scope.object, reason, message, warning=True)
 
-    async def _publish(self, scope: ProviderScope[C], made: ClusterScope[C, S]) -> None:
-        await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(made))
+    async def _publish(self, scope: ProviderScope[C], driver_scope: ClusterScope[C, S]) -> None:
+        await self._hold_endpoint(scope, await self._provider.cluster_driver.endpoint(driver_scope))
         status: Any = getattr(scope.object, "status", None)
-        domains = await self._provider.cluster_driver.failure_domains(made)
-        status.failure_domains = render_failure_domains(domains, type(status))
+        domains = await self._provider.cluster_driver.failure_domains(driver_scope)
+        if hasattr(status, "failure_domains"):
+            status.failure_domains = render_failure_domains(domains, type(status))
         status.ready = True
         status.initialization.provisioned = True
 
@@ -173,13 +174,13 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
 
     # -- machines without objects ------------------------------------------------------------------------------
 
-    async def _look_for_orphans(self, scope: ProviderScope[C], made: ClusterScope[C, S]) -> None:
+    async def _look_for_orphans(self, scope: ProviderScope[C], driver_scope: ClusterScope[C, S]) -> None:
         kind = self._provider.conditions.orphans
 
         def report(ok: bool, reason: str, message: str) -> None:
             self._condition(scope, kind, ok, reason, message)
 
-        due = await self._orphans.look_now_and_then(scope, made, report)
+        due = await self._orphans.look_now_and_then(scope, driver_scope, report)
         self._wake(scope.key, after=due)  # machines without objects don't announce themselves
 
     # -- shrinking ---------------------------------------------------------------------------------------------
@@ -200,12 +201,12 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
         )
         session = await self._connect(scope)
-        made = self._scope(scope, cluster or _named(name, scope.key.namespace), session, sharing)
-        wait = await self._orphans.release(scope, made)
+        driver_scope = self._scope(scope, cluster or _named(name, scope.key.namespace), session, sharing)
+        wait = await self._orphans.release(scope, driver_scope)
         if wait is not None:
             return wait
         self._fence()
-        wait = await self._provider.cluster_driver.release(made)
+        wait = await self._provider.cluster_driver.release(driver_scope)
         if wait is not None:
             return wait
         return await self.drop_finalizer(scope)

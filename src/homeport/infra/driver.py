@@ -296,7 +296,7 @@ def own_addresses(scope: MachineScope[C, M, S], found: Iterable[str], name: str)
 
 
 def require_user_data(scope: MachineScope[C, M, S]) -> None:
-    if not scope.user_data:
+    if not scope.user_data and not scope.bare:
         raise Misconfigured(f"Machine {scope.name} has empty bootstrap data")
 
 

@@ -5,6 +5,7 @@ A vendor's client turns each of its failures into one of these; `policy` says wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -28,6 +29,14 @@ class Taken(ProviderError):
 
 class Misconfigured(ProviderError):
     """The spec or the credentials can't be used as they are written."""
+
+
+class Ambiguous(Misconfigured):
+    """A name that several things have. `candidates`: what tells them apart, each with its id."""
+
+    def __init__(self, message: str, candidates: Sequence[str]) -> None:
+        super().__init__(message)
+        self.candidates = tuple(candidates)
 
 
 class Denied(ProviderError):

@@ -11,8 +11,24 @@ from homeport.infra.protocol import Check
 # Systems that don't read what others read: by what their images are called.
 _IMMUTABLE = re.compile(r"flatcar|coreos", re.IGNORECASE)
 _TALOS = re.compile(r"talos", re.IGNORECASE)
+# Systems by what their images are called; the first that matches counts.
+_SYSTEMS = {
+    "talos": _TALOS,
+    "flatcar": re.compile(r"flatcar", re.IGNORECASE),
+    "rocky": re.compile(r"rocky", re.IGNORECASE),
+    "ubuntu": re.compile(r"ubuntu|jammy|noble|focal", re.IGNORECASE),
+    "debian": re.compile(r"debian|bookworm|bullseye", re.IGNORECASE),
+    "kairos": re.compile(r"kairos", re.IGNORECASE),
+    "bottlerocket": re.compile(r"bottlerocket", re.IGNORECASE),
+    "coreos": re.compile(r"coreos", re.IGNORECASE),
+}
 # A version of Kubernetes in the name of an image; systems and container runtimes have other numbers.
 _KUBERNETES = re.compile(r"(?<![\d.])v?(1\.[2-9]\d\.\d+)(?![\d.]*\d)")
+
+
+def system_of(name: str) -> str:
+    """The operating system of an image as its name tells it; '' if it does not."""
+    return next((system for system, pattern in _SYSTEMS.items() if pattern.search(name)), "")
 
 
 def misfit(name: str, plan: MachinePlan) -> tuple[str, str] | None:

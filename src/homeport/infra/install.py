@@ -75,6 +75,8 @@ def _add_machines(manager: Manager, provider: Provider[Any, Any, Any], links: _L
     controller.map(provider.cluster_kind, links.machines_of_infra, predicate=_joined)
     for kind in (_SECRET, _CONFIG_MAP):
         controller.map(metadata_only(kind), links.machines_of_users)
+    for trigger in provider.machine_triggers:
+        controller.map(trigger.kind, trigger.keys)
     if takes_addresses(provider.machine_kind):
         controller.map(IPAddressClaim, machine_of(provider.machine_kind))
         controller.map(IPAddress, links.machine_of_address)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineAddress
-from homeport.api.meta import Object, Resource
+from homeport.api.meta import Object
 from homeport.capi import name as names
 from homeport.capi.cloud import Sources
 from homeport.capi.family import primary_family
 from homeport.capi.unreadable import await_readable
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.address import Claims, takes_addresses
+from homeport.infra.belonging import Owners, machine_name
+from homeport.infra.bootstrapdata import read_user_data
 from homeport.infra.departure import Departures
 from homeport.infra.driver import ATTEMPT
-from homeport.infra.error import ProviderError, Unreachable
+from homeport.infra.error import ProviderError
+from homeport.infra.location import LOCATION, Location, await_location, is_recorded
 from homeport.infra.orphan import provider_id
 from homeport.infra.protocol import ClusterScope, Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, edited, has_run, is_provisioned
@@ -33,7 +34,6 @@ C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound=Session)
 
-SECRET = Resource("", "v1", "Secret", "secrets")
 _MISSING_SECONDS = 30.0
 _GONE_SECONDS = 60.0
 
@@ -46,10 +46,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         super().__init__(manager, provider.name, "machine", kind, *finalizers)
         self._provider = provider
         self._departures = departures
-        self._machines = manager.informers.get(Machine).cache
+        self._owners = Owners(manager, provider.cluster_kind)
         self._informers = manager.informers
-        self._clusters = manager.informers.get(Cluster).cache
-        self._infra_clusters = manager.informers.get(provider.cluster_kind).cache
         self._claims = (
             Claims(manager, provider.name, provider.machine_kind) if takes_addresses(provider.machine_kind) else None
         )
@@ -65,7 +63,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         """Not what a driver records: it would cut short the wait for a retry."""
         if old is None or new is None:
             return True
-        recorded = (f"{self._provider.name}.homeport.dev/", ATTEMPT)
+        recorded = (f"{self._provider.name}.homeport.dev/", ATTEMPT, LOCATION)
         return edited(_without(recorded, old), _without(recorded, new))
 
     def forget(self, key: Key) -> None:
@@ -80,10 +78,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return None
 
     def load(self, obj: M) -> ProviderScope[M]:
-        machine = self._owner(obj)
-        return ProviderScope(obj, self._cluster(obj, machine), machine)
+        machine = self._owners.machine(obj)
+        return ProviderScope(obj, self._owners.cluster(obj, machine), machine)
 
-    async def rest(self, scope: ProviderScope[M]) -> Wait | None:
+    async def reconcile_paused(self, scope: ProviderScope[M]) -> Wait | None:
         wait = await self._settled(scope, scope.machine, scope.cluster)
         if wait is None:
             self._provider.machine_driver.stop_watching(scope.object.metadata.uid)
@@ -111,14 +109,15 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     async def _normal(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
             return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
-        infra_cluster = self._infra_cluster(cluster)
+        infra_cluster = self._owners.infra_cluster(cluster)
         if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
             return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
         if not machine.spec.bootstrap.data_secret_name and not is_provisioned(scope.object):
             return self._no_bootstrap_data(machine, cluster)
         # Not earlier: an object that holds nothing at the vendor can be deleted without asking the vendor, which may
         # be impossible for ever.
-        blank = not scope.object.metadata.finalizers
+        # One that names a machine was moved or adopted.
+        blank = not scope.object.metadata.finalizers and not provider_id(scope.object)
         await self.hold_finalizer(scope)
         if blank and self._alone:
             self._never_asked[scope.key] = scope.object.metadata.uid
@@ -128,26 +127,26 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             given = await self._claims.hold(scope.object, cluster)
         if isinstance(given, Wait):
             return given
-        made = await self._connected(scope, machine, cluster, infra_cluster)
-        made.addresses = given
-        instance = await self._provider.machine_driver.observe(made)
-        if instance is None and made.has_run:
-            return self._vanished(scope)
+        driver_scope = await self._connected(scope, machine, cluster, infra_cluster)
+        driver_scope.addresses = given
+        instance = await self._provider.machine_driver.observe(driver_scope)
+        if instance is None and driver_scope.has_run:
+            return await_location(scope.object, self._provider.location(driver_scope.session)) or self._vanished(scope)
         self._missed.pop(scope.key, None)
         if instance is None:
-            older = await self._initialized_before(made, cluster, infra_cluster)
+            older = await self._initialized_before(driver_scope, cluster, infra_cluster)
             if older is not None:
                 return older
-            made.user_data, made.format = await self._user_data(machine)
-            interface = self._provider.vip_interface(infra_cluster) if made.control_plane else ""
+            driver_scope.user_data, driver_scope.format = await read_user_data(self.client, machine)
+            interface = self._provider.vip_interface(infra_cluster) if driver_scope.control_plane else ""
             if interface:
-                made.user_data = with_vip(made.user_data, machine, cluster, interface)
+                driver_scope.user_data = with_vip(driver_scope.user_data, machine, cluster, interface)
             await self._block_move(scope)
         self._fence()
         self._never_asked.pop(scope.key, None)
-        wait = await self._provider.machine_driver.converge(made, instance)
+        wait = await self._provider.machine_driver.converge(driver_scope, instance)
         if instance is not None:
-            await self._publish(scope, made, cluster, instance)
+            await self._publish(scope, driver_scope, instance)
         if wait is not None:
             return wait
         if instance is None or not (instance.serving or is_provisioned(scope.object)):
@@ -156,12 +155,14 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
 
-    async def _initialized_before(self, made: MachineScope[C, M, S], cluster: Cluster, infra_cluster: C) -> Wait | None:
+    async def _initialized_before(
+        self, driver_scope: MachineScope[C, M, S], cluster: Cluster, infra_cluster: C
+    ) -> Wait | None:
         """A first control plane beside machines of the same cluster would begin a second cluster at the same address:
         this state is older than the cluster."""
-        if not made.control_plane or cluster.status.initialization.control_plane_initialized:
+        if not driver_scope.control_plane or cluster.status.initialization.control_plane_initialized:
             return None
-        scope = ClusterScope(cluster, infra_cluster, made.session, provisioned=True)
+        scope = ClusterScope(cluster, infra_cluster, driver_scope.session, provisioned=True)
         owned = await self._provider.cluster_driver.list_owned(scope)
         known = frozenset(each.metadata.uid for each in self.objects)
         ids = frozenset(filter(None, (provider_id(each) for each in self.objects)))
@@ -183,17 +184,6 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return Wait("ControlplaneNotInitialized", text)
         return Wait("BootstrapDataNotReady", f"Machine {machine.metadata.name} has no bootstrap data yet")
 
-    async def _user_data(self, machine: Machine) -> tuple[bytes, str]:
-        name = machine.spec.bootstrap.data_secret_name or ""
-        try:
-            secret = await self.client.get(SECRET, Key(machine.metadata.namespace, name))
-        except NotFound:
-            raise Unreachable(
-                f"bootstrap data Secret {name} of Machine {machine.metadata.name} does not exist"
-            ) from None
-        data = secret.get("data") or {}
-        return base64.b64decode(data.get("value", "")), base64.b64decode(data.get("format", "")).decode()
-
     def _vanished(self, scope: ProviderScope[M]) -> Wait:
         """Never recreated silently: the owner of the Machine decides about a replacement.
 
@@ -210,14 +200,13 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self._condition(scope, self._provider.conditions.instance, False, "InstanceGone", message)
         return Wait("InstanceGone", message, after=_GONE_SECONDS, warning=True)
 
-    async def _publish(
-        self, scope: ProviderScope[M], made: MachineScope[C, M, S], cluster: Cluster, instance: Instance
-    ) -> None:
-        await self._hold_provider_id(scope, cluster, instance)
+    async def _publish(self, scope: ProviderScope[M], driver_scope: MachineScope[C, M, S], instance: Instance) -> None:
+        await self._hold_provider_id(scope, driver_scope, instance)
         status: Any = getattr(scope.object, "status", None)
         self._publish_addresses(scope, status, instance)
-        if instance.failure_domain or made.failure_domain:
-            status.failure_domain = instance.failure_domain or made.failure_domain
+        domain = instance.failure_domain or driver_scope.failure_domain
+        if domain and hasattr(status, "failure_domain"):
+            status.failure_domain = domain
         if instance.serving and not is_provisioned(scope.object):
             status.ready = True
             status.initialization.provisioned = True
@@ -244,13 +233,18 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             text = f"its addresses were {', '.join(before)} and are now {', '.join(after)}"
             self.recorder.record(scope.object, "AddressChanged", text, warning=True)
 
-    async def _hold_provider_id(self, scope: ProviderScope[M], cluster: Cluster, instance: Instance) -> None:
+    async def _hold_provider_id(
+        self, scope: ProviderScope[M], driver_scope: MachineScope[C, M, S], instance: Instance
+    ) -> None:
+        """And where the machine is."""
         spec: Any = getattr(scope.object, "spec", None)
-        if spec.provider_id == instance.provider_id:
+        location = self._provider.location(driver_scope.session)
+        if spec.provider_id == instance.provider_id and is_recorded(scope.object, location):
             return
-        meta: dict[str, Any] = {"uid": scope.object.metadata.uid}
+        annotations: dict[str, str | None] = {LOCATION: str(location)} if location.name else {}
         if names.BLOCK_MOVE in scope.object.metadata.annotations:
-            meta["annotations"] = {names.BLOCK_MOVE: None}
+            annotations[names.BLOCK_MOVE] = None
+        meta: dict[str, Any] = {"uid": scope.object.metadata.uid, "annotations": annotations}
         body = {"spec": {"providerID": instance.provider_id}, "metadata": meta}
         written = await self.client.patch(self._provider.machine_kind, scope.key, MergePatch(body), self._write)
         spec.provider_id = instance.provider_id
@@ -283,16 +277,16 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return wait
 
     async def _settle(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
-        infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
-        begun = self._never_asked.get(scope.key) != scope.object.metadata.uid
+        infra_cluster = self._owners.infra_cluster(cluster)
+        begun = not self._is_never_asked(scope)
         if begun and machine is not None and cluster is not None and infra_cluster is not None:
-            made = await self._connected(scope, machine, cluster, infra_cluster)
-            wait = await self._provider.machine_driver.quiesce(made)
+            driver_scope = await self._connected(scope, machine, cluster, infra_cluster)
+            wait = await self._provider.machine_driver.quiesce(driver_scope)
             if wait is not None:
                 return wait
-            instance = await self._provider.machine_driver.observe(made)
+            instance = await self._provider.machine_driver.observe(driver_scope)
             if instance is not None:
-                await self._hold_provider_id(scope, cluster, instance)
+                await self._hold_provider_id(scope, driver_scope, instance)
         if names.BLOCK_MOVE in scope.object.metadata.annotations:
             await self._annotate(scope, {names.BLOCK_MOVE: None})
         return None
@@ -309,21 +303,39 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
     async def _release(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if not self.holds_finalizer(scope):
             return None
-        infra_cluster = self._infra_cluster(cluster) if cluster is not None else None
+        if self._is_never_asked(scope):  # then its credentials need not work, or exist
+            return await self._let_go(scope)
+        infra_cluster = self._owners.infra_cluster(cluster)
         if infra_cluster is None:
             wait = self._await_infra_cluster(scope)
             if wait is not None:
                 return wait
-        made = await self._connected(scope, machine or Machine(), cluster, infra_cluster)
-        instance = await self._provider.machine_driver.observe(made)
+        driver_scope = await self._connected(scope, machine or Machine(), cluster, infra_cluster)
+        instance = await self._provider.machine_driver.observe(driver_scope)
+        if instance is None:
+            elsewhere = await_location(scope.object, self._provider.location(driver_scope.session))
+            if elsewhere is not None:
+                return elsewhere
+        else:
+            await self._hold_location(scope, self._provider.location(driver_scope.session))
         self._fence()
-        wait = await self._provider.machine_driver.release(made, instance)
-        if wait is not None:
-            return wait
+        wait = await self._provider.machine_driver.release(driver_scope, instance)
+        return wait if wait is not None else await self._let_go(scope)
+
+    async def _hold_location(self, scope: ProviderScope[M], location: Location) -> None:
+        """Before the machine goes: that it is not found later proves something only where it was found last."""
+        if not is_recorded(scope.object, location):
+            await self._annotate(scope, {LOCATION: str(location)})
+
+    async def _let_go(self, scope: ProviderScope[M]) -> Wait | None:
+        """Nothing at the vendor belongs to the object."""
         if self._claims is not None:
             await self._claims.release(scope.object)
         self._departures.release(scope.object)
         return await self.drop_finalizer(scope)
+
+    def _is_never_asked(self, scope: ProviderScope[M]) -> bool:
+        return self._never_asked.get(scope.key) == scope.object.metadata.uid
 
     def _await_infra_cluster(self, scope: ProviderScope[M]) -> Wait | None:
         """None: the InfraCluster is gone, and the machine names the credentials for its deletion itself."""
@@ -358,7 +370,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         return MachineScope(
             infra=scope.object,
             session=session,
-            name=machine.metadata.name or _machine_name(scope.object),
+            name=machine.metadata.name or machine_name(scope.object),
             infra_cluster=infra_cluster,
             cluster=cluster.metadata.name,
             endpoint=cluster.spec.control_plane_endpoint.host,
@@ -367,37 +379,11 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             control_plane=names.CONTROL_PLANE_LABEL in machine.metadata.labels,
             has_run=has_run(scope.object, machine),
             failure_domain=machine.spec.failure_domain or "",
-            never_asked=self._never_asked.get(key) == scope.object.metadata.uid,
+            never_asked=self._is_never_asked(scope),
             record=record,
             wake=lambda: self._wake(key),
             report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
         )
-
-    # -- whom it belongs to ------------------------------------------------------------------------------------
-
-    def _owner(self, infra: M) -> Machine | None:
-        for owner in infra.metadata.owner_references:
-            if owner.kind == "Machine" and owner.api_version.startswith(f"{Machine.__resource__.group}/"):
-                found: Machine | None = self._machines.get(Key(infra.metadata.namespace, owner.name))
-                if found is not None and found.metadata.uid == owner.uid:
-                    return found
-        return None
-
-    def _cluster(self, infra: M, machine: Machine | None) -> Cluster | None:
-        name = machine.spec.cluster_name if machine else infra.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
-        return self._clusters.get(Key(infra.metadata.namespace, name))
-
-    def _infra_cluster(self, cluster: Cluster) -> C | None:
-        ref = cluster.spec.infrastructure_ref
-        if ref is None:
-            return None
-        return self._infra_clusters.get(Key(cluster.metadata.namespace, ref.name))
-
-
-def _machine_name(infra: Object) -> str:
-    """Of a Machine that was removed before its infrastructure: the machine at the vendor still has its name."""
-    owners = (each.name for each in infra.metadata.owner_references if each.kind == "Machine")
-    return next(owners, infra.metadata.name)
 
 
 def _without(recorded: tuple[str, ...], obj: M) -> M:

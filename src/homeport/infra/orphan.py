@@ -92,38 +92,38 @@ class Orphans(Generic[C, M, S]):
     # -- now and then ------------------------------------------------------------------------------------------
 
     async def look_now_and_then(
-        self, scope: Scope[C], made: ClusterScope[C, S], report: Callable[[bool, str, str], None]
+        self, scope: Scope[C], driver_scope: ClusterScope[C, S], report: Callable[[bool, str, str], None]
     ) -> float:
         """Gives the seconds until the next look. A cluster that was provisioned just now has no orphans."""
         now = self._clock.monotonic()
-        sweep = self._sweeps.setdefault(scope.key, Sweep(last=now if not made.provisioned else float("-inf")))
+        sweep = self._sweeps.setdefault(scope.key, Sweep(last=now if not driver_scope.provisioned else float("-inf")))
         due = sweep.last + self._provider.sweep_seconds - now
-        if not made.provisioned:
+        if not driver_scope.provisioned:
             report(True, "Succeeded", "")
         if due <= 0 or _asked(scope.object):
-            removed = await self._look(scope, made, sweep, report)
+            removed = await self._look(scope, driver_scope, sweep, report)
             # A user who removed one should not read for ten minutes that it is still there.
             due = min(_REMOVED_SECONDS, self._provider.sweep_seconds) if removed else self._provider.sweep_seconds
             sweep.last = now + due - self._provider.sweep_seconds
         return due
 
     async def _look(
-        self, scope: Scope[C], made: ClusterScope[C, S], sweep: Sweep, report: Callable[[bool, str, str], None]
+        self, scope: Scope[C], driver_scope: ClusterScope[C, S], sweep: Sweep, report: Callable[[bool, str, str], None]
     ) -> bool:
         """True: something is being removed."""
-        owned = await self._provider.cluster_driver.list_owned(made)
+        owned = await self._provider.cluster_driver.list_owned(driver_scope)
         await self._prune(scope, owned)
-        orphans = await self._judged(scope, made, owned)
-        text = _message(orphans, made.name, scope.key.namespace) if orphans else ""
+        orphans = await self._judged(scope, driver_scope, owned)
+        text = _message(orphans, driver_scope.name, scope.key.namespace) if orphans else ""
         report(not orphans, "OrphanedMachines" if orphans else "Succeeded", text)
         for each in sweep.news(orphans):
             self._recorder.record(
                 scope.object, "OrphanedMachine", f"belongs to no object: machine {each}", warning=True
             )
         ripe = sweep.ripe(orphans, self._clock.monotonic())
-        removed = [*ripe, *await self._requested(scope, made, orphans)]
+        removed = [*ripe, *await self._requested(scope, driver_scope, orphans)]
         for each in {each.owned.id: each for each in removed}.values():
-            await self._remove(scope, made, each.owned)
+            await self._remove(scope, driver_scope, each.owned)
         await self._answer(scope, owned, orphans, {each.owned.id for each in removed})
         return bool(removed)
 
@@ -135,14 +135,14 @@ class Orphans(Generic[C, M, S]):
         if kept != deletions:
             await self._annotate(scope, {DELETED: render_deletions(kept)})
 
-    async def _judged(self, scope: Scope[C], made: ClusterScope[C, S], owned: Sequence[Owned]) -> list[Orphan]:
+    async def _judged(self, scope: Scope[C], driver_scope: ClusterScope[C, S], owned: Sequence[Owned]) -> list[Orphan]:
         known = frozenset(each.metadata.uid for each in self._machines)
         # An adoption that was interrupted leaves an InfraMachine without its Machine: the next one must see it.
         ids = frozenset(filter(None, (provider_id(each) for each in self._machines if owners(each))))
         orphans = orphans_of(owned, scope.object.metadata.uid, known, ids)
         if not orphans:
             return []
-        cluster = Key(scope.key.namespace, made.name)
+        cluster = Key(scope.key.namespace, driver_scope.name)
         deletions = parse_deletions(scope.object.metadata.annotations)
         found = judge(
             orphans,
@@ -167,7 +167,9 @@ class Orphans(Generic[C, M, S]):
 
     # -- on request --------------------------------------------------------------------------------------------
 
-    async def _requested(self, scope: Scope[C], made: ClusterScope[C, S], orphans: Sequence[Orphan]) -> list[Orphan]:
+    async def _requested(
+        self, scope: Scope[C], driver_scope: ClusterScope[C, S], orphans: Sequence[Orphan]
+    ) -> list[Orphan]:
         """Orphans that a user wants removed. One that the workload cluster uses, or may use, goes only by force."""
         if not _asked(scope.object):
             return []
@@ -192,36 +194,36 @@ class Orphans(Generic[C, M, S]):
             request = Request.parse(scope.object.metadata.annotations)
             await self._annotate(scope, {ANSWER: Answer(request.id, error=why).render()})
 
-    async def _remove(self, scope: Scope[C], made: ClusterScope[C, S], owned: Owned) -> None:
+    async def _remove(self, scope: Scope[C], driver_scope: ClusterScope[C, S], owned: Owned) -> None:
         self._fence()
-        await self._provider.cluster_driver.remove(made, owned)
+        await self._provider.cluster_driver.remove(driver_scope, owned)
         message = f"machine {owned.name} ({owned.id}) belongs to no object and is removed"
         self._recorder.record(scope.object, "OrphanRemoved", message)
 
     # -- when the cluster goes ---------------------------------------------------------------------------------
 
-    async def release(self, scope: Scope[C], made: ClusterScope[C, S]) -> Wait | None:
+    async def release(self, scope: Scope[C], driver_scope: ClusterScope[C, S]) -> Wait | None:
         """No InfraMachine is left. Machines whose objects were deleted here go along; the user decides about others:
         they may belong to a copy of this plane, or be newer than the backup that it was restored from."""
-        owned = await self._provider.cluster_driver.list_owned(made)
+        owned = await self._provider.cluster_driver.list_owned(driver_scope)
         mine = [each for each in owned if each.cluster_uid == scope.object.metadata.uid]
         if not mine:
             return None
         deletions = parse_deletions(scope.object.metadata.annotations)
-        statement = await self._witness.ask(Key(scope.key.namespace, made.name), mine)
+        statement = await self._witness.ask(Key(scope.key.namespace, driver_scope.name), mine)
         doubt = "this plane has no record that its object was deleted"
         if statement.silent:
             doubt = f"{SILENT}: {statement.silent}"
         orphans = [Orphan(each, "" if each.uid in deletions else doubt) for each in mine]
         orphans = [replace(each, role=statement.roles.get(each.owned.id)) for each in orphans]
         going = [each for each in orphans if not each.kept]
-        going += [each for each in await self._requested(scope, made, orphans) if each not in going]
+        going += [each for each in await self._requested(scope, driver_scope, orphans) if each not in going]
         for each in going:
-            await self._remove(scope, made, each.owned)
+            await self._remove(scope, driver_scope, each.owned)
         await self._answer(scope, mine, orphans, {each.owned.id for each in going})
         if len(going) == len(orphans):
             return Wait("RemovingOrphans", f"removing machines without objects: {_shown(orphans)}", 5.0)
-        text = _message([each for each in orphans if each not in going], made.name, scope.key.namespace)
+        text = _message([each for each in orphans if each not in going], driver_scope.name, scope.key.namespace)
         return Wait("OrphanedMachines", text, _AGAIN_SECONDS if not going else 5.0, warning=True)
 
 

@@ -179,7 +179,7 @@ class Plans:
 def supplies_endpoint(plane: Mapping[str, Any], served: ResolvedResource) -> bool:
     """Control planes that have an endpoint field of their own, or no machines, say where they answer."""
     return (
-        contract.at(plane, "spec", "controlPlaneEndpoint") is not None
+        contract.value_at(plane, "spec", "controlPlaneEndpoint") is not None
         or contract.control_plane.external(plane)
         or (
             contract.control_plane.infrastructure_ref(plane, served.contract) is None
@@ -195,7 +195,7 @@ def _with_template(plan: MachinePlan, template: Any) -> MachinePlan:
 
 
 def _text(obj: Mapping[str, Any], *path: str) -> str:
-    value = contract.at(obj, *path)
+    value = contract.value_at(obj, *path)
     return value if isinstance(value, str) else ""
 
 

@@ -14,6 +14,7 @@ from homeport.capi.cloud import Address, Sources
 from homeport.capi.family import Family
 from homeport.client.protocol import Key
 from homeport.infra.error import ProviderError, Rejected
+from homeport.infra.location import Location
 from homeport.infra.plan import NO_PLAN, ClusterPlan, MachinePlan
 from homeport.infra.task import Poller, Task
 from homeport.runtime.outcome import Wait
@@ -113,6 +114,11 @@ def _no_interface(infra: Object) -> str:
     return ""
 
 
+def _unknown_location(session: Session) -> Location:
+    del session
+    return Location()
+
+
 @dataclass(frozen=True, slots=True)
 class TaskReference:
     """A task of the vendor that an operation started."""
@@ -163,6 +169,7 @@ class MachineScope(Generic[C, M, S]):
     control_plane: bool = False
     has_run: bool = False  # it ran before: if it is off or gone now, somebody else did that
     user_data: bytes = b""
+    bare: bool = False  # it is meant to boot without user data
     format: str = ""  # of the user data: cloud-config, ignition, ...
     addresses: tuple[StaticAddress, ...] = ()  # for its network cards, in order; further cards use DHCP or IPAM
     failure_domain: str = ""
@@ -378,9 +385,12 @@ class Provider(Generic[C, M, S]):
     conditions: Conditions = Conditions()
     machine_sources: Callable[[M], Sources] | None = None  # for kinds whose machines can have their own credentials
     triggers: Sequence[Trigger] = ()
+    machine_triggers: Sequence[Trigger] = ()  # the same for InfraMachines, which their driver reads
     template_kind: type[Object] | None = None  # of machine templates, which preflight checks
     capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a template's machines, for autoscalers
     observe_seconds: float = 60.0  # how often running machines are observed; longer if the driver watches them
     sweep_seconds: float = 600.0
     # Network interface of control plane machines for the virtual address; '': the provider has load balancers.
     vip_interface: Callable[[C], str] = _no_interface
+    # The place where a session's machines are. Machines that are not found at another place are not gone.
+    location: Callable[[S], Location] = _unknown_location

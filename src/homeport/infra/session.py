@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from homeport.infra.error import Unreachable
 from homeport.infra.protocol import Session
 from homeport.runtime.clock import Clock
 
@@ -42,12 +43,15 @@ class Sessions(Generic[S]):
         self._clock = clock
         self._held: dict[str, _Held[S]] = {}
         self._opening: dict[str, asyncio.Task[S]] = {}
+        self._closed = False
 
     def __len__(self) -> int:
         return len(self._held)
 
     async def get(self, key: str, connect: Callable[[], Awaitable[S]]) -> S:
         """Raises what `connect` raises; the next call tries again. Several callers share one attempt."""
+        if self._closed:  # a reconcile that is just ending: no one would close what it opens
+            raise Unreachable("the connections of this manager are closed: it has stopped")
         held = self._held.get(key)
         if held is not None:
             held.used = self._clock.monotonic()
@@ -62,7 +66,9 @@ class Sessions(Generic[S]):
         return session
 
     def _opened(self, key: str, task: asyncio.Future[S]) -> None:
-        self._opening.pop(key, None)
+        if self._opening.get(key) is not task:
+            return
+        del self._opening[key]
         if not task.cancelled() and task.exception() is None:
             self._held[key] = _Held(task.result(), self._clock.monotonic())
 
@@ -79,7 +85,12 @@ class Sessions(Generic[S]):
             await self.drop(key)
 
     async def close(self) -> None:
-        for task in list(self._opening.values()):
+        """Also those that are just being opened. No more are opened afterwards."""
+        self._closed = True
+        opening = dict(self._opening)
+        for task in opening.values():
             task.cancel()
-        for key in list(self._held):
-            await self.drop(key)
+        await asyncio.gather(*opening.values(), return_exceptions=True)
+        for key, task in opening.items():
+            self._opened(key, task)  # it may have succeeded at the last moment
+        await asyncio.gather(*(self.drop(key) for key in list(self._held)))

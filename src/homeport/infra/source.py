@@ -37,14 +37,18 @@ class SourceReconciler:
         self._finalizers = former | {finalizer}
         self._users = users
         self._write = Write(field_manager=f"homeport-{provider}")
+        self._recorder = manager.recorder
+        self._reported: set[str] = set()  # UIDs of those whose deletion waits
 
     async def reconcile(self, key: Key) -> None:
         found: Any = self._objects.get(key)
         if found is None:
             return
         meta = found.metadata
-        held, used = self._finalizers.intersection(meta.finalizers), any(True for _ in self._users(key))
+        held, users = self._finalizers.intersection(meta.finalizers), list(self._users(key))
+        used = bool(users)
         if used and meta.deletion_timestamp:
+            self._report(found, users)
             return  # one that is going away takes no more finalizers
         wanted = {self._finalizer} if used else set()
         if held == wanted and (not used or MOVE_LABEL in meta.labels):
@@ -63,3 +67,12 @@ class SourceReconciler:
             await self._client.patch(self._kind, key, MergePatch(body), self._write)
         except NotFound:
             return
+
+    def _report(self, found: Any, users: Iterable[Key]) -> None:
+        """Whoever deletes it sees nothing but a command that does not end."""
+        if found.metadata.uid in self._reported:
+            return
+        self._reported.add(found.metadata.uid)
+        shown = ", ".join(sorted(map(str, users))[:3])
+        text = f"it is in use by the infrastructure of {shown}, and is deleted after them"
+        self._recorder.record(found, "CredentialsInUse", text, warning=True)

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.machinery.address import is_address
 
 # On a Cluster, "false": its control plane's address is announced by something else.
 WANTED = "infra.homeport.dev/kube-vip"
@@ -51,7 +52,7 @@ def with_vip(user_data: bytes, machine: Machine, cluster: Cluster, interface: st
 def with_virtual_address(user_data: bytes, address: VirtualAddress, version: str) -> bytes:
     """Cloud-config with the manifest added; other formats, and data that brings a VIP of its own, stay as they are."""
     text = user_data.decode("utf-8", errors="replace")
-    if "#cloud-config" not in text[:200] or "kube-vip" in text or not _is_address(address.host):
+    if "#cloud-config" not in text[:200] or "kube-vip" in text or not is_address(address.host):
         return user_data
     initial = "kubeadm init" in text
     manifest = render_manifest(address, super_admin=initial and _minor(version) >= 29)
@@ -114,14 +115,6 @@ def _with_file(text: str, path: str, content: str) -> str:
         start = found.start("indent")
         return text[:start] + entry + text[start:]
     return f"{text.rstrip(chr(10))}\nwrite_files:\n{entry}"
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _minor(version: str) -> int:

@@ -55,10 +55,10 @@ class Witness:
     async def ask(self, cluster: Key, machines: Sequence[Owned]) -> Statement:
         """Reads from the cluster itself, not from a cache."""
         if self._capi is None:
-            return Statement("there is no connection to workload clusters")
+            return Statement("no connection to workload clusters")
         remote = self._capi.remotes.get(cluster)
         if remote is None:
-            return Statement(self._capi.remotes.why(cluster) or "there is no connection to the workload cluster")
+            return Statement(self._capi.remotes.why(cluster) or "no connection to the workload cluster")
         try:
             nodes = (await remote.client.list(NODE, Query())).items
             pods = (await remote.client.list(_POD, _ETCD_PODS)).items

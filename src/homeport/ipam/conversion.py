@@ -6,9 +6,8 @@ from ipaddress import ip_network
 from typing import Any
 
 from homeport.api.ipam import v1alpha1, v1alpha2
-from homeport.capi.conversion import unknown_versions
 from homeport.capi.conversion.codec import Context
-from homeport.capi.conversion.converter import Converter
+from homeport.capi.conversion.registration import register_conversions
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]
@@ -44,8 +43,4 @@ KINDS = (
 
 
 def register(hooks: Hooks) -> None:
-    for versions in KINDS:
-        newest = versions[-1]
-        converter = Converter(versions, [Subnet()], unknown_versions)
-        hooks.convert(newest.__resource__.group, newest.__resource__.kind, converter)
-        hooks.check_converted(newest, converter)
+    register_conversions(hooks, [(versions, [Subnet()]) for versions in KINDS])

@@ -10,6 +10,15 @@ Address = IPv4Address | IPv6Address
 Span = tuple[int, int]  # first and last
 
 
+def is_address(text: str) -> bool:
+    """IPv4 or IPv6, without a port or brackets."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def parse_span(text: str) -> tuple[Address, Address]:
     """First and last of `10.0.0.5`, `10.0.0.5-10.0.0.9` or `10.0.0.0/24`. ValueError says what is wrong with it."""
     if "%" in text:

@@ -11,7 +11,7 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final
 
 import yaml
@@ -36,6 +36,7 @@ _INFINITE: Final = re.compile(r"[+-]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _DEEPEST: Final = 500
+_MOST_DIGITS: Final = 300  # no float64 has more
 _NUMBER_START: Final = frozenset("0123456789+-.")
 
 
@@ -59,6 +60,20 @@ def load(text: str | bytes, source: str = "") -> Any:
     if len(documents) > 1:
         raise YamlError(f"{_place(source, documents[1][0])}expected one document, found {len(documents)}")
     return documents[0][1] if documents else None
+
+
+def load_first(text: str | bytes, source: str = "") -> Any:
+    """The first document as Go programs read it that are not strict: the last of equal keys counts."""
+    documents = _documents(text, source, strict=False)
+    try:
+        return next(documents, (0, None))[1]
+    finally:
+        documents.close()
+
+
+def load_each(text: str | bytes, source: str = "") -> list[Any]:
+    """All documents, read like the one of `load_first`."""
+    return [document for _, document in _documents(text, source, strict=False)]
 
 
 def load_all(text: str | bytes, source: str = "") -> list[dict[str, Any]]:
@@ -98,6 +113,8 @@ def plain_value(text: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number with {len(digits)} digits is too large")
     body = digits.lstrip("+-").lower()
     if body[:2] in ("0x", "0b", "0o"):
         value = int(body, 0)
@@ -118,7 +135,7 @@ def _float(digits: str) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 2**63 else value
 
 
-def _documents(text: str | bytes, source: str) -> Iterator[tuple[int, Any]]:
+def _documents(text: str | bytes, source: str, *, strict: bool = True) -> Generator[tuple[int, Any], None, None]:
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
@@ -133,7 +150,7 @@ def _documents(text: str | bytes, source: str) -> Iterator[tuple[int, Any]]:
     try:
         while not isinstance(event := loader.get_event(), StreamEndEvent):
             if isinstance(event, DocumentStartEvent):
-                yield _Reader(source).read(loader.get_event)
+                yield _Reader(source, strict).read(loader.get_event)
     except yaml.YAMLError as error:
         raise _worded(error, source) from error
     except RecursionError as error:
@@ -183,8 +200,9 @@ class _Reader:
     There is no tree of nodes in between: it would take a hundred times the memory of the text.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, strict: bool) -> None:
         self._source = source
+        self._strict = strict
         self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and number of nodes; None: not read to its end
         self._written = 0
         self._unfolded = 0
@@ -276,7 +294,7 @@ class _Reader:
             to.value.append(value)
         elif to.key is None:
             to.key = self._key(value, event, line)
-            if to.key in to.value:
+            if self._strict and to.key in to.value:
                 raise self._error(line, f'key "{to.key}" already set in map')
         elif to.key is _MERGE:  # a key of that very text would be another string
             for other in self._merges(value, line):

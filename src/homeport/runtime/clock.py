@@ -12,11 +12,13 @@ import math
 import random
 import selectors
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 # 2026-01-01T00:00:00Z: virtual worlds start on a date that certificates and tokens find plausible.
 VIRTUAL_START = 1_767_225_600.0
@@ -108,6 +110,11 @@ class _Jumping(selectors.BaseSelector):
         ready = self._real.select(0)
         if ready or timeout == 0:
             return ready
+        if self._loop.threads:
+            # What a thread computes takes no virtual time: otherwise hours would pass meanwhile.
+            ready = self._real.select(self._loop.patience)
+            if ready:
+                return ready
         if timeout is None:
             # Nothing is scheduled: only a thread or a socket can still wake the loop.
             ready = self._real.select(self._loop.patience)
@@ -131,6 +138,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._virtual = 0.0
+        self.threads = 0  # that work for the loop now
         super().__init__(_Jumping(self))
 
     def time(self) -> float:
@@ -138,6 +146,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def advance(self, seconds: float) -> None:
         self._virtual += seconds
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        made = super().run_in_executor(executor, func, *args)
+        self.threads += 1
+        made.add_done_callback(self._thread_ended)
+        return made
+
+    def _thread_ended(self, _: asyncio.Future[Any]) -> None:
+        self.threads -= 1
 
 
 def run_virtual(main: Coroutine[Any, Any, T], *, seed: int = 0) -> T:

@@ -77,7 +77,7 @@ class Controller:
         look again. For reconcilers that compute it in every reconcile, and decide nothing by it."""
         self.name = name
         self.kind: type[Object] | Resource = kind
-        self.shard_key = shard_key  # which keys of ours stay together; None: as the manager says
+        self.shard_key = shard_key  # which keys of this controller stay together; None: as the manager says
         self.metrics = ControllerMetrics(name)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
         self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet

@@ -11,6 +11,8 @@ from homeport.client.protocol import Client, Query
 
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 WAIT_SECONDS = 30.0
+# On definitions of kinds that another project owns: where that project has installed its own, ours is left out.
+SHARED_LABEL = "homeport.dev/shared-definition"
 
 
 def definition(resource: Resource, *, schema: Mapping[str, Any] | None = None, status: bool = True) -> dict[str, Any]:

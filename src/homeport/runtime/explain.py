@@ -82,7 +82,7 @@ async def _object(client: Client, resource: Resource, key: Key) -> str:
     try:
         found = await client.get(resource, key)
     except NotFound:
-        return "there is no such object"
+        return "the object does not exist"
     except ApiError as error:
         return f"it can't be read: {error}"
     meta = found.metadata

@@ -96,7 +96,7 @@ class Informer(Generic[T]):
         self._deletion_handlers.append(handler)
 
     def use(self, client: Client) -> None:
-        """The next `run` asks this one, and begins with a list: handlers are told what differs from what they know."""
+        """The next `run` asks this one, and begins with a list: handlers get what differs from what they know."""
         self._client = client
         self._streaming = True
         self.error = ""

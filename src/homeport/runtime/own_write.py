@@ -80,6 +80,11 @@ class OwnWrites:
     def warnings(self) -> Any:
         return getattr(self._inner, "warnings", None)
 
+    @property
+    def raw(self) -> Any:
+        """What the server serves; None if the client can't ask."""
+        return getattr(self._inner, "raw", None)
+
     async def _fenced(self, send: Callable[[], Awaitable[T]]) -> T:
         left = self._fence()
         if left is None:

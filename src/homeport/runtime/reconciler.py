@@ -71,7 +71,7 @@ class Scope(Generic[O]):
         return bool(self.object.metadata.deletion_timestamp)
 
     def status_patch(self) -> dict[str, Any]:
-        """What changed in the status, as a merge patch of that very state; empty when nothing did.
+        """What changed in the status, as a merge patch of exactly that state; empty when nothing did.
 
         Merge patches replace whole lists, so what somebody else wrote meanwhile would be lost, and a reconcile that was
         held up for long would write its old news: the patch is refused when the object is no longer what it was.

@@ -66,7 +66,7 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
             return None
         if self.pause(scope):
             await self._store(scope)
-            return sooner(await self.rest(scope), scope.later)
+            return sooner(await self.reconcile_paused(scope), scope.later)
         wait = await self.reported(scope, run_phases(scope, self.phases(scope)))
         return self.next_look(scope, wait)
 
@@ -88,7 +88,7 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
         del key
         return None
 
-    async def rest(self, scope: S) -> Wait | None:
+    async def reconcile_paused(self, scope: S) -> Wait | None:
         """The object is paused. What was begun and can't be left half done is finished here."""
         del scope
         return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from homeport.runtime.clock import Clock
+from homeport.runtime.workload.runner import Runners
 from homeport.sim.engine.credential import AdminCredential
+from homeport.sim.engine.download import Fetch
 from homeport.sim.engine.guest import Guests
 from homeport.sim.network import Network
 from homeport.sim.state import Options, SimulatorState
@@ -33,6 +35,8 @@ class SharedServices:
     save: Callable[[], Awaitable[None]]  # writes everything that has changed, machines and clusters included
     data: Path  # of the plane: what its user gets to see
     proxy: Callable[[], str]  # URL by which programs outside reach the network; known when simulators start
+    fetch: Fetch | None = None  # brings files from the network; None: every URL is there
+    runners: Runners = field(default_factory=Runners)  # what runs Pods of the plane: a simulator may add its own
 
 
 class Running(Protocol):

@@ -62,7 +62,7 @@ def write_records(
 ) -> None:
     """A backup of a store that lives in memory only."""
     partial = _partial_of(path)
-    partial.unlink(missing_ok=True)
+    _remove(partial)  # with the log beside it: whoever was killed while writing it leaves both
     database = Database(partial, cipher, sealed, "NORMAL", reserve=False)
     try:
         database.load()
@@ -115,7 +115,7 @@ def _partial_of(path: Path) -> Path:
 
 def _copy(backup: Path, new: Path) -> None:
     if not backup.is_file():
-        raise StoreDamaged(backup, "there is no such backup file", "name an existing one")
+        raise StoreDamaged(backup, "the backup file does not exist", "name an existing one")
     layout.make_private(new)
     shutil.copyfile(backup, new)
     # A file copied from a running or killed server has its newest writes in the log beside it.

@@ -65,6 +65,7 @@ class Store:
         self._lock: Lock | None = None
         self._path: Path | None = None
         self._closed = False
+        self.guard: Callable[[], None] | None = None  # called before each write; raises StoreUnavailable to refuse it
         self._backing_up = asyncio.Lock()
         self._on_disk_compacted = loaded.compacted
         self._trimming: asyncio.Future[None] | None = None
@@ -288,6 +289,8 @@ class Store:
 
     def _expected(self, bucket: str, name: str, expect: int | None) -> Record | None:
         self._check_open()
+        if self.guard is not None:
+            self.guard()
         head = self.head(bucket, name)
         if expect is not None and expect != (0 if head is None else head.revision):
             raise Mismatch(bucket, name, expect, head)

@@ -76,7 +76,7 @@ def rule(verbs: list[str], resources: list[str], groups: list[str] | None = None
     return {"apiGroups": groups if groups is not None else [""], "resources": resources, "verbs": verbs, **more}
 
 
-async def test_a_user_without_rights_is_told_what_is_missing(api: Api, widgets: Resource) -> None:
+async def test_a_user_without_rights_sees_which_right_is_missing(api: Api, widgets: Resource) -> None:
     jane = api.as_user("jane", ("developers",))
     meta = {"name": "a", "namespace": api.ns}
     attempts = {

@@ -95,6 +95,9 @@ class Acme:
     def free_addresses(self) -> tuple[str, ...]:
         cannot("Acme assigns the addresses of machines itself")
 
+    def platform_part(self) -> Json:
+        cannot("Acme serves no platform")
+
     # -- state of the vendor -----------------------------------------------------------------------------------
 
     def machines(self) -> list[Found]:

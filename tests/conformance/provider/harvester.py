@@ -114,6 +114,9 @@ class HarvesterVendor:
             },
         }
 
+    def platform_part(self) -> Json:
+        return {"namespace": "default", "networkName": "default/workloads", "imageName": f"default/{_IMAGE}"}
+
     # -- state of the vendor -----------------------------------------------------------------------------------
 
     def machines(self) -> list[Found]:

@@ -136,6 +136,14 @@ class Nutanix:
             },
         }
 
+    def platform_part(self) -> Json:
+        return {
+            "prismCentral": {"address": "127.0.0.1", "port": self._port},
+            "cluster": {"name": ELEMENT},
+            "subnet": {"name": "vm-network"},
+            "image": {"name": IMAGE},
+        }
+
     # -- state of the vendor -----------------------------------------------------------------------------------
 
     def machines(self) -> list[Found]:

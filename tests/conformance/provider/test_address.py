@@ -5,7 +5,7 @@ The pool is kept by the test: any provider of addresses may answer claims.
 
 from __future__ import annotations
 
-from conformance.provider.ground import NAMESPACE, Ground, ground, key
+from conformance.provider.provider_plane import NAMESPACE, ProviderPlane, key, provider_plane
 from conformance.provider.vendor import Open
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.client.protocol import MergePatch, Query
@@ -15,7 +15,7 @@ from homeport.runtime.testing import virtual
 POOL = {"apiGroup": "ipam.example.com", "kind": "Range", "name": "machines"}
 
 
-async def give(g: Ground, claim: str, address: str) -> None:
+async def give(g: ProviderPlane, claim: str, address: str) -> None:
     await g.plane.until(IPAddressClaim, key(claim), lambda c: IN_USE in c.metadata.finalizers, 300)
     spec = {"address": address, "prefix": 24, "claimRef": {"name": claim}, "poolRef": POOL}
     body = {"metadata": {"name": claim, "namespace": NAMESPACE}, "spec": spec}
@@ -24,13 +24,13 @@ async def give(g: Ground, claim: str, address: str) -> None:
     await g.client.patch(IPAddressClaim, key(claim), patch, subresource="status")
 
 
-async def claims(g: Ground) -> list[str]:
+async def claims(g: ProviderPlane) -> list[str]:
     return [each.metadata.name for each in (await g.client.list(IPAddressClaim, Query(namespace=NAMESPACE))).items]
 
 
 @virtual
 async def test_a_machine_waits_for_its_address_and_has_it(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         address = g.vendor.free_addresses[0]
         await g.cluster()
         await g.machine("a", pools=[POOL])
@@ -45,7 +45,7 @@ async def test_a_machine_waits_for_its_address_and_has_it(vendor: Open) -> None:
 
 @virtual
 async def test_a_claim_outlives_the_machine_whatever_is_deleted_first(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         address = g.vendor.free_addresses[0]
         await g.cluster()
         await g.machine("a", pools=[POOL])
@@ -65,7 +65,7 @@ async def test_a_claim_outlives_the_machine_whatever_is_deleted_first(vendor: Op
 
 @virtual
 async def test_an_address_that_somebody_else_has_is_reported(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         address = g.vendor.free_addresses[0]
         await g.cluster()
         for name in ("a", "b"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.provider.ground import NAME, SECRET, Ground, condition, ground, key
+from conformance.provider.provider_plane import NAME, SECRET, ProviderPlane, condition, key, provider_plane
 from conformance.provider.vendor import Open
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.name import BLOCK_MOVE, MOVE_LABEL
@@ -12,7 +12,7 @@ from homeport.runtime.testing import virtual
 
 @virtual
 async def test_a_create_whose_answer_was_lost_is_not_done_twice(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.lose_reply("create", "after", times=3)
         await g.machine("a")
@@ -23,7 +23,7 @@ async def test_a_create_whose_answer_was_lost_is_not_done_twice(vendor: Open) ->
 
 @virtual
 async def test_a_slow_create_whose_answer_was_lost_leaves_one_machine(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.slow_operations(20.0)
         g.vendor.lose_reply("create", "after", times=1)
@@ -35,7 +35,7 @@ async def test_a_slow_create_whose_answer_was_lost_leaves_one_machine(vendor: Op
 
 @virtual
 async def test_a_crash_between_create_and_record_makes_no_second_machine(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.slow_operations(10.0)
         await g.machine("a")
@@ -53,7 +53,7 @@ async def test_a_crash_between_create_and_record_makes_no_second_machine(vendor:
 
 @virtual
 async def test_a_restart_at_any_second_of_a_creation_makes_no_second_machine(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.slow_operations(3.0)
         await g.machine("a")
@@ -67,7 +67,7 @@ async def test_a_restart_at_any_second_of_a_creation_makes_no_second_machine(ven
 
 @virtual
 async def test_a_machine_restored_with_an_empty_status_finds_itself_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         (before,) = await g.ready("a")
@@ -83,8 +83,8 @@ async def test_a_machine_restored_with_an_empty_status_finds_itself_again(vendor
 
 
 @virtual
-async def test_a_status_that_is_lost_while_we_watch_is_written_anew(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_status_that_is_lost_while_we_watch_is_written_again(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -97,7 +97,7 @@ async def test_a_status_that_is_lost_while_we_watch_is_written_anew(vendor: Open
 
 @virtual
 async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         foreign = await g.vendor.create_foreign("a")
         await g.cluster()
         await g.machine("a")
@@ -111,7 +111,7 @@ async def test_a_machine_of_somebody_else_with_the_same_name_is_not_adopted(vend
 
 @virtual
 async def test_a_vm_is_deleted_though_its_machine_was_removed_by_force(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a", infra_name="a-infra")
         await g.ready("a-infra")
@@ -122,7 +122,7 @@ async def test_a_vm_is_deleted_though_its_machine_was_removed_by_force(vendor: O
 
 @virtual
 async def test_a_vm_is_deleted_though_nothing_names_its_machine_any_more(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a", infra_name="a-infra")
         await g.ready("a-infra")
@@ -135,8 +135,8 @@ async def test_a_vm_is_deleted_though_nothing_names_its_machine_any_more(vendor:
 
 
 @virtual
-async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_silence(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_machine_deleted_behind_our_back_is_reported_and_never_recreated_silently(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -152,8 +152,8 @@ async def test_a_machine_deleted_behind_our_back_is_told_and_never_made_anew_in_
 
 
 @virtual
-async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_machine_that_somebody_switched_off_is_reported_and_left_off(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -169,7 +169,7 @@ async def test_a_machine_that_somebody_switched_off_is_told_and_left_off(vendor:
 
 @virtual
 async def test_a_machine_that_somebody_powers_on_again_is_ready_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -181,7 +181,7 @@ async def test_a_machine_that_somebody_powers_on_again_is_ready_again(vendor: Op
         assert g.vendor.created == ["a"]
 
 
-async def moved(g: Ground, name: str) -> None:
+async def moved(g: ProviderPlane, name: str) -> None:
     """As clusterctl leaves it on another plane: the status is lost, and the Machine still knows what it runs on."""
     infra = await g.infra_machine(name)
     known = {"spec": {"providerID": infra.spec.provider_id}}
@@ -190,8 +190,8 @@ async def moved(g: Ground, name: str) -> None:
 
 
 @virtual
-async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_made_anew(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_recreated(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -207,7 +207,7 @@ async def test_a_machine_that_is_gone_when_its_object_arrives_elsewhere_is_not_m
 
 @virtual
 async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_off(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -220,14 +220,14 @@ async def test_a_machine_that_is_off_when_its_object_arrives_elsewhere_is_left_o
         assert not g.found("a").on
 
 
-async def paused(g: Ground, value: bool) -> None:
+async def paused(g: ProviderPlane, value: bool) -> None:
     await g.client.patch(Cluster, key(NAME), MergePatch({"spec": {"paused": value}}))
 
 
 @virtual
 async def test_a_machine_that_is_being_made_is_not_moved_before_its_object_names_it(vendor: Open) -> None:
     """Another plane would know nothing of what is under way, and make a second one."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.slow_operations(20.0)
         await g.machine("a")
@@ -244,7 +244,7 @@ async def test_a_machine_that_is_being_made_is_not_moved_before_its_object_names
 
 @virtual
 async def test_a_machine_that_can_not_be_made_does_not_keep_others_from_being_moved(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.refuse(500, "create")
         await g.machine("a")
@@ -261,7 +261,7 @@ async def test_a_machine_that_can_not_be_made_does_not_keep_others_from_being_mo
 
 @virtual
 async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.slow_operations(5.0)
         await g.cluster()
         await g.machine("a")
@@ -279,7 +279,7 @@ async def test_deleting_twice_and_what_is_gone_already_is_no_error(vendor: Open)
 
 @virtual
 async def test_a_machine_deleted_while_it_is_being_made_leaves_nothing(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.slow_operations(6.0)
         await g.cluster()
         for number in range(12):
@@ -295,7 +295,7 @@ async def test_a_machine_deleted_while_it_is_being_made_leaves_nothing(vendor: O
 
 @virtual
 async def test_a_machine_deleted_during_its_creation_and_a_restart_leaves_nothing(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.slow_operations(6.0)
         await g.cluster()
         await g.machine("a")
@@ -311,7 +311,7 @@ async def test_a_machine_deleted_during_its_creation_and_a_restart_leaves_nothin
 @virtual
 async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_mark(vendor: Open) -> None:
     """Objects that were moved to another management cluster have other UIDs."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         infra = await g.cluster()
         moved = await g.vendor.create_orphan(infra, "moved")
         await g.stop()
@@ -328,7 +328,7 @@ async def test_a_machine_that_an_object_names_by_id_is_no_orphan_whatever_its_ma
 @virtual
 async def test_credentials_stay_while_a_cluster_needs_them_and_then_go(vendor: Open) -> None:
     """Deleting everything at once takes away nothing that the deletion needs."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -346,7 +346,7 @@ async def test_credentials_stay_while_a_cluster_needs_them_and_then_go(vendor: O
 
 @virtual
 async def test_credentials_that_two_clusters_share_stay_for_the_other_and_are_never_deleted(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster("one")
         await g.cluster("two", secret=False)
         secret = g.vendor.credentials()["metadata"]["name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from conformance.provider.ground import NAME, condition, ground, key
+from conformance.provider.provider_plane import NAME, condition, key, provider_plane
 from conformance.provider.vendor import Open
 from homeport.client.protocol import MergePatch, Write
 from homeport.runtime.testing import versions, virtual
@@ -12,7 +12,7 @@ from homeport.runtime.testing import versions, virtual
 
 @virtual
 async def test_a_machine_comes_up_and_goes(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         (machine,) = await g.ready("a")
@@ -32,7 +32,7 @@ async def test_a_machine_comes_up_and_goes(vendor: Open) -> None:
 
 @virtual
 async def test_a_cluster_leaves_nothing_behind(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -47,7 +47,7 @@ async def test_a_cluster_leaves_nothing_behind(vendor: Open) -> None:
 
 @virtual
 async def test_a_cluster_that_never_got_through_is_deleted_without_credentials(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster(provisioned=False, secret=False)
         await g.cluster_says("Secret", "does not exist", type_=g.vendor.conditions.connection)
         await g.delete_cluster()
@@ -56,7 +56,7 @@ async def test_a_cluster_that_never_got_through_is_deleted_without_credentials(v
 
 @virtual
 async def test_a_cluster_restored_with_an_empty_status_releases_what_it_owns(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.require_cluster_objects()
         await g.cluster()
         assert g.vendor.cluster_objects(NAME)
@@ -72,7 +72,7 @@ async def test_a_cluster_restored_with_an_empty_status_releases_what_it_owns(ven
 
 @virtual
 async def test_a_cluster_with_an_empty_status_stays_while_its_vendor_can_not_be_asked(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.require_cluster_objects()
         await g.cluster()
         await g.stop()
@@ -91,7 +91,7 @@ async def test_a_cluster_with_an_empty_status_stays_while_its_vendor_can_not_be_
 
 @virtual
 async def test_nothing_is_written_about_a_machine_that_runs(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -103,7 +103,7 @@ async def test_nothing_is_written_about_a_machine_that_runs(vendor: Open) -> Non
 
 @virtual
 async def test_running_machines_cost_few_requests(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         names = [f"m{number}" for number in range(5)]
         for name in names:
@@ -117,7 +117,7 @@ async def test_running_machines_cost_few_requests(vendor: Open) -> None:
 
 @virtual
 async def test_fifty_machines_come_up_together_and_go_together(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         g.vendor.slow_operations(4.0)
         await g.cluster()
         names = [f"m{number:02}" for number in range(50)]
@@ -136,7 +136,7 @@ async def test_fifty_machines_come_up_together_and_go_together(vendor: Open) -> 
 
 @virtual
 async def test_a_paused_machine_is_left_alone_and_says_so(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         kind = g.vendor.machine_kind
         await g.client.patch(_cluster(), key(NAME), MergePatch({"spec": {"paused": True}}))
@@ -152,7 +152,7 @@ async def test_a_paused_machine_is_left_alone_and_says_so(vendor: Open) -> None:
 
 @virtual
 async def test_a_paused_machine_is_not_deleted_until_it_goes_on(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -170,7 +170,7 @@ async def test_a_paused_machine_is_not_deleted_until_it_goes_on(vendor: Open) ->
 
 @virtual
 async def test_infrastructure_that_somebody_else_manages_is_left_alone(vendor: Open) -> None:
-    async with ground(vendor, start=False) as g:
+    async with provider_plane(vendor, start=False) as g:
         await g.cluster(provisioned=False)
         body = {"metadata": {"annotations": {"cluster.x-k8s.io/managed-by": "terraform"}}}
         await g.client.patch(g.vendor.cluster_kind, key(NAME), MergePatch(body))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.provider.ground import NAME, Ground, condition, ground, key
+from conformance.provider.provider_plane import NAME, ProviderPlane, condition, key, provider_plane
 from conformance.provider.vendor import Open
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.client.protocol import MergePatch
@@ -14,7 +14,7 @@ from homeport.runtime.testing import virtual
 HOUR = 3600.0
 
 
-async def force_delete(g: Ground, name: str) -> None:
+async def force_delete(g: ProviderPlane, name: str) -> None:
     """As users do it when a deletion hangs: the finalizers first, then the object, which is gone at once."""
     for kind in (g.vendor.machine_kind, Machine):
         await g.client.patch(kind, key(name), MergePatch({"metadata": {"finalizers": None}}))
@@ -22,7 +22,7 @@ async def force_delete(g: Ground, name: str) -> None:
         await g.plane.gone(kind, key(name), 60)
 
 
-async def machines(g: Ground, *names: str) -> Any:
+async def machines(g: ProviderPlane, *names: str) -> Any:
     infra = await g.cluster()
     for name in names:
         await g.machine(name)
@@ -30,11 +30,11 @@ async def machines(g: Ground, *names: str) -> Any:
     return infra
 
 
-def names(g: Ground) -> set[str]:
+def names(g: ProviderPlane) -> set[str]:
     return {each.name for each in g.vendor.machines()}
 
 
-async def ask(g: Ground, request: Request) -> Answer:
+async def ask(g: ProviderPlane, request: Request) -> Answer:
     patch = MergePatch({"metadata": {"annotations": {REQUEST: request.render()}}})
     await g.client.patch(g.vendor.cluster_kind, key(NAME), patch)
     answered = await g.plane.until(
@@ -45,7 +45,7 @@ async def ask(g: Ground, request: Request) -> Answer:
 
 @virtual
 async def test_a_machine_whose_object_was_deleted_by_force_is_removed_after_a_while(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await g.answers()
         foreign = await g.vendor.create_foreign("somebody-elses")
@@ -64,7 +64,7 @@ async def test_a_machine_whose_object_was_deleted_by_force_is_removed_after_a_wh
 
 @virtual
 async def test_the_record_of_a_deletion_survives_a_restart(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await force_delete(g, "a")
         await g.plane.until(
@@ -79,7 +79,7 @@ async def test_the_record_of_a_deletion_survives_a_restart(vendor: Open) -> None
 @virtual
 async def test_a_machine_that_no_object_was_ever_deleted_for_is_reported_and_kept(vendor: Open) -> None:
     """As after a restore of a backup that is older than the machine, or in a copy of another plane."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
         await g.vendor.create_orphan(infra, "newer")
@@ -92,7 +92,7 @@ async def test_a_machine_that_no_object_was_ever_deleted_for_is_reported_and_kep
 
 @virtual
 async def test_objects_that_vanish_while_nobody_looks_prove_nothing(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await g.stop()
         for kind in (g.vendor.machine_kind, Machine):
@@ -106,7 +106,7 @@ async def test_objects_that_vanish_while_nobody_looks_prove_nothing(vendor: Open
 
 @virtual
 async def test_a_machine_that_is_a_node_is_kept_though_its_object_was_deleted(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         spec = {"providerID": (await g.infra_machine("a")).spec.provider_id}
         await g.plane.have({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "spec": spec})
@@ -119,7 +119,7 @@ async def test_a_machine_that_is_a_node_is_kept_though_its_object_was_deleted(ve
 
 @virtual
 async def test_nothing_is_removed_while_the_workload_cluster_does_not_answer(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await force_delete(g, "a")
         await g.orphans_say("does not report whether it uses the machine")
@@ -129,7 +129,7 @@ async def test_nothing_is_removed_while_the_workload_cluster_does_not_answer(ven
 
 @virtual
 async def test_nothing_is_removed_while_a_machine_that_an_object_names_is_missing(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await g.answers()
         await force_delete(g, "a")
@@ -142,7 +142,7 @@ async def test_nothing_is_removed_while_a_machine_that_an_object_names_is_missin
 @virtual
 async def test_objects_that_are_moved_to_another_plane_leave_their_machines(vendor: Open) -> None:
     """clusterctl pauses the Cluster, removes finalizers and deletes. The Cluster that stays may be unpaused again."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a", "b")
         await g.answers()
         await g.client.patch(Cluster, key(NAME), MergePatch({"spec": {"paused": True}}))
@@ -158,7 +158,7 @@ async def test_objects_that_are_moved_to_another_plane_leave_their_machines(vend
 
 @virtual
 async def test_a_cluster_that_goes_takes_along_what_was_deleted_by_force(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a")
         await force_delete(g, "a")
         await g.delete_cluster()
@@ -169,7 +169,7 @@ async def test_a_cluster_that_goes_takes_along_what_was_deleted_by_force(vendor:
 
 @virtual
 async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orphans(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         infra = await g.cluster()
         id_ = await g.vendor.create_orphan(infra, "newer")
         await g.delete_cluster()
@@ -184,7 +184,7 @@ async def test_a_cluster_that_goes_waits_for_its_user_to_decide_about_other_orph
 
 @virtual
 async def test_a_user_learns_of_orphans_at_once_and_removes_those_that_are_named(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         infra = await machines(g, "a")
         await g.answers()
         left = await g.vendor.create_orphan(infra, "left-over")
@@ -206,7 +206,7 @@ async def test_a_user_learns_of_orphans_at_once_and_removes_those_that_are_named
 
 @virtual
 async def test_a_request_is_answered_with_the_error_when_the_infrastructure_can_not_be_asked(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await machines(g, "a")
         g.vendor.refuse(500)
         found = await ask(g, Request("1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from conformance.provider.ground import ground
+from conformance.provider.provider_plane import provider_plane
 from conformance.provider.vendor import Open
 from homeport.runtime.manager import Elected
 from homeport.runtime.testing import virtual
@@ -13,7 +13,7 @@ from homeport.runtime.testing import virtual
 
 @virtual
 async def test_of_two_replicas_one_works_and_the_other_goes_on_where_it_stopped(vendor: Open) -> None:
-    async with ground(vendor, start=False) as g:
+    async with provider_plane(vendor, start=False) as g:
         replicas = [g.manager(Elected("default", "provider")) for _ in range(2)]
         tasks = [asyncio.create_task(each.run()) for each in replicas]
         try:

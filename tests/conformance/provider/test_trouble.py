@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from conformance.provider.ground import NAME, SECRET, condition, ground, key
+from conformance.provider.provider_plane import NAME, SECRET, condition, key, provider_plane
 from conformance.provider.vendor import Open, Verb
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual
 
 
 @virtual
-async def test_a_task_that_fails_is_told_in_the_vendors_words_and_tried_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_task_that_fails_is_reported_in_the_vendors_words_and_tried_again(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.fail_operation("create", "the moon is in the wrong quarter", times=2)
         await g.machine("a")
@@ -25,8 +25,8 @@ async def test_a_task_that_fails_is_told_in_the_vendors_words_and_tried_again(ve
 
 
 @virtual
-async def test_a_power_on_that_fails_is_told_and_tried_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_power_on_that_fails_is_reported_and_tried_again(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.fail_operation("power-on", "no luck", times=2)
         await g.machine("a")
@@ -36,8 +36,8 @@ async def test_a_power_on_that_fails_is_told_and_tried_again(vendor: Open) -> No
 
 
 @virtual
-async def test_a_delete_that_fails_is_told_and_tried_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_delete_that_fails_is_reported_and_tried_again(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -50,7 +50,7 @@ async def test_a_delete_that_fails_is_told_and_tried_again(vendor: Open) -> None
 
 @virtual
 async def test_being_throttled_delays_and_nothing_more(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.throttle(7, times=6)
         for number in range(5):
@@ -63,7 +63,7 @@ async def test_being_throttled_delays_and_nothing_more(vendor: Open) -> None:
 def test_a_storm_of_errors_passes(vendor: Open, status: int) -> None:
     @virtual
     async def run() -> None:
-        async with ground(vendor) as g:
+        async with provider_plane(vendor) as g:
             await g.cluster()
             g.vendor.refuse(status)
             await g.machine("a")
@@ -84,7 +84,7 @@ def test_a_storm_of_errors_passes(vendor: Open, status: int) -> None:
 
 @virtual
 async def test_an_endpoint_that_is_gone_for_hours_is_found_again_within_minutes(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -100,7 +100,7 @@ async def test_an_endpoint_that_is_gone_for_hours_is_found_again_within_minutes(
 
 @virtual
 async def test_an_endpoint_that_restarts_is_used_again(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")
@@ -115,7 +115,7 @@ async def test_an_endpoint_that_restarts_is_used_again(vendor: Open) -> None:
 
 @virtual
 async def test_a_request_that_is_never_answered_is_given_up(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.delay_reply("create", 3600)
         await g.machine("a")
@@ -129,7 +129,7 @@ async def test_a_request_that_is_never_answered_is_given_up(vendor: Open) -> Non
 def test_a_task_that_hangs_does_not_hang_us(vendor: Open, verb: Verb) -> None:
     @virtual
     async def run() -> None:
-        async with ground(vendor) as g:
+        async with provider_plane(vendor) as g:
             await g.cluster()
             g.vendor.hang_operation(verb, 1800)
             await g.machine("slow")
@@ -144,7 +144,7 @@ def test_a_task_that_hangs_does_not_hang_us(vendor: Open, verb: Verb) -> None:
 
 @virtual
 async def test_a_slow_boot_and_a_late_address_are_waited_for(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.delay_address(900)
         await g.machine("a")
@@ -158,7 +158,7 @@ async def test_a_slow_boot_and_a_late_address_are_waited_for(vendor: Open) -> No
 
 @virtual
 async def test_a_machine_that_is_switched_off_before_it_ever_ran_is_powered_on(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         g.vendor.delay_address(300)
         await g.machine("a")
@@ -174,7 +174,7 @@ async def test_a_machine_that_is_switched_off_before_it_ever_ran_is_powered_on(v
 
 @virtual
 async def test_an_address_that_changes_is_reported(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         (before,) = await g.ready("a")
@@ -189,7 +189,7 @@ async def test_an_address_that_changes_is_reported(vendor: Open) -> None:
 
 @virtual
 async def test_an_address_that_is_not_reported_for_a_while_is_kept(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         (before,) = await g.ready("a")
@@ -202,8 +202,8 @@ async def test_an_address_that_is_not_reported_for_a_while_is_kept(vendor: Open)
 
 
 @virtual
-async def test_no_room_is_told_and_used_as_soon_as_there_is_some(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_no_room_is_reported_and_used_as_soon_as_there_is_some(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         free = await g.vendor.fill_hosts()
         await g.machine("a")
@@ -217,7 +217,7 @@ async def test_no_room_is_told_and_used_as_soon_as_there_is_some(vendor: Open) -
 
 @virtual
 async def test_an_image_that_is_missing_is_named_and_taken_up_when_it_is_there(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         bring_back = await g.vendor.remove_image()
         await g.cluster()
         await g.machine("a")
@@ -229,7 +229,7 @@ async def test_an_image_that_is_missing_is_named_and_taken_up_when_it_is_there(v
 
 @virtual
 async def test_a_password_that_is_rotated_takes_effect_without_a_restart(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.vendor.change_password("first-s3cret")
         await g.plane.have(g.vendor.credentials("first-s3cret"))
         await g.cluster(secret=False)
@@ -256,7 +256,7 @@ def _is_reachable(machine: Any) -> bool:
 @virtual
 async def test_refused_credentials_are_not_shown_again_and_again(vendor: Open) -> None:
     """Accounts are locked after a few wrong passwords."""
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.vendor.change_password("first-s3cret")
         await g.plane.have(g.vendor.credentials("first-s3cret"))
         await g.cluster(secret=False)
@@ -274,8 +274,8 @@ async def test_refused_credentials_are_not_shown_again_and_again(vendor: Open) -
 
 
 @virtual
-async def test_wrong_credentials_are_told_on_the_cluster_and_corrected_ones_taken_up(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_wrong_credentials_are_reported_on_the_cluster_and_corrected_ones_taken_up(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.plane.have(g.vendor.credentials("wr0ng-s3cret"))
         await g.cluster(provisioned=False, secret=False)
         text = await g.cluster_says("AccessDenied", "Secret", type_=g.vendor.conditions.connection)
@@ -288,7 +288,7 @@ async def test_wrong_credentials_are_told_on_the_cluster_and_corrected_ones_take
 
 @virtual
 async def test_credentials_that_come_after_the_cluster_are_taken_up(vendor: Open) -> None:
-    async with ground(vendor) as g:
+    async with provider_plane(vendor) as g:
         await g.cluster(provisioned=False, secret=False)
         await g.cluster_says("Secret", "does not exist", "create it", type_=g.vendor.conditions.connection)
         await g.plane.have(g.vendor.credentials())
@@ -296,8 +296,8 @@ async def test_credentials_that_come_after_the_cluster_are_taken_up(vendor: Open
 
 
 @virtual
-async def test_a_vendor_out_of_reach_while_deleting_is_told_and_finished_later(vendor: Open) -> None:
-    async with ground(vendor) as g:
+async def test_a_vendor_out_of_reach_while_deleting_is_reported_and_finished_later(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
         await g.cluster()
         await g.machine("a")
         await g.ready("a")

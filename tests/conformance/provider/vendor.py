@@ -63,6 +63,9 @@ class Vendor(Protocol):
 
     def infra_machine(self, name: str) -> Json: ...
 
+    def platform_part(self) -> Json:
+        """The provider's part of a ProviderConfig, for machines like `infra_machine`. `cannot`: it serves no platform."""
+
     @property
     def free_addresses(self) -> Sequence[str]:
         """At least two addresses of the machines' network that the vendor does not assign to machines by itself.

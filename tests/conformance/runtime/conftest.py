@@ -28,7 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(
     scope="session",
     loop_scope="session",
-    params=os.environ.get("HOMEPORT_CONFORMANCE", "local,http,real").split(","),
+    # A workload cluster is a server of the client suite alone.
+    params=[
+        each for each in os.environ.get("HOMEPORT_CONFORMANCE", "local,http,real").split(",") if each != "workload"
+    ],
 )
 async def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     if request.param == "real":

@@ -11,7 +11,7 @@ import yaml
 
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.bootstrap.kubeadm.reconciler import KubeadmConfigReconciler
-from homeport.bootstrap.kubeadm.token import SECRET
+from homeport.bootstrap.token import SECRET
 from homeport.capi.capi import Capi
 from homeport.capi.definition.kind import definitions
 from homeport.capi.remote import pki

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from homeport import bootstrap
-from homeport.bootstrap.kubeadm.token import SECRET
+from homeport.bootstrap.token import SECRET
 from homeport.capi import conversion
 from homeport.capi.capi import Capi
 from homeport.client.protocol import Key, MergePatch

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from homeport.bootstrap.kubeadm.token import SECRET
+from homeport.bootstrap.token import SECRET
 from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key

@@ -17,7 +17,8 @@ from homeport.apiserver.local import LocalClient
 from homeport.capi.capi import Capi
 from homeport.capi.definition import kind as capi_definition
 from homeport.ccm import deploy
-from homeport.ccm.deploy import MANAGED, POOL
+from homeport.ccm.cloud import POOL
+from homeport.ccm.deploy import MANAGED
 from homeport.ccm.manifest import (
     CLUSTER_ROLE,
     CONFIG_MAP,
@@ -287,7 +288,7 @@ def _encoded(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 @virtual
-async def test_missing_credentials_are_told_on_the_cluster_and_their_coming_goes_on() -> None:
+async def test_missing_credentials_are_reported_on_the_cluster_and_their_coming_goes_on() -> None:
     async with site() as s:
         await s.have(cluster(), infra())
         await s.connect()
@@ -299,7 +300,7 @@ async def test_missing_credentials_are_told_on_the_cluster_and_their_coming_goes
 
 
 @virtual
-async def test_a_cluster_that_refuses_is_told_and_tried_again() -> None:
+async def test_a_cluster_that_refuses_is_reported_and_tried_again() -> None:
     async with site() as s:
         await s.have(cluster(), infra(), secret())
         await s.connect(Refusing(s.server.registry))
@@ -322,10 +323,14 @@ async def test_addresses_for_services_come_from_an_annotation_of_the_cluster() -
         assert any("services/status" in rule["resources"] for rule in rules)
 
 
-async def _selector(s: Site, wanted: dict[str, str]) -> None:
+async def _placed(s: Site, *, on_control_planes: bool) -> None:
+    terms = [{"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    wanted = (None, affinity) if on_control_planes else ({"kubernetes.io/os": "linux"}, None)
     async with asyncio.timeout(60):
         while True:
-            if (await s.found(DEPLOYMENT))["spec"]["template"]["spec"]["nodeSelector"] == wanted:
+            pod = (await s.found(DEPLOYMENT))["spec"]["template"]["spec"]
+            if (pod.get("nodeSelector"), pod.get("affinity")) == wanted:
                 return
             await asyncio.sleep(0.5)
 
@@ -336,10 +341,10 @@ async def test_without_control_plane_nodes_it_runs_on_workers_and_moves_when_the
         await s.have(cluster(), infra(), secret())
         await s.connect()
         await s.join("worker-0")
-        await _selector(s, {"kubernetes.io/os": "linux"})
+        await _placed(s, on_control_planes=False)
         label = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
         await s.workload.patch(NODE, Key("", "worker-0"), MergePatch(label))
-        await _selector(s, {"node-role.kubernetes.io/control-plane": ""})
+        await _placed(s, on_control_planes=True)
 
 
 @virtual
@@ -351,4 +356,4 @@ async def test_with_a_kubeadm_control_plane_it_waits_for_its_nodes() -> None:
         await s.have(body, infra(), secret())
         await s.connect()
         await s.join("cp-0")
-        await _selector(s, {"node-role.kubernetes.io/control-plane": ""})
+        await _placed(s, on_control_planes=True)

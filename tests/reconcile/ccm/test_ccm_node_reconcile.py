@@ -146,7 +146,7 @@ async def test_a_new_node_without_a_machine_is_never_deleted() -> None:
 
 
 @virtual
-async def test_while_the_infrastructure_refuses_nothing_is_changed_and_it_is_told_once() -> None:
+async def test_while_the_infrastructure_refuses_nothing_is_changed_and_it_is_reported_once() -> None:
     cloud = MemoryCloud("a")
     cloud.error = Denied("Prism Central: wrong password")
     async with plane(running(cloud)) as p:

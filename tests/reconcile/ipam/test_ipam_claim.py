@@ -70,7 +70,7 @@ async def test_a_claim_waits_for_its_pool_and_goes_on_by_itself() -> None:
 
 
 @virtual
-async def test_an_exhausted_pool_is_told_and_a_larger_one_serves_who_waits() -> None:
+async def test_an_exhausted_pool_is_reported_and_a_larger_one_serves_who_waits() -> None:
     async with ipam_plane() as p:
         await p.have(pool("machines", "10.0.0.10-10.0.0.11"), claim("a"), claim("b"), claim("c"))
         waiting = await p.until(IPAddressClaim, Key("default", "c"), lambda c: ready(c, "PoolExhausted"))
@@ -161,7 +161,7 @@ async def test_an_address_whose_claim_vanished_is_given_back() -> None:
 
 
 @virtual
-async def test_an_address_that_was_made_by_hand_is_left_alone_and_told() -> None:
+async def test_an_address_that_was_made_by_hand_is_left_alone_and_reported() -> None:
     async with ipam_plane() as p:
         body = {
             "apiVersion": "ipam.cluster.x-k8s.io/v1beta2",

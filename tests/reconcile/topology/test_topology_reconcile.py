@@ -673,7 +673,9 @@ async def test_a_name_that_another_cluster_uses_is_not_taken_over() -> None:
         assert (await b.client.get(PLANE, Key("default", present(found.spec.control_plane_ref).name))) is not None
 
 
-async def test_templates_of_the_class_that_are_missing_are_told_on_the_cluster_though_it_does_not_use_them() -> None:
+async def test_templates_of_the_class_that_are_missing_are_reported_on_the_cluster_though_it_does_not_use_them() -> (
+    None
+):
     async with bench() as b:
         await b.settled()
         missing = "spec.workers.machineDeployments[1].bootstrap.templateRef: FakeConfigTemplate x does not exist"

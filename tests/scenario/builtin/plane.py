@@ -15,12 +15,13 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.garbage import GarbageCollector
 from homeport.builtin.install import install
-from homeport.builtin.workload.runner import Runners
+from homeport.builtin.workload.address import ServiceOptions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Propagation
 from homeport.machinery import condition
 from homeport.runtime.clock import LoopClock, run_virtual
 from homeport.runtime.manager import Manager
+from homeport.runtime.workload.runner import Runners
 
 T = TypeVar("T")
 
@@ -36,8 +37,15 @@ WIDGET = Resource("example.com", "v1", "Widget", "widgets")
 
 
 class Plane:
-    def __init__(self, server: EmbeddedServer, clock: LoopClock, runners: Runners | None = None) -> None:
+    def __init__(
+        self,
+        server: EmbeddedServer,
+        clock: LoopClock,
+        runners: Runners | None = None,
+        services: ServiceOptions | None = None,
+    ) -> None:
         self.runners = runners
+        self.services = services
         self.server = server
         self.clock = clock
         self.client: Any = server.client()
@@ -53,7 +61,7 @@ class Plane:
     async def start(self) -> None:
         """The loops; after `stop` they start anew with nothing but the store."""
         self.manager = Manager(self.server.client(), name="homeport", clock=self.clock)
-        self._collector = install(self.server, self.manager, self.runners)
+        self._collector = install(self.server, self.manager, self.runners, self.services)
         self._working = asyncio.create_task(self.manager.run())
         await self.manager.ready.wait()
 
@@ -159,10 +167,12 @@ def widget_definition() -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def plane(pki: PKI, *, running: bool = True, runners: Runners | None = None) -> AsyncIterator[Plane]:
+async def plane(
+    pki: PKI, *, running: bool = True, runners: Runners | None = None, services: ServiceOptions | None = None
+) -> AsyncIterator[Plane]:
     clock = LoopClock()
     server = await EmbeddedServer.open(None, pki, clock=clock.now)
-    made = Plane(server, clock, runners)
+    made = Plane(server, clock, runners, services)
     try:
         if running:
             await made.start()

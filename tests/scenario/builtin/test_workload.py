@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
 from homeport.api.meta import Resource
-from homeport.builtin.workload.coroutine import ContainerHandle, CoroutineRunner, until_stopped
-from homeport.builtin.workload.runner import Launch, Runners
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
+from homeport.runtime.workload.coroutine import ContainerHandle, CoroutineRunner, until_stopped
+from homeport.runtime.workload.runner import Launch, Runners
 from scenario.builtin.plane import CONFIG_MAP, POD, OnPlane, Plane, stated
 
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
@@ -459,6 +461,24 @@ def test_a_restart_brings_pods_back_where_they_were(on_plane: OnPlane, stage: St
     on_plane(scenario, runners=stage.runners)
 
 
+def test_after_a_restart_init_containers_prepare_their_pod_again(on_plane: OnPlane, stage: Stage) -> None:
+    async def scenario(plane: Plane) -> None:
+        inits = [{"name": "a", "image": "done:1"}]
+        await plane.make(POD, "web", spec=_template("ok:1", initContainers=inits)["spec"])
+        await plane.settle(10)
+        await plane.stop()
+        await plane.start()
+        await plane.until(lambda: stage.runs(1), "running again")
+        await plane.settle()
+        assert [launch.container["name"] for launch in stage.launches] == ["a", "c", "a", "c"]
+        status = (await plane.get(POD, "web"))["status"]
+        [init] = status["initContainerStatuses"]
+        assert (init["restartCount"], init["state"]["terminated"]["reason"]) == (1, "Completed")
+        assert status["containerStatuses"][0]["ready"]
+
+    on_plane(scenario, runners=stage.runners)
+
+
 def test_a_pod_that_is_deleted_by_force_stops_running(on_plane: OnPlane, stage: Stage) -> None:
     async def scenario(plane: Plane) -> None:
         await plane.make(POD, "web", spec=_template()["spec"])
@@ -481,8 +501,8 @@ def test_logs_of_containers_reach_the_log_endpoint(on_plane: OnPlane, stage: Sta
     on_plane(scenario, runners=stage.runners)
 
 
-def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
-    healthy = {"ready": False, "live": True}
+def _probed(verdict: Callable[[str], bool]) -> Runners:
+    """Containers that are ready as far as they know, and whose probes get the verdict on their command."""
 
     class Probed:
         def __init__(self, inner: Any) -> None:
@@ -494,7 +514,7 @@ def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
             return True
 
         async def probe(self, command: list[str]) -> bool:
-            return healthy[command[0]]
+            return verdict(command[0])
 
     class ProbedRunner(CoroutineRunner):
         async def run(self, launch: Launch) -> Any:
@@ -502,6 +522,32 @@ def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
 
     runners = Runners()
     runners.register("probed", ProbedRunner(until_stopped), images=["*"])
+    return runners
+
+
+def test_a_startup_probe_is_not_asked_again_once_the_container_has_started(on_plane: OnPlane) -> None:
+    asked: Counter[str] = Counter()
+
+    def verdict(command: str) -> bool:
+        asked[command] += 1
+        return asked["start"] > 3
+
+    async def scenario(plane: Plane) -> None:
+        kinds = {"startupProbe": "start", "readinessProbe": "ready", "livenessProbe": "live"}
+        probes = {kind: {"exec": {"command": [word]}, "periodSeconds": 1} for kind, word in kinds.items()}
+        probes["startupProbe"] |= {"failureThreshold": 10}
+        await plane.make(POD, "web", spec={"containers": [{"name": "c", "image": "ok:1", **probes}]})
+        await plane.settle(60)
+        state = (await plane.get(POD, "web"))["status"]["containerStatuses"][0]
+        assert (state["ready"], state["restartCount"]) == (True, 0)
+        assert asked["start"] == 4
+        assert min(asked["ready"], asked["live"]) > 40
+
+    on_plane(scenario, runners=_probed(verdict))
+
+
+def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
+    healthy = {"ready": False, "live": True}
 
     async def scenario(plane: Plane) -> None:
         container = {
@@ -524,4 +570,4 @@ def test_a_probe_decides_about_readiness_and_life(on_plane: OnPlane) -> None:
         assert state["restartCount"] == 1
         assert state["ready"]
 
-    on_plane(scenario, runners=runners)
+    on_plane(scenario, runners=_probed(lambda command: healthy[command]))

@@ -113,7 +113,7 @@ def test_a_machine_that_boots_for_an_hour_still_finds_its_token_good() -> None:
     run()
 
 
-def test_a_lost_authority_is_told_and_never_made_anew() -> None:
+def test_a_lost_authority_is_reported_and_never_recreated() -> None:
     @virtual
     async def run() -> None:
         async with harness() as h:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -332,3 +332,81 @@ async def test_a_client_that_is_there_can_be_attached() -> None:
         assert remotes.get(CLUSTER) is None
         with pytest.raises(Unavailable, match="default/prod is not connected"):
             _ = remote.client
+
+
+@virtual
+async def test_the_node_of_a_machine_is_found_whichever_of_both_has_the_longer_provider_id() -> None:
+    central, first, second = (f"9f3c1f9a-1111-4222-8333-00000000000{number}" for number in range(3))
+    async with plane() as workload, plane(crds=[DEFINITION]) as management:
+        await workload.have(node("short", f"nutanix://{first}"), node("long", f"nutanix://{central}/{second}"))
+        remotes = Remotes(management.manager)
+        remote = await remotes.attach(CLUSTER, workload.client)
+        for machine, name in ((first, "short"), (second, "long")):
+            for asked in (f"nutanix://{machine}", f"nutanix://{central}/{machine}"):
+                assert [each.name for each in remote.nodes_of(asked)] == [name]
+        assert remote.nodes_of(f"nutanix://{central}") == []
+        await remotes.close()
+
+
+class Counting:
+    """A client that counts how often it was closed, and whose watches may never begin."""
+
+    def __init__(self, client: Client, *, stuck: bool = False) -> None:
+        self._client = client
+        self._stuck = stuck
+        self.closed = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    @asynccontextmanager
+    async def watch(self, *args: Any, **more: Any) -> AsyncIterator[Any]:
+        if self._stuck:
+            await asyncio.Event().wait()
+        async with self._client.watch(*args, **more) as events:
+            yield events
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@virtual
+async def test_a_replaced_client_is_closed_though_the_end_comes_before_anything_else_runs() -> None:
+    async with plane() as workload, plane(crds=[DEFINITION]) as management:
+        remotes = Remotes(management.manager)
+        before, after = Counting(workload.client), Counting(workload.client)
+        await remotes.attach(CLUSTER, cast(Client, before))
+        await remotes.attach(CLUSTER, cast(Client, after))
+        assert (before.closed, after.closed) == (0, 0)
+        await remotes.close()
+        assert (before.closed, after.closed) == (1, 1)
+
+
+@virtual
+async def test_a_replaced_client_is_closed_though_its_successor_is_given_up_while_it_begins() -> None:
+    async with plane() as workload, plane(crds=[DEFINITION]) as management:
+        remotes = Remotes(management.manager)
+        before, after = Counting(workload.client), Counting(workload.client, stuck=True)
+        await remotes.attach(CLUSTER, cast(Client, before))
+        replacing = asyncio.create_task(remotes.attach(CLUSTER, cast(Client, after)))
+        await asyncio.sleep(1)
+        replacing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await replacing
+        await remotes.close()
+        assert (before.closed, after.closed) == (1, 1)
+
+
+@virtual
+async def test_a_replaced_client_is_closed_when_its_requests_had_time_to_end() -> None:
+    async with plane() as workload, plane(crds=[DEFINITION]) as management:
+        remotes = Remotes(management.manager)
+        before = Counting(workload.client)
+        await remotes.attach(CLUSTER, cast(Client, before))
+        await remotes.attach(CLUSTER, workload.client)
+        await asyncio.sleep(29)
+        assert before.closed == 0
+        await asyncio.sleep(2)
+        assert before.closed == 1
+        await remotes.close()
+        assert before.closed == 1

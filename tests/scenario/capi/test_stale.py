@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from capikit import manifest
 from capikit.harness import Harness, harness
 from homeport.api.cluster.v1beta2 import MachineDeployment
@@ -18,7 +18,7 @@ from homeport.sim.machine.pace import REALISTIC
 from scenario.capi.census import Census, between
 from scenario.capi.fault import Late
 
-SEEDS = range(10 if os.environ.get("HOMEPORT_CAMPAIGN") else 1)
+SEEDS = range(10 if CAMPAIGN else 1)
 
 
 def late(seed: int, most: float) -> dict[str, Any]:

@@ -194,7 +194,10 @@ async def test_on_kubevirt_a_service_of_the_infrastructure_cluster_is_the_load_b
         place = Key("default", f"svc-{made.uid}")
         await asyncio.sleep(10)
         outside = await site.infra.get(SERVICE, place)
-        assert outside["spec"]["selector"] == {"cluster.x-k8s.io/cluster-name": NAME}
+        assert outside["spec"]["selector"] == {
+            "cluster.x-k8s.io/cluster-name": NAME,
+            "capk.cluster.x-k8s.io/kubevirt-machine-namespace": "default",
+        }
         assert [(each["port"], each["targetPort"]) for each in outside["spec"]["ports"]] == [(80, 30080)]
         # Whoever serves Services there.
         body = {"metadata": {"annotations": {"kube-vip.io/loadbalancerIPs": "10.20.0.77"}}}

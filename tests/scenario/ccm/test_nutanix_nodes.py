@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.ccm.deploy import POOL
+from homeport.ccm.cloud import POOL
 from homeport.ccm.manifest import DEPLOYMENT, NAME
 from homeport.ccm.node import SHUTDOWN, UNINITIALIZED
 from homeport.ccm.service import SERVICE, ingress
@@ -78,9 +78,7 @@ async def test_a_machine_that_is_switched_off_keeps_its_node_and_one_that_is_rem
         ids = {vm.name: vm.ext_id for vm in site.vms()}
         async with administrator(site, CLUSTER) as prism:
             for name in (off, gone):
-                vm = await prism.vm(ids[name])
-                assert vm is not None
-                await prism.power_off(vm)
+                site.prism.power.off(ids[name])
             await until_node(site, off, lambda n: SHUTDOWN in taints(n), what="tainted")
             await until_node(site, gone, lambda n: SHUTDOWN in taints(n), what="tainted")
             vm = await prism.vm(ids[gone])
@@ -115,11 +113,8 @@ async def test_another_control_plane_takes_over_when_the_one_it_ran_on_is_lost()
         await site.patch(Cluster, CLUSTER, {"spec": {"paused": True}})
         ((pod, node),) = (await pods(site)).items()
         ids = {vm.name: vm.ext_id for vm in site.vms()}
-        async with administrator(site, CLUSTER) as prism:
-            vm = await prism.vm(ids[node])
-            assert vm is not None
-            await prism.power_off(vm)
-            await until_node(site, node, lambda n: SHUTDOWN in taints(n), 600, what="tainted by the next one")
+        site.prism.power.off(ids[node])
+        await until_node(site, node, lambda n: SHUTDOWN in taints(n), 600, what="tainted by the next one")
         assert await holder(site) != pod
 
 

@@ -138,6 +138,20 @@ def workers(name: str, replicas: int) -> list[Json]:
     ]
 
 
+def bare_machine(cluster_name: str, name: str, **more: Any) -> list[Json]:
+    """Bootstrap data, KubevirtMachine and Machine of a VM that boots and never becomes a Node."""
+    labels = {"cluster.x-k8s.io/cluster-name": cluster_name}
+    infra = _object(INFRA, "KubevirtMachine", name, machine_spec(**more))
+    machine = _object(CAPI, "Machine", name, {"clusterName": cluster_name, "version": VERSION})
+    machine["spec"]["bootstrap"] = {"dataSecretName": "data"}
+    machine["spec"]["infrastructureRef"] = _ref(INFRA, "KubevirtMachine", name)
+    for each in (infra, machine):
+        each["metadata"]["labels"] = labels
+    data = {"value": "#cloud-config\n", "format": "cloud-config"}
+    meta = {"name": "data", "namespace": NAMESPACE}
+    return [{"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": data}, infra, machine]
+
+
 def external(objects: list[Json]) -> list[Json]:
     """The same with kubelets that wait for a cloud controller manager."""
     options = {"nodeRegistration": {"kubeletExtraArgs": [{"name": "cloud-provider", "value": "external"}]}}

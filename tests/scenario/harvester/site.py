@@ -60,6 +60,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import QUICK
 from homeport.sim.network import Loopback, Network, Proxy
 from scenario.harvester import manifest
+from scenario.hosted.estate import Estate
 
 NAMESPACE = manifest.NAMESPACE
 TOKEN = "harvester-token"
@@ -76,6 +77,7 @@ class Site:
         self.journal = journal
         self.dial = DialOptions()
         self.infra = harvester.client(field_manager="somebody")
+        self.estate: Estate | None = None  # where Pods of the plane run
         self.created: list[str] = []  # names of VMs in the order in which they came to be
         harvester.core.mirror.on(VM, self._note)
 
@@ -86,14 +88,20 @@ class Site:
     # -- controllers -------------------------------------------------------------------------------------------
 
     def install(self, manager: Manager) -> None:
+        if self.estate is not None:
+            self.estate.install(self.plane.server, manager)
+        else:
+            install_builtin(self.plane.server, manager)
         chosen().install(manager, Environment(manager.client, self.dial, self.plane.server))
+
+    async def start(self) -> None:
+        self.install(self.plane.manager)
+        await self.plane.start()
 
     async def restart(self) -> None:
         await self.plane.stop()
         self.plane.manager = Manager(self.plane.server.client(), clock=self.plane.clock)
-        install_builtin(self.plane.server, self.plane.manager)
-        self.install(self.plane.manager)
-        await self.plane.start()
+        await self.start()
 
     # -- a user ------------------------------------------------------------------------------------------------
 
@@ -192,10 +200,39 @@ def world(*, agent: bool = True, **more: Any) -> WorldFile:
     return msgspec.structs.replace(found, images=(*found.images, image), **more)
 
 
+async def _site(
+    p: Plane, network: Network, fleet: Fleet, harvester: Harvester, journal: Journal, dial: DialOptions
+) -> Site:
+    site = Site(p, network, fleet, harvester, journal)
+    site.dial = dial
+    install_hooks(chosen().register(Environment(p.client, dial, p.server)), p.server)
+    await establish(p.client, *chosen().definitions())
+    return site
+
+
+@asynccontextmanager
+async def another_plane(first: Site) -> AsyncIterator[Site]:
+    """On the same Harvester and the same network."""
+    async with plane() as p:
+        site = await _site(p, first.network, first.fleet, first.harvester, first.journal, first.dial)
+        await site.start()
+        await site.have(site.secret())
+        try:
+            yield site
+        finally:
+            await p.stop()
+
+
 @asynccontextmanager
 async def harvester_site(
-    *, world_file: WorldFile | None = None, pace: Pace = INSTANT, echo: bool = False, start: bool = True
+    *,
+    world_file: WorldFile | None = None,
+    pace: Pace = INSTANT,
+    echo: bool = False,
+    start: bool = True,
+    hosted: bool = False,
 ) -> AsyncIterator[Site]:
+    """`hosted`: the plane runs Pods of control planes."""
     async with contextlib.AsyncExitStack() as stack:
         p = await stack.enter_async_context(plane(echo=echo))
         network = Network()
@@ -219,15 +256,11 @@ async def harvester_site(
         port = int(url.rpartition(":")[2])
         network.attach("harvester", ["10.20.0.10"]).listen(6443, Loopback("127.0.0.1", port))
         await proxy.start()
-        site = Site(p, network, fleet, harvester, journal)
-        site.dial = DialOptions(proxy.url())
-        install_hooks(chosen().register(Environment(p.client, site.dial, p.server)), p.server)
-        await establish(p.client, *chosen().definitions())
+        site = await _site(p, network, fleet, harvester, journal, DialOptions(proxy.url()))
+        site.estate = Estate(network, fleet, p.clock) if hosted else None
         try:
             if start:
-                install_builtin(p.server, p.manager)
-                site.install(p.manager)
-                await p.start()
+                await site.start()
             await site.have(site.secret())
             yield site
         finally:
@@ -235,4 +268,4 @@ async def harvester_site(
             await fleet.close()  # first: what runs on machines asks Harvester, too
             await harvester.close()
             await proxy.close()
-            await asyncio.sleep(0)
+            await asyncio.sleep(1.0 if hosted else 0)  # ports of Pods see that their connections have ended

@@ -211,3 +211,50 @@ async def test_kubevirt_without_harvester_runs_a_cluster_from_data_volumes() -> 
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()
+
+
+@virtual
+async def test_a_service_among_the_services_of_its_own_cluster_is_reported_and_corrected() -> None:
+    async with harvester_site() as site:
+        objects = manifest.cluster_objects(NAME, 1, 0)
+        objects[1] = manifest.infra_cluster(NAME, "", controlPlaneServiceTemplate={"spec": {"type": "ClusterIP"}})
+        await site.have(*objects)
+        words = (
+            "EndpointNotUsable",
+            "KubevirtCluster one offers the endpoint 10.96.",
+            "is in 10.96.0.0/12 of spec.clusterNetwork.services.cidrBlocks[0]",
+            "or spec.clusterNetwork of the Cluster",
+        )
+        await site.condition(Cluster, NAME, "InfrastructureReady", "False", *words)
+        await site.condition(Cluster, NAME, "Available", "False", *words[1:])
+        assert await site.there(VM) == []
+        await site.patch(Cluster, NAME, {"spec": {"clusterNetwork": {"services": {"cidrBlocks": ["10.112.0.0/16"]}}}})
+        await site.condition(Cluster, NAME, "InfrastructureReady", "True")
+        found = await site.until(Cluster, NAME, lambda c: c.spec.control_plane_endpoint.host)
+        assert found.spec.control_plane_endpoint.host.startswith("10.96.")
+        await reached(lambda: _has_vms(site), 60)
+
+
+async def _has_vms(site: Site) -> bool:
+    return bool(await site.there(VM))
+
+
+@virtual
+async def test_a_bootstrap_check_by_ssh_waits_for_the_node_and_says_so() -> None:
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
+        (plane,) = await site.running(NAME, 1)
+        await site.condition(KubevirtMachine, plane.metadata.name, "BootstrapExecSucceeded", "True", "Succeeded")
+        await site.have(*manifest.bare_machine(NAME, "pet"))
+        words = ("WaitingForNode", "Node pet has not joined", "checkStrategy ssh", "opens no SSH connection")
+        await site.condition(KubevirtMachine, "pet", "BootstrapExecSucceeded", "False", *words, timeout=300)
+        diskless = manifest.bare_machine(NAME, "ghost")
+        del diskless[1]["spec"]["bootDisk"]
+        await site.have(*diskless[1:])
+        required = ("InvalidConfiguration", "spec.bootDisk: is required", "no volume to boot from")
+        await site.condition(KubevirtMachine, "ghost", "Ready", "False", *required)
+        unchecked = manifest.bare_machine(NAME, "cat", virtualMachineBootstrapCheck={"checkStrategy": "none"})
+        await site.have(*unchecked[1:])
+        await site.condition(
+            KubevirtMachine, "cat", "BootstrapExecSucceeded", "True", "BootstrapCheckDisabled", timeout=300
+        )

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from homeport import ipam
 from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
@@ -30,7 +30,7 @@ from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.runtime.webhook.hook import Hooks
 from scenario.capi.fault import WRITES, Killer, Late
 
-SEEDS = range(40) if os.environ.get("HOMEPORT_CAMPAIGN") else range(4)
+SEEDS = range(40) if CAMPAIGN else range(4)
 FEW, ALL = 6, 9  # addresses at first, and at the end: as many as there are claims
 POOL = Key("default", "machines")
 
@@ -83,9 +83,10 @@ class Slow:
 class Replica:
     """A manager that is started again whenever it was killed."""
 
-    def __init__(self, p: Plane, rng: random.Random) -> None:
+    def __init__(self, p: Plane, rng: random.Random, install: Callable[[Manager], object] = ipam.install) -> None:
         self._plane = p
         self._rng = rng
+        self._install = install
         self.mortal = True
         self.kills = 0
 
@@ -94,7 +95,7 @@ class Replica:
             killer = Killer(lambda: self._rng.randint(1, 12) if self.mortal else 0)
             client = Late(Slow(killer.wrap(self._plane.server.client()), self._rng), self._rng, 3.0)
             manager = Manager(client, clock=self._plane.clock)
-            ipam.install(manager)
+            self._install(manager)
             running = asyncio.create_task(manager.run())
             try:
                 await killer.death(float("inf"))

@@ -12,16 +12,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from conformance.provider.ground import Ground, ground
 from conformance.provider.nutanix import open_nutanix
+from conformance.provider.provider_plane import ProviderPlane, provider_plane
 from homeport.sim.prism.entity import Vm
 from homeport.sim.prism.prism import Prism
 
 
 class Nutanix:
-    """A ground whose machines have specs of their own."""
+    """A ProviderPlane whose machines have specs of their own."""
 
-    def __init__(self, g: Ground) -> None:
+    def __init__(self, g: ProviderPlane) -> None:
         self.g = g
         vendor: Any = g.vendor
         self.vendor = vendor
@@ -55,6 +55,6 @@ class Nutanix:
 
 @asynccontextmanager
 async def nutanix(version: str = "v4") -> AsyncIterator[Nutanix]:
-    async with ground(partial(open_nutanix, version=version)) as g:
+    async with provider_plane(partial(open_nutanix, version=version)) as g:
         await g.cluster()
         yield Nutanix(g)

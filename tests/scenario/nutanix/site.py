@@ -54,6 +54,7 @@ from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.serve import NAMES
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world
+from scenario.hosted.estate import Estate
 
 NAMESPACE = "default"
 Backup = dict[tuple[str, str], bytes]
@@ -70,6 +71,7 @@ class Site:
         self.fleet = fleet
         self.prism = prism
         self.dial = dial
+        self.estate: Estate | None = None  # where Pods of the plane run
         self.created: list[str] = []  # names of VMs in the order in which they came to be
         prism.journal.on_entry = lambda entry: self._note()
         self._known: set[str] = {vm.ext_id for vm in prism.world.vms}
@@ -85,6 +87,10 @@ class Site:
                 self.created.append(vm.name)
 
     def install(self, manager: Manager) -> None:
+        if self.estate is not None:
+            self.estate.install(self.plane.server, manager)
+        else:
+            install_builtin(self.plane.server, manager)
         chosen().install(manager, Environment(manager.client, self.dial, self.plane.server))
 
     async def restart(self) -> None:
@@ -94,7 +100,6 @@ class Site:
 
     async def begin(self) -> None:
         self.plane.manager = Manager(self.plane.server.client(), clock=self.clock)
-        install_builtin(self.plane.server, self.plane.manager)
         self.install(self.plane.manager)
         await self.plane.start()
 
@@ -249,8 +254,10 @@ async def nutanix_site(
     session_seconds: float = 900.0,
     seed: int = 0,
     cni: bool = True,
+    hosted: bool = False,
 ) -> AsyncIterator[Site]:
-    """`cni` False: Nodes are not ready until somebody brings a network for Pods."""
+    """`cni` False: Nodes are not ready until somebody brings a network for Pods. `hosted`: the plane runs Pods of
+    control planes."""
     async with contextlib.AsyncExitStack() as stack:
         p = await stack.enter_async_context(plane(echo=echo))
         network = Network()
@@ -286,11 +293,11 @@ async def nutanix_site(
         network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
         await proxy.start()
         site = Site(p, network, fleet, prism, DialOptions(proxy.url(), trust))
+        site.estate = Estate(network, fleet, p.clock) if hosted else None
         install_hooks(chosen().register(Environment(p.client, site.dial, p.server)), p.server)
         await establish(p.client, *chosen().definitions())
         try:
             if start:
-                install_builtin(p.server, p.manager)
                 site.install(p.manager)
                 await p.start()
             yield site
@@ -299,4 +306,4 @@ async def nutanix_site(
             await fleet.close()  # first: what runs on machines asks Prism Central, too
             await wire.close()
             await proxy.close()
-            await asyncio.sleep(0)
+            await asyncio.sleep(1.0 if hosted else 0)  # ports of Pods see that their connections have ended

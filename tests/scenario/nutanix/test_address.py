@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.builtin.install import install as install_builtin
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.infra.address import IN_USE
 from homeport.runtime.manager import Manager
@@ -32,7 +31,7 @@ from scenario.nutanix import manifest
 from scenario.nutanix.site import SECRET, Site, nutanix_site
 
 NAME = "one"
-SEEDS = range(12) if os.environ.get("HOMEPORT_CAMPAIGN") else range(1)
+SEEDS = range(12) if CAMPAIGN else range(1)
 REF = {"apiGroup": GROUP, "kind": "InClusterIPPool", "name": "machines"}
 
 
@@ -133,7 +132,7 @@ async def _life(v4: bool) -> None:
 
 
 @virtual
-async def test_an_exhausted_pool_is_told_on_the_cluster_and_a_larger_one_lets_it_go_on() -> None:
+async def test_an_exhausted_pool_is_reported_on_the_cluster_and_a_larger_one_lets_it_go_on() -> None:
     async with witnessed() as site:
         await site.have(pool("10.0.0.20-10.0.0.21"), *from_pool(manifest.cluster_objects(NAME, 1, 2)))
         text = "all 2 addresses of InClusterIPPool default/machines are in use"
@@ -206,7 +205,7 @@ async def test_a_pool_outside_of_the_subnet_is_refused_before_there_is_a_machine
 
 
 @virtual
-async def test_an_address_that_somebody_else_has_is_told_and_taken_when_it_is_free() -> None:
+async def test_an_address_that_somebody_else_has_is_reported_and_taken_when_it_is_free() -> None:
     async with nutanix_site() as site:
         stranger = await _stranger(site, "10.0.0.20")
         await site.have(pool("10.0.0.20-10.0.0.24"), *from_pool(manifest.cluster_objects(NAME, 1, 0)))
@@ -265,7 +264,6 @@ async def _die(site: Site, lives: list[int]) -> None:
     for life in lives:
         killer = Killer(repeat(life).__next__)
         site.plane.manager = Manager(killer.wrap(site.plane.server.client()), clock=site.clock)
-        install_builtin(site.plane.server, site.plane.manager)
         site.install(site.plane.manager)
         await site.plane.start()
         await killer.death(120.0)

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from conformance.provider.ground import ground, key
 from conformance.provider.nutanix import open_nutanix
+from conformance.provider.provider_plane import key, provider_plane
 from homeport.api.nutanix.v1beta1 import NutanixMachine
 from homeport.runtime.testing import virtual
 from scenario.nutanix import manifest
@@ -37,7 +37,7 @@ def test_a_machine_costs_a_handful_of_requests_until_it_runs(version: str) -> No
 def test_the_more_machines_come_at_once_the_less_each_of_them_costs(version: str) -> None:
     @virtual
     async def run() -> None:
-        async with ground(partial(open_nutanix, version=version)) as g:
+        async with provider_plane(partial(open_nutanix, version=version)) as g:
             await g.cluster()
             before = g.vendor.requests()
             names = [f"m{number:02}" for number in range(40)]
@@ -54,7 +54,7 @@ def test_the_more_machines_come_at_once_the_less_each_of_them_costs(version: str
 def test_a_hundred_machines_that_run_cost_a_few_requests_a_minute(version: str) -> None:
     @virtual
     async def run() -> None:
-        async with ground(partial(open_nutanix, version=version)) as g:
+        async with provider_plane(partial(open_nutanix, version=version)) as g:
             await g.cluster()
             names = [f"m{number:03}" for number in range(100)]
             for name in names:
@@ -74,7 +74,7 @@ def test_a_hundred_machines_that_run_cost_a_few_requests_a_minute(version: str) 
 
 @virtual
 async def test_after_a_restart_machines_are_looked_at_together() -> None:
-    async with ground(partial(open_nutanix, version="v4")) as g:
+    async with provider_plane(partial(open_nutanix, version="v4")) as g:
         await g.cluster()
         names = [f"m{number:02}" for number in range(60)]
         for name in names:
@@ -89,7 +89,7 @@ async def test_after_a_restart_machines_are_looked_at_together() -> None:
 
 @virtual
 async def test_what_is_not_there_any_more_is_noticed_within_two_minutes() -> None:
-    async with ground(partial(open_nutanix, version="v4")) as g:
+    async with provider_plane(partial(open_nutanix, version="v4")) as g:
         await g.cluster()
         names = [f"m{number}" for number in range(10)]
         for name in names:

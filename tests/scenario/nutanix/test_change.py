@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.client.protocol import Query
@@ -20,7 +20,7 @@ NAME = "one"
 DEPLOYMENT = f"{NAME}-md-0"
 PLANE = f"{NAME}-kcp"
 # As many as upstream's own tests have take a while: these are proven with the campaigns.
-FEW, MANY = (10, 20) if os.environ.get("HOMEPORT_CAMPAIGN") else (3, 6)
+FEW, MANY = (10, 20) if CAMPAIGN else (3, 6)
 NEWER = "v1.29.0"
 NEWER_IMAGE = {"type": "name", "name": f"ubuntu-22.04-kube-{NEWER}"}
 

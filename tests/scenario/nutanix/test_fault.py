@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.provider.ground import Ground, ground
 from conformance.provider.nutanix import open_nutanix
+from conformance.provider.provider_plane import ProviderPlane, provider_plane
 from homeport.providers.nutanix.install import MACHINE_FINALIZER
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import (
@@ -97,7 +97,7 @@ PASSING: tuple[tuple[str, Effect], ...] = (
 
 
 class Campaign:
-    def __init__(self, g: Ground, step: Step) -> None:
+    def __init__(self, g: ProviderPlane, step: Step) -> None:
         self.g = g
         self.step = step
         self.vendor: Any = g.vendor
@@ -136,10 +136,10 @@ class Campaign:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)
-def test_faults_that_last_are_told_and_got_over(step: Step) -> None:
+def test_faults_that_last_are_reported_and_got_over(step: Step) -> None:
     @virtual
     async def run() -> None:
-        async with ground(partial(open_nutanix, version=step.version)) as g:
+        async with provider_plane(partial(open_nutanix, version=step.version)) as g:
             await g.cluster()
             campaign = Campaign(g, step)
             for _kind, effect, words in LASTING:
@@ -160,7 +160,7 @@ def test_faults_that_last_are_told_and_got_over(step: Step) -> None:
 def test_faults_that_pass_are_got_over(step: Step) -> None:
     @virtual
     async def run() -> None:
-        async with ground(partial(open_nutanix, version=step.version)) as g:
+        async with provider_plane(partial(open_nutanix, version=step.version)) as g:
             await g.cluster()
             campaign = Campaign(g, step)
             for _kind, effect in PASSING:
@@ -178,7 +178,7 @@ def test_faults_that_pass_are_got_over(step: Step) -> None:
 def test_tasks_that_fail_or_hang_are_got_over(operation: str, effect: Effect) -> None:
     @virtual
     async def run() -> None:
-        async with ground(partial(open_nutanix, version="v4")) as g:
+        async with provider_plane(partial(open_nutanix, version="v4")) as g:
             await g.cluster()
             vendor: Any = g.vendor
             vendor.prism.faults.add(Fault(effect, Match(operation=operation), times=2))

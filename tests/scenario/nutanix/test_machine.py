@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from conformance.provider.ground import NAME, condition, ground, key
 from conformance.provider.nutanix import ELEMENT, IMAGE, open_nutanix
+from conformance.provider.provider_plane import NAME, condition, key, provider_plane
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.client.protocol import MergePatch
@@ -107,7 +107,7 @@ async def test_a_deleted_cluster_leaves_no_category_though_another_plane_replace
 
 
 @virtual
-async def test_a_project_is_assigned_and_an_unknown_one_is_told_on_its_own_condition() -> None:
+async def test_a_project_is_assigned_and_an_unknown_one_is_reported_on_its_own_condition() -> None:
     async with nutanix() as n:
         await n.machine("a", project="kubernetes-project")
         (machine,) = await n.g.ready("a")
@@ -216,16 +216,8 @@ async def test_user_data_begins_with_its_marker_though_it_came_as_a_template() -
     import base64
 
     async with nutanix() as n:
-        from conformance.provider import ground as module
-
-        before, module._USER_DATA = (
-            module._USER_DATA,
-            "## template: jinja\n#cloud-config\nhostname: '{{ ds.meta_data.hostname }}'\n",
-        )
-        try:
-            await n.machine()
-        finally:
-            module._USER_DATA = before
+        text = "## template: jinja\n#cloud-config\nhostname: '{{ ds.meta_data.hostname }}'\n"
+        await n.g.machine("a", user_data=text)
         await n.g.ready("a")
         data = base64.b64decode(n.vm().user_data)
         assert data.startswith(b"#cloud-config")
@@ -269,7 +261,7 @@ async def test_two_machines_race_for_the_last_gpu_and_one_of_them_gets_it() -> N
 
 @virtual
 async def test_a_machine_that_was_never_made_can_be_deleted_though_its_cluster_has_no_infrastructure() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         await g.cluster(provisioned=False, secret=False)
         await g.machine("m")
         await g.machine_says("m", "ClusterInfrastructureNotReady")
@@ -283,7 +275,7 @@ async def test_a_machine_that_was_never_made_can_be_deleted_though_its_cluster_h
 
 @virtual
 async def test_a_machine_that_may_still_run_stays_and_says_what_is_missing() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         await g.cluster()
         await g.machine("m")
         await g.ready("m")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.provider.ground import Ground, condition, ground, key
 from conformance.provider.nutanix import open_nutanix
+from conformance.provider.provider_plane import ProviderPlane, condition, key, provider_plane
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite, NutanixVirtualHADomain
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixFailureDomain
@@ -49,7 +49,7 @@ def recovery(*plans: Mapping[str, Any]) -> dict[str, Any]:
     return body("NutanixVirtualHADomain", "v", spec)
 
 
-async def valid(g: Ground, kind: Any, name: str, type_: str, status: str, *words: str) -> Any:
+async def valid(g: ProviderPlane, kind: Any, name: str, type_: str, status: str, *words: str) -> Any:
     def fits(obj: Any) -> bool:
         found = condition(obj, type_)
         text = f"{found.get('reason')} {found.get('message')}"
@@ -60,7 +60,7 @@ async def valid(g: Ground, kind: Any, name: str, type_: str, status: str, *words
 
 @virtual
 async def test_a_metro_is_checked_and_says_that_nobody_acts_on_it() -> None:
-    async with ground(OPEN) as g:
+    async with provider_plane(OPEN) as g:
         await g.plane.have(domain(1), metro("fd-1", "fd-2"))
         await valid(g, NutanixMetro, "m", "metroValidated", "False", "metroMisconfigured", "failureDomains[1]", "fd-2")
         await g.plane.have(domain(2))
@@ -70,7 +70,7 @@ async def test_a_metro_is_checked_and_says_that_nobody_acts_on_it() -> None:
 
 @virtual
 async def test_two_domains_on_one_prism_element_are_no_metro() -> None:
-    async with ground(OPEN) as g:
+    async with provider_plane(OPEN) as g:
         second = domain(1)
         second["metadata"]["name"] = "fd-2"
         await g.plane.have(domain(1), second, metro("fd-1", "fd-2"))
@@ -81,7 +81,7 @@ async def test_two_domains_on_one_prism_element_are_no_metro() -> None:
 def test_a_metro_has_exactly_two_domains(domains: tuple[str, ...]) -> None:
     @virtual
     async def run() -> None:
-        async with ground(OPEN, start=False) as g:
+        async with provider_plane(OPEN, start=False) as g:
             with pytest.raises(Invalid, match="failureDomains"):
                 await g.plane.have(metro(*domains))
 
@@ -90,7 +90,7 @@ def test_a_metro_has_exactly_two_domains(domains: tuple[str, ...]) -> None:
 
 @virtual
 async def test_what_a_metro_is_made_of_can_not_be_changed() -> None:
-    async with ground(OPEN, start=False) as g:
+    async with provider_plane(OPEN, start=False) as g:
         await g.plane.have(domain(1), domain(2), metro("fd-1", "fd-2"), site(), recovery(plan("a", 1), plan("b", 2)))
         for kind, name, spec in (
             (NutanixMetro, "m", {"failureDomains": [{"name": "fd-1"}, {"name": "fd-3"}]}),
@@ -105,7 +105,7 @@ async def test_what_a_metro_is_made_of_can_not_be_changed() -> None:
 
 @virtual
 async def test_a_site_prefers_one_of_its_metros_domains() -> None:
-    async with ground(OPEN) as g:
+    async with provider_plane(OPEN) as g:
         await g.plane.have(domain(1), domain(2), site("fd-3"))
         await valid(g, NutanixMetroSite, "s", "metroSiteValidated", "False", "NutanixMetro m does not exist", "fd-3")
         await g.plane.have(metro("fd-1", "fd-2"))
@@ -114,7 +114,7 @@ async def test_a_site_prefers_one_of_its_metros_domains() -> None:
 
 @virtual
 async def test_what_is_used_stays_and_goes_with_its_last_user() -> None:
-    async with ground(OPEN) as g:
+    async with provider_plane(OPEN) as g:
         await g.plane.have(domain(1), domain(2), metro("fd-1", "fd-2"), site())
         await valid(g, NutanixMetroSite, "s", "metroSiteValidated", "True", "metroSiteSpecValid")
         await g.client.delete(NutanixFailureDomain, key("fd-1"))
@@ -129,7 +129,7 @@ async def test_what_is_used_stays_and_goes_with_its_last_user() -> None:
 
 @virtual
 async def test_recovery_plans_are_checked_and_left_on_prism_central() -> None:
-    async with ground(OPEN) as g:
+    async with provider_plane(OPEN) as g:
         with pytest.raises(Invalid, match="one for each failure domain"):
             await g.plane.have(recovery(plan("a", 1), plan("b", 1)))
         await g.plane.have(domain(1), domain(2), metro("fd-1", "fd-2"), recovery(plan("a", 1), plan("b", 3)))
@@ -149,7 +149,7 @@ async def test_recovery_plans_are_checked_and_left_on_prism_central() -> None:
 def test_a_machine_that_names_a_metro_is_refused_and_not_placed_somewhere(name: str) -> None:
     @virtual
     async def run() -> None:
-        async with ground(OPEN) as g:
+        async with provider_plane(OPEN) as g:
             await g.cluster()
             await g.plane.have(domain(1), domain(2), metro("fd-1", "fd-2"), site())
             await g.stop()
@@ -165,8 +165,8 @@ def test_a_machine_that_names_a_metro_is_refused_and_not_placed_somewhere(name: 
 
 
 @virtual
-async def test_a_cluster_whose_control_plane_names_a_metro_is_told_before_it_has_machines() -> None:
-    async with ground(OPEN) as g:
+async def test_a_cluster_whose_control_plane_names_a_metro_is_reported_before_it_has_machines() -> None:
+    async with provider_plane(OPEN) as g:
         await g.plane.have(domain(1), domain(2), metro("fd-1", "fd-2"))
         await g.stop()
         await g.cluster(provisioned=False)

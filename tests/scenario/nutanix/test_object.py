@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformance.provider.ground import NAME, SECRET, condition, ground, key
 from conformance.provider.nutanix import open_nutanix
+from conformance.provider.provider_plane import NAME, SECRET, condition, key, provider_plane
 from homeport.api.nutanix.v1beta1 import (
     NutanixCluster,
     NutanixFailureDomain,
@@ -55,7 +55,7 @@ V4 = partial(open_nutanix, version="v4")
 def test_a_template_that_can_not_work_is_refused_and_the_field_named(change: dict[str, Any], words: str) -> None:
     @virtual
     async def run() -> None:
-        async with ground(V4, start=False) as g:
+        async with provider_plane(V4, start=False) as g:
             spec = {k: v for k, v in {**manifest.machine_spec(), **change}.items() if v is not None}
             with pytest.raises(Invalid) as refused:
                 await g.plane.have(manifest.template("t", spec))
@@ -66,7 +66,7 @@ def test_a_template_that_can_not_work_is_refused_and_the_field_named(change: dic
 
 @virtual
 async def test_the_spellings_of_guides_are_understood() -> None:
-    async with ground(V4, start=False) as g:
+    async with provider_plane(V4, start=False) as g:
         spec = manifest.machine_spec(
             image="ubuntu-22.04-kube-v1.28.0",
             cluster="00061f7f-0002-4a02-8002-7cc255860002",
@@ -88,7 +88,7 @@ async def test_the_spellings_of_guides_are_understood() -> None:
 
 @virtual
 async def test_a_template_in_use_can_not_be_changed_under_its_machines() -> None:
-    async with ground(V4, start=False) as g:
+    async with provider_plane(V4, start=False) as g:
         await g.plane.have(manifest.template("t", manifest.machine_spec()))
         body = {"spec": {"template": {"spec": {"vcpuSockets": 8}}}}
         with pytest.raises(Invalid, match="create a template with another name"):
@@ -97,7 +97,7 @@ async def test_a_template_in_use_can_not_be_changed_under_its_machines() -> None
 
 @virtual
 async def test_templates_tell_what_a_machine_of_theirs_would_have() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         gpus = [{"type": "name", "name": "Tesla T4 compute"}]
         await g.plane.have(manifest.template("t", manifest.machine_spec("16Gi", gpus=gpus)))
         found = await g.plane.until(NutanixMachineTemplate, key("t"), lambda t: bool(t.status.capacity))
@@ -106,7 +106,7 @@ async def test_templates_tell_what_a_machine_of_theirs_would_have() -> None:
 
 @virtual
 async def test_owner_references_without_a_uid_get_it_where_the_owner_exists() -> None:
-    async with ground(V4, start=False) as g:
+    async with provider_plane(V4, start=False) as g:
         await g.plane.have(manifest.cluster("here"))
         for name in ("here", "nowhere"):
             body = manifest.infra_cluster(name)
@@ -120,7 +120,7 @@ async def test_owner_references_without_a_uid_get_it_where_the_owner_exists() ->
 
 @virtual
 async def test_a_failure_domain_in_use_stays_and_says_by_whom() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         domain = {"prismElementCluster": "nutanix-cluster-1", "subnets": ["vm-network"]}
         meta = {"name": "fd-1", "namespace": "default"}
         await g.plane.have(
@@ -138,7 +138,7 @@ async def test_a_failure_domain_in_use_stays_and_says_by_whom() -> None:
 
 @virtual
 async def test_a_provider_id_that_a_template_filled_in_means_nothing() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         await g.cluster()
         plain = g.vendor.infra_machine
         body = plain("a")
@@ -153,7 +153,7 @@ async def test_a_provider_id_that_a_template_filled_in_means_nothing() -> None:
 
 @virtual
 async def test_finalizers_by_which_older_versions_held_an_object_do_not_keep_it_for_ever() -> None:
-    async with ground(V4) as g:
+    async with provider_plane(V4) as g:
         former = sorted(FORMER_FINALIZERS)
         await g.cluster()
         await g.machine("a")
@@ -177,7 +177,7 @@ async def test_finalizers_by_which_older_versions_held_an_object_do_not_keep_it_
 def test_an_endpoint_that_is_neither_address_nor_name_is_refused(host: str) -> None:
     @virtual
     async def run() -> None:
-        async with ground(V4, start=False) as g:
+        async with provider_plane(V4, start=False) as g:
             body = g.vendor.infra_cluster(NAME)
             body["spec"]["controlPlaneEndpoint"] = {"host": host, "port": 6443}
             with pytest.raises(Invalid, match=r"spec\.controlPlaneEndpoint\.host"):

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from conformance.provider.ground import NAME, condition, key
 from conformance.provider.nutanix import IMAGE
+from conformance.provider.provider_plane import NAME, condition, key
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual

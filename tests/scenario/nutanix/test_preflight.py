@@ -56,7 +56,7 @@ CASES: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...]
         "subnet of another cluster",
         lambda o: _template(o).update(subnet=["vm-network-2"]),
         "ReferencesResolved",
-        ("NotFound", "subnet on cluster 'nutanix-cluster-1'", "vm-network"),
+        ("NotFound", "not found on cluster 'nutanix-cluster-1'", "vm-network"),
     ),
     (
         "project unknown",
@@ -106,7 +106,7 @@ CASES: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...]
 
 
 @pytest.mark.parametrize(("change", "type_", "words"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_what_can_not_work_is_told_before_the_first_machine(
+def test_what_can_not_work_is_reported_before_the_first_machine(
     change: Callable[[list[Json]], Any], type_: str, words: tuple[str, ...]
 ) -> None:
     @virtual
@@ -151,7 +151,7 @@ ADVICE: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...
 
 
 @pytest.mark.parametrize(("change", "type_", "words"), [case[1:] for case in ADVICE], ids=[case[0] for case in ADVICE])
-def test_what_hardly_works_is_told_and_holds_nothing_up(
+def test_what_hardly_works_is_reported_and_holds_nothing_up(
     change: Callable[[list[Json]], Any], type_: str, words: tuple[str, ...]
 ) -> None:
     @virtual

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 from typing import Any
 
 import orjson
 import pytest
 
+from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.app import adoption
+from homeport.app import adoption, orphan
 from homeport.capi.name import CONTROL_PLANE_LABEL
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key
@@ -144,10 +144,10 @@ async def test_adopted_machines_are_as_if_they_had_never_been_lost() -> None:
         await site.restore(backup)
         await site.condition(NutanixCluster, NAME, "NoOrphanedMachines", "False", "is Node", timeout=1200)
         key = Key("default", NAME)
-        listed = await adoption.look(site.client, key)
+        listed = await orphan.look(site.client, key)
         assert {each.role.node for each in listed if each.role} == {each.owned.name for each in listed}
-        with pytest.raises(adoption.Refused, match="use --force"):
-            await adoption.removable(site.client, key, [listed[0].owned.name], force=False)
+        with pytest.raises(orphan.Refused, match="use --force"):
+            await orphan.removable(site.client, key, [listed[0].owned.name], force=False)
         planned = await adoption.adopt(site.client, key, adoption.AdoptionRequest(), dry_run=True)
         assert len(await site.list(Machine)) == 2
         assert await adoption.adopt(site.client, key, adoption.AdoptionRequest(), dry_run=False) == planned
@@ -232,20 +232,20 @@ async def test_a_vm_whose_cluster_can_not_be_asked_is_removed_by_force_alone() -
         )
         assert vms(site) == {newer}
         key = Key("default", NAME)
-        (found,) = await adoption.look(site.client, key)
-        with pytest.raises(adoption.Refused, match="use --force"):
-            await adoption.removable(site.client, key, [newer], force=False)
-        with pytest.raises(adoption.Refused, match="was kept"):  # whoever asks the controllers past the command
-            await adoption.remove(site.client, key, [found], force=False)
+        (found,) = await orphan.look(site.client, key)
+        with pytest.raises(orphan.Refused, match="use --force"):
+            await orphan.removable(site.client, key, [newer], force=False)
+        with pytest.raises(orphan.Refused, match="was kept"):  # whoever asks the controllers past the command
+            await orphan.remove(site.client, key, [found], force=False)
         assert vms(site) == {newer}
-        await adoption.remove(site.client, key, [found], force=True)
+        await orphan.remove(site.client, key, [found], force=True)
         await site.gone(Cluster, NAME)
         assert not vms(site)
 
 
 # -- the campaign --------------------------------------------------------------------------------------------------
 
-SEEDS = range(16) if os.environ.get("HOMEPORT_CAMPAIGN") else range(1)
+SEEDS = range(16) if CAMPAIGN else range(1)
 VERSIONS = ("v1.28.0", "v1.29.0")
 KEY = Key("default", NAME)
 
@@ -257,11 +257,11 @@ class Guard:
         self.site = site
         self.harm: list[str] = []
         self._known = vms(site)
-        self._told = site.prism.journal.on_entry
+        self._record = site.prism.journal.on_entry
         site.prism.journal.on_entry = self._look
 
     def _look(self, entry: Any) -> None:
-        self._told(entry)
+        self._record(entry)
         gone, self._known = self._known - vms(self.site), vms(self.site)
         self.harm += [text for name in sorted(gone) if (text := self._harm(name))]
 
@@ -332,8 +332,8 @@ class User:
         """About orphans: Nodes are adopted, and what never became a Node is removed. Machines without a VM go."""
         client = self.site.client
         for _ in range(20):
-            with contextlib.suppress(adoption.Refused):
-                found = await adoption.look(client, KEY)
+            with contextlib.suppress(orphan.Refused):
+                found = await orphan.look(client, KEY)
                 if not found and not await self._dead():
                     return
                 if any(each.role for each in found):
@@ -344,13 +344,13 @@ class User:
                     await adoption.adopt(client, KEY, adoption.AdoptionRequest(), dry_run=False)
                 elif found:
                     names = [each.owned.name for each in found]
-                    chosen = await adoption.removable(client, KEY, names, force=False)
-                    await adoption.remove(client, KEY, chosen, force=False)
+                    chosen = await orphan.removable(client, KEY, names, force=False)
+                    await orphan.remove(client, KEY, chosen, force=False)
                 else:
                     for name in await self._dead():
                         await self.site.delete(Machine, name)
             await asyncio.sleep(300)
-        raise AssertionError(f"orphans are left: {[each.owned.name for each in await adoption.look(client, KEY)]}")
+        raise AssertionError(f"orphans are left: {[each.owned.name for each in await orphan.look(client, KEY)]}")
 
     async def _dead(self) -> list[str]:
         """Machines that had a VM which is gone, and that nobody deletes."""

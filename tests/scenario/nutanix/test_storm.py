@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 import pytest
 
+from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.runtime.clock import rfc3339
@@ -18,9 +18,7 @@ from scenario.nutanix.site import Site, nutanix_site
 
 NAME = "one"
 # One of each version and seed takes seconds: the others are for campaigns.
-CASES = (
-    [(v4, seed) for v4 in (True, False) for seed in range(10)] if os.environ.get("HOMEPORT_CAMPAIGN") else [(True, 0)]
-)
+CASES = [(v4, seed) for v4 in (True, False) for seed in range(10)] if CAMPAIGN else [(True, 0)]
 STORM = (
     Fault(Status(503), Match(share=0.04), name="unavailable"),
     Fault(Status(500), Match(share=0.02), name="broken"),

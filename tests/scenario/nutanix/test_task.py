@@ -52,7 +52,7 @@ async def test_a_vm_that_can_not_be_created_is_tried_again_after_a_pause_each_ti
 
 
 @pytest.mark.parametrize("operation", ["kVmCreate", "kVmPowerOn"])
-def test_a_task_that_never_ends_is_told_holds_nobody_else_and_may_be_cancelled(operation: str) -> None:
+def test_a_task_that_never_ends_is_reported_holds_nobody_else_and_may_be_cancelled(operation: str) -> None:
     @virtual
     async def run() -> None:
         async with nutanix() as n:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass, Machine, MachineDeployment, MachineHealthCheck
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
@@ -23,7 +23,6 @@ from scenario.nutanix.site import Site, nutanix_site
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "04-clusterclass"
 NAME = "pilot"
-CAMPAIGN = bool(os.environ.get("HOMEPORT_CAMPAIGN"))
 DEPLOYMENT_LABEL = "topology.cluster.x-k8s.io/deployment-name"
 
 Json = dict[str, Any]

@@ -209,7 +209,7 @@ async def test_a_class_whose_patch_does_not_fit_says_which_and_mends_itself() ->
 
 
 @virtual
-async def test_a_template_that_is_missing_is_told_and_nothing_is_replaced_when_it_is_back() -> None:
+async def test_a_template_that_is_missing_is_reported_and_nothing_is_replaced_when_it_is_back() -> None:
     async with harness() as h, Topologies(h) as t:
         await t.make(1, {"a": 1})
         before = await t.machines()

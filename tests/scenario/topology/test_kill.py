@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import random
 import re
 from collections import Counter
 
 import pytest
 
+from campaign import CAMPAIGN
 from capikit import blueprint
 from capikit.blueprint import steady
 from capikit.harness import Harness, harness
@@ -22,7 +22,6 @@ from scenario.capi.shape import difference, shape
 from scenario.topology.look import QUIET
 
 # `make campaign` runs all of them.
-CAMPAIGN = bool(os.environ.get("HOMEPORT_CAMPAIGN"))
 KILLS = 25 if CAMPAIGN else 12
 SEEDS = range(10 if CAMPAIGN else 1)
 _HASH = re.compile(r'(one-(?:[abc]-)?|template-hash(?:": "|=))[bcdfghjklmnpqrstvwxz2456789]{8,10}\b')

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
+from campaign import CAMPAIGN
 from capikit import blueprint
 from capikit.blueprint import CLASS, steady
 from capikit.harness import Harness, harness
@@ -14,7 +14,7 @@ from homeport.client.protocol import Write
 from homeport.runtime.testing import virtual
 from scenario.topology.look import QUIET
 
-LONG = 3600.0 if os.environ.get("HOMEPORT_CAMPAIGN") else 900.0
+LONG = 3600.0 if CAMPAIGN else 900.0
 
 
 def manifests() -> list[dict[str, Any]]:

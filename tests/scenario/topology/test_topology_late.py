@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from capikit import blueprint, generic
 from capikit.harness import NAMESPACE, Harness, harness
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
@@ -16,9 +16,7 @@ from homeport.runtime.testing import virtual
 from homeport.sim.machine.pace import REALISTIC
 from scenario.capi.fault import Late
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("HOMEPORT_CAMPAIGN"), reason="make campaign runs it: it takes minutes"
-)
+pytestmark = pytest.mark.skipif(not CAMPAIGN, reason="make campaign runs it: it takes minutes")
 
 WORKERS = {"a": 1, "b": 1}
 KINDS = (generic.TEMPLATE, blueprint.CONFIG_TEMPLATE, generic.CLUSTER, MachineDeployment.__resource__)

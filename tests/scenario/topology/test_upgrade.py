@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
+from campaign import CAMPAIGN
 from capikit import blueprint
 from capikit.blueprint import control_plane, deployments, machines, steady
 from capikit.harness import NAMESPACE, Harness, harness
@@ -109,7 +109,7 @@ async def test_two_minor_versions_are_gone_through_one_by_one() -> None:
         assert done.status.control_plane.upgrade_plan == []
 
 
-@pytest.mark.skipif(not os.environ.get("HOMEPORT_CAMPAIGN"), reason="tables show it in no time; make campaign runs it")
+@pytest.mark.skipif(not CAMPAIGN, reason="tables show it in no time; make campaign runs it")
 @virtual
 async def test_workers_go_along_where_they_would_fall_behind_too_far() -> None:
     versions = ["v1.28.0", "v1.29.0", "v1.30.0", "v1.31.0", "v1.32.0"]
@@ -211,7 +211,7 @@ async def test_workers_that_wait_for_their_version_are_scaled_and_labelled_all_t
 
 
 @virtual
-async def test_a_control_plane_that_somebody_took_ahead_is_told_and_the_topology_can_follow() -> None:
+async def test_a_control_plane_that_somebody_took_ahead_is_reported_and_the_topology_can_follow() -> None:
     async with harness() as h, Topologies(h) as t:
         await t.make(1, {"a": 1})
         plane = await control_plane(h, "one")

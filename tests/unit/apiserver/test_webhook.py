@@ -21,6 +21,7 @@ from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.apiserver.webhook.hook import Condition, ConditionError
 from homeport.client.errors import ApiError, BadRequest, Forbidden, Internal
 from homeport.store import Store
+from tlspeer import tls_peer
 from unit.apiserver.admission_sample import ANNA, CONFIG_MAP, NAMESPACE, NODE, WIDGET, attributes, kind, namespace, put
 
 Answer = Callable[[Json], Awaitable[Json | web.Response] | Json | web.Response]
@@ -60,13 +61,9 @@ async def server() -> AsyncIterator[Server]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1", "hook.ops.svc").configure_cert(context)
     made = Server("", base64.b64encode(ca.cert_pem.bytes()).decode())
-    runner = web.ServerRunner(web.Server(made.take))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
-    yield made
-    await runner.cleanup()
+    async with tls_peer(made.take, context) as port:
+        made.url = f"https://127.0.0.1:{port}"
+        yield made
 
 
 @pytest.fixture
@@ -205,6 +202,7 @@ async def test_a_denial_is_passed_on(
     with pytest.raises(ApiError) as refused:
         await admission.validate(attributes())
     status = refused.value.status
+    assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
     assert status["message"] == f'admission webhook "a.example.org" denied the request{message}'
     assert (status["code"], status.get("reason")) == (code, reason)
 

@@ -129,7 +129,7 @@ async def test_metadata_of_custom_objects_is_decoded(client: LocalClient) -> Non
     assert [cause.field for cause in refused.value.causes] == ["patch"]
 
 
-async def test_a_body_of_another_kind_is_told_from_one_of_no_kind(client: LocalClient) -> None:
+async def test_a_body_of_another_kind_is_distinguished_from_one_of_no_kind(client: LocalClient) -> None:
     for kind, why in (
         ("Secret", "the path takes a ConfigMap, the body is a Secret"),
         ("Nonsense", 'no kind "Nonsense" is registered for version "v1"'),

@@ -121,3 +121,26 @@ async def test_a_whole_backup_is_restored_with_its_keys(archive: Path, tmp_path:
 async def test_a_backup_without_digests_is_still_restored(archive: Path, tmp_path: Path) -> None:
     rewritten(archive, {**members(archive), "homeport.json": b'{"format":1,"version":"0","created":0}'})
     assert restore_archive(archive, tmp_path / "data" / "state.db", tmp_path / "data" / "pki").objects == 200
+
+
+async def test_volumes_are_restored_where_there_are_none_and_kept_where_there_are(
+    archive: Path, tmp_path: Path
+) -> None:
+    source, volumes = tmp_path / "source", tmp_path / "data" / "workload" / "claims"
+    member = source / "homeport-system" / "data-datastore-0" / "member"
+    member.mkdir(parents=True)
+    (member / "db").write_bytes(b"old")
+    (member / "0.tmp").write_bytes(b"prepared for later")
+    database, keys = tmp_path / "state.db", tmp_path / "keys"
+    keys.mkdir()
+    database.write_bytes(members(archive)["state.db"])
+    for name in KEYS:
+        (keys / name).write_bytes(members(archive)[f"pki/{name}"])
+    target = tmp_path / "with-volumes.backup"
+    write_archive(database, keys, target, version="1", volumes=source)
+    place = volumes / member.relative_to(source)
+    for content in (b"old", b"younger"):
+        restore_archive(target, tmp_path / "data" / "state.db", tmp_path / "data" / "pki", volumes=volumes)
+        assert {each.name: each.read_bytes() for each in place.iterdir()} == {"db": content}
+        assert place.stat().st_mode & 0o077 == 0
+        (place / "db").write_bytes(b"younger")

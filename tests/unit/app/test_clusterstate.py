@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.app.clusterstate import describe_cluster
-from homeport.app.description import Machines
+from homeport.app.report.clusterstate import describe_cluster
+from homeport.app.report.description import Machines
 from homeport.runtime.clock import parse_time
 
 SINCE = "2026-01-01T00:00:00Z"

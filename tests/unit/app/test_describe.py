@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from homeport.api.meta import Resource
-from homeport.app.describe import describe
-from homeport.app.part import Part
+from homeport.app.report.describe import describe
+from homeport.app.report.part import Part
 from homeport.client.protocol import Key
 from homeport.runtime.controller import Controller
 from homeport.runtime.outcome import Terminal, Wait

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from homeport.app.health import HealthServer
+from homeport.app.kubernetes.health import HealthServer
 
 ServedHealth = tuple[dict[str, str], int]  # the problems that it reports, and its port
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.api.clusterctl.v1alpha3 import Provider
-from homeport.app.inventory import publish_inventory
+from homeport.app.object.inventory import publish_inventory
 from homeport.app.platform import chosen
 from homeport.capi.definition.inventory import NAMESPACE, is_inventory
 from homeport.client.protocol import Key, MergePatch, Query
@@ -21,8 +21,13 @@ async def test_every_provider_that_we_stand_for_is_listed_once() -> None:
         await establish(p.client, *(crd for crd in chosen().definitions() if is_inventory(crd)))
         names = {
             "cluster-api",
+            "bootstrap-k0sproject-k0smotron",
             "bootstrap-kubeadm",
             "control-plane-kubeadm",
+            "control-plane-kamaji",
+            "control-plane-k0sproject-k0smotron",
+            "control-plane-steward",
+            "infrastructure-k0sproject-k0smotron",
             "infrastructure-kubevirt",
             "infrastructure-nutanix",
             "ipam-in-cluster",

@@ -18,7 +18,7 @@ from homeport.capi.component import Component, LogDeployment, Setup
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
-from homeport.runtime.definition import CRD, definition, established
+from homeport.runtime.definition import CRD, SHARED_LABEL, definition, established
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import shared_pki
 from homeport.runtime.webhook.embedded import install as install_hooks
@@ -71,6 +71,19 @@ async def test_a_definition_that_somebody_else_installed_is_taken_over(server: E
     assert stored["metadata"]["annotations"][DIGEST]
     schema = stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert "x-kubernetes-preserve-unknown-fields" not in schema
+
+
+async def test_a_definition_of_another_project_stays_where_that_project_has_installed_it(
+    server: EmbeddedServer,
+) -> None:
+    shared = definition(BOAT, schema={"type": "object"})
+    shared["metadata"]["labels"] = {SHARED_LABEL: "true"}
+    client = server.client(field_manager="kubectl")
+    await client.create(definition(BOAT), kind=CRD)
+    await install_definitions(server.client(), [shared])
+    stored = await client.get(CRD, Key("", "boats.harbour.example.com"))
+    assert "x-kubernetes-preserve-unknown-fields" in stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert DIGEST not in (stored["metadata"].get("annotations") or {})
 
 
 async def test_a_version_that_objects_are_stored_in_is_not_taken_away(server: EmbeddedServer) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from homeport.app.description import ClusterState, Finding, Machines, Unfinished
-from homeport.app.progress import progress
+from homeport.app.report.description import ClusterState, Finding, Machines, Unfinished
+from homeport.app.report.progress import progress
 
 SECRET = "Secret default/pier-prism, key credentials: is not valid JSON"
 CLUSTER = Unfinished(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from homeport.app.part import Part
+from homeport.app.report.part import Part
 from homeport.app.supervisor import Supervisor
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.queue import Backoff

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from homeport.bootstrap.document import dump_yaml
 from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
 from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig, transpile
-from homeport.bootstrap.kubeadm.document import dump_yaml
 from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition, unit_name
 from homeport.bootstrap.kubeadm.userdata import File, UserData
 from homeport.sim.machine.cloudconfig import read_cloud_config

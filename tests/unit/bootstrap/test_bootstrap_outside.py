@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import realkube
+from homeport.bootstrap.document import dump_yaml
 from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
-from homeport.bootstrap.kubeadm.document import dump_yaml
 from unit.bootstrap.example import CONTROL_PLANE_JOIN, JOIN, init_documents, join_documents, user_data
 
 INSTALL = Path(__file__).resolve().parents[3] / "tools" / "cloudinit" / "install"
@@ -60,7 +60,7 @@ def test_cloud_init_finds_our_cloud_config_valid(cloud_init: str, tmp_path: Path
     assert "deprecat" not in (done.stdout + done.stderr).lower()
 
 
-def test_cloud_init_would_have_told_us(cloud_init: str, tmp_path: Path) -> None:
+def test_cloud_init_rejects_a_wrong_value(cloud_init: str, tmp_path: Path) -> None:
     text = render_cloud_config(user_data()).replace("lock_passwd: false", 'lock_passwd: "perhaps"')
     assert _schema(cloud_init, text, tmp_path).returncode != 0
 
@@ -100,7 +100,7 @@ def _hold_to(program: str, what: str, version: str, folder: Path) -> None:
     assert "unknown field" not in done.stdout + done.stderr
 
 
-def test_kubeadm_would_have_told_us(kubeadm: str, tmp_path: Path) -> None:
+def test_kubeadm_rejects_an_unknown_field(kubeadm: str, tmp_path: Path) -> None:
     (join,) = join_documents(_version(kubeadm), JOIN)
     done = _validate(kubeadm, ({**join, "discoverey": {}},), tmp_path)
     assert done.returncode != 0 or "unknown field" in done.stdout + done.stderr

@@ -228,6 +228,8 @@ def _is_word(name: str, part: Any) -> bool:
 @pytest.mark.parametrize("crd", definitions(), ids=NAMES)
 def test_a_definition_is_the_upstream_one_but_for_its_words(crd: dict[str, Any]) -> None:
     names = crd["spec"]["names"]
+    if crd["spec"]["group"] == "clusterctl.cluster.x-k8s.io":
+        pytest.skip("clusterctl brings its inventory along; the definitions of Cluster API do not contain it")
     [path] = Path(REFERENCE).rglob(f"cluster-api/{crd['spec']['group']}_{names['plural']}.yaml")
     theirs = plain(yaml.load(path.read_text())["spec"])
     ours = plain(crd["spec"])

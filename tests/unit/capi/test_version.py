@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.capi import version
-from homeport.capi.version import minor_distance, parse, same
+from homeport.capi.version import is_at, minor_distance, parse, same
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,19 @@ def test_the_distance_counts_minor_versions() -> None:
 def test_a_version_is_written_with_v() -> None:
     assert str(parse("1.31.2")) == "v1.31.2"
     assert parse("1.31.2").line == (1, 31)
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "wanted", "found"),
+    [
+        ("v1.29.2", "v1.29.2", True),
+        ("v1.29.2+k0s", "v1.29.2+k0s.0", True),
+        ("v1.29.2+k0s", "v1.29.2+k0s.1", True),
+        ("v1.29.2+k0s", "v1.29.3+k0s.0", False),
+        ("v1.29.2", "v1.29.2+k0s.0", False),
+        ("v1.29.2+rke2r1", "v1.29.2+rke2r2", False),
+        ("", "v1.29.2", False),
+    ],
+)
+def test_a_kubelet_of_k0s_reports_no_number_of_its_build(kubelet: str, wanted: str, found: bool) -> None:
+    assert is_at(kubelet, wanted) is found

@@ -33,11 +33,14 @@ def test_everything_is_there_and_what_the_pod_needs_comes_before_it() -> None:
 def test_the_pod_runs_on_new_control_planes_before_there_is_a_network() -> None:
     pod = found("Deployment", image="registry/homeport:1")["spec"]["template"]["spec"]
     assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "Default")
-    assert pod["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}
+    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
     tolerated = {(each["key"], each["effect"]) for each in pod["tolerations"] if "tolerationSeconds" not in each}
     assert ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule") in tolerated
+    assert ("node.cluster.x-k8s.io/uninitialized", "NoSchedule") in tolerated
     assert ("node-role.kubernetes.io/control-plane", "NoSchedule") in tolerated
     assert ("node.kubernetes.io/not-ready", "NoSchedule") in tolerated
+    assert ("node.cluster.x-k8s.io/uninitialized", "NoSchedule") in tolerated
     (container,) = pod["containers"]
     assert container["image"] == "registry/homeport:1"
     assert container["args"][:5] == ["ccm", "--cloud", "nutanix", "--config", "/etc/cloud/nutanix_config.json"]

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from homeport.api.meta import Resource
-from homeport.app import cloudcontroller
-from homeport.app.description import Description
-from homeport.app.manager import Cluster, Replica, StartError
-from homeport.app.part import Part
+from homeport.app.kubernetes import cloudcontroller
+from homeport.app.kubernetes.manager import Cluster, Replica, StartError
+from homeport.app.report.description import Description
+from homeport.app.report.part import Part
 from homeport.ccm.manifest import CLUSTER_ROLE_BINDING, LEASE_NAME, NAME, NAMESPACE, SECRET_NAME, Settings, render
 from homeport.ccm.node import NODE, UNINITIALIZED, initialised
 from homeport.ccm.service import SERVICE, ingress

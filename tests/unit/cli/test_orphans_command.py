@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from homeport.app import adoption
+from homeport.app import orphan
 from homeport.cli.main import group
 from homeport.cli.orphans import _row
 from homeport.client.protocol import Key
@@ -44,8 +44,8 @@ def test_a_vm_is_shown_with_what_it_is_in_the_workload_cluster() -> None:
 
 def test_a_vm_that_is_not_an_orphan_or_has_a_name_twice_is_refused() -> None:
     found = [Found(Owned("id-1", "a", "u")), Found(Owned("id-2", "a", "v"))]
-    assert adoption._chosen(found, ["id-2"], Key("default", "harbour")) == [found[1]]
-    with pytest.raises(adoption.Refused, match="several orphans have this name"):
-        adoption._chosen(found, ["a"], Key("default", "harbour"))
-    with pytest.raises(adoption.Refused, match="VM b is not an orphan of cluster harbour"):
-        adoption._chosen(found, ["b"], Key("default", "harbour"))
+    assert orphan.choose(found, ["id-2"], Key("default", "harbour")) == [found[1]]
+    with pytest.raises(orphan.Refused, match="several orphans have this name"):
+        orphan.choose(found, ["a"], Key("default", "harbour"))
+    with pytest.raises(orphan.Refused, match="VM b is not an orphan of cluster harbour"):
+        orphan.choose(found, ["b"], Key("default", "harbour"))

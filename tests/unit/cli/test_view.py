@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from homeport.app.description import (
+from homeport.app.report.description import (
     ClusterState,
     ControllerState,
     Description,
@@ -19,7 +19,7 @@ from homeport.app.description import (
     PartState,
     Unfinished,
 )
-from homeport.app.part import Part
+from homeport.app.report.part import Part
 from homeport.cli.line import part_line, progress_line
 from homeport.cli.overview import Line, overview
 from homeport.cli.render import drawn, picture
@@ -145,6 +145,16 @@ def test_nothing_is_cut_off_where_there_is_no_terminal() -> None:
 
 def test_a_plane_without_clusters_says_how_to_make_one() -> None:
     assert texts(overview(NOW)) == ["No clusters yet. Create one with 'kubectl apply'"]
+
+
+def test_a_plane_that_has_stepped_back_says_so_instead() -> None:
+    why = "this plane has stepped back: its clusters were moved to there"
+    found = msgspec.structs.replace(BEFORE, standby=why)
+    assert overview(found)[0] == Line(why, "yellow")
+    assert [line.text for line in overview(found, width=40, height=20)][:2] == [
+        "this plane has stepped back: its",
+        "clusters were moved to there",
+    ]
 
 
 def test_markup_in_messages_is_shown_as_it_is() -> None:

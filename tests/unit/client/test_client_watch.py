@@ -159,6 +159,26 @@ async def test_initial_events_are_resumed_after_their_end(peer: Peer, client: Ht
     hold.set()
 
 
+@resource("", "v1", "ConfigMap", "configmaps")
+class Strict(Object):
+    data: dict[str, str] = {}
+
+
+async def test_a_bookmark_ends_the_initial_events_though_its_object_does_not_fit_the_type(
+    peer: Peer, client: HttpClient
+) -> None:
+    hold = asyncio.Event()
+    meta = {"resourceVersion": "20", "annotations": {"k8s.io/initial-events-end": "true"}}
+    empty = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta, "data": None}  # as kube-apiserver sends it
+    peer.says(stream(orjson.dumps({"type": "BOOKMARK", "object": empty}) + b"\n", then=hold))
+    query = Query("ns", lenient=True)
+    async with asyncio.timeout(10), client.watch(Strict, query, initial_events=True) as events:
+        event = await anext(events)
+    assert (event.type, event.resource_version, event.initial_events_end) == ("BOOKMARK", "20", True)
+    assert isinstance(event.object, Strict)
+    hold.set()
+
+
 async def test_a_watch_from_nowhere_is_resumed_once_a_change_was_seen(peer: Peer, client: HttpClient) -> None:
     hold = asyncio.Event()
     peer.says(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from pathlib import Path
@@ -29,6 +30,7 @@ from homeport.client.http import HttpClient, Timeouts
 from homeport.client.plugin import Command, ExecPlugin
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, StrategicPatch, Write
 from homeport.client.retry import NEVER, Retry
+from tlspeer import tls_peer
 from unit.client.scripted_peer import Peer, failure, hang_up, json, stream
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
@@ -371,6 +373,21 @@ async def test_a_closed_client_says_so(peer: Peer) -> None:
         await client.get(CONFIGMAPS, A)
 
 
+async def test_a_client_whose_closing_is_cancelled_closes_all_its_connections(peer: Peer) -> None:
+    client = HttpClient(Config(peer.url))
+    transport = client._http
+    sessions = [transport._session(1), transport._session(1)]
+    transport._requests, transport._streams = sessions
+    closing = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
+    async with asyncio.timeout(10):
+        while not all(each.closed for each in sessions):  # noqa: ASYNC110  (nothing reports it)
+            await asyncio.sleep(0)
+
+
 async def test_a_client_that_is_closed_before_it_repeats_a_request_says_so(peer: Peer, quick: Retry) -> None:
     client = HttpClient(Config(peer.url), retry=quick)
 
@@ -429,17 +446,10 @@ async def test_a_fixed_token_is_not_tried_twice(peer: Peer) -> None:
     assert len(peer.asked) == 1
 
 
-async def _tls_server(context: ssl.SSLContext) -> tuple[web.ServerRunner, int]:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        assert request.transport is not None
-        peer_cert = request.transport.get_extra_info("peercert")
-        return web.json_response({"metadata": {"name": "tls"}, "peer": bool(peer_cert)})
-
-    runner = web.ServerRunner(web.Server(answer), shutdown_timeout=0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    return runner, runner.addresses[0][1]
+async def _peer_shown(request: web.BaseRequest) -> web.StreamResponse:
+    assert request.transport is not None
+    peer_cert = request.transport.get_extra_info("peercert")
+    return web.json_response({"metadata": {"name": "tls"}, "peer": bool(peer_cert)})
 
 
 async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
@@ -448,11 +458,10 @@ async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
     authority.issue_cert("kube.example.com", "127.0.0.1").configure_cert(context)
     authority.configure_trust(context)
     context.verify_mode = ssl.CERT_OPTIONAL
-    runner, port = await _tls_server(context)
     ca = authority.cert_pem.bytes()
     mine = authority.issue_cert("me@example.com")
     certificate = Certificate(mine.cert_chain_pems[0].bytes(), mine.private_key_pem.bytes())
-    try:
+    async with tls_peer(_peer_shown, context, patience=0) as port:
         async with HttpClient(Config(f"https://127.0.0.1:{port}", Static(cert=certificate), ca)) as client:
             assert (await client.get(CONFIGMAPS, A))["peer"] is True
         async with HttpClient(Config(f"https://127.0.0.1:{port}", ca=trustme.CA().cert_pem.bytes())) as client:
@@ -465,8 +474,6 @@ async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
                 await client.get(CONFIGMAPS, A)
         async with HttpClient(Config(f"https://127.0.0.1:{port}", insecure=True)) as client:
             assert (await client.get(CONFIGMAPS, A)).name == "tls"
-    finally:
-        await runner.cleanup()
 
 
 async def test_invalid_certificates_are_named() -> None:

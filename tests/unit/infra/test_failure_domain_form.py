@@ -12,11 +12,11 @@ from homeport.infra.protocol import FailureDomain
 DOMAINS = [FailureDomain("a", True, {"cluster": "x"}), FailureDomain("b", False)]
 
 
-class Mapped(msgspec.Struct):
+class MapForm(msgspec.Struct):
     failure_domains: Annotated[dict[str, Any], "loose"] = {}
 
 
-class Listed(msgspec.Struct):
+class ListForm(msgspec.Struct):
     failure_domains: Annotated[list[dict[str, Any]], "loose"] = []
 
 
@@ -26,7 +26,7 @@ class Optional(msgspec.Struct):
 
 def test_a_kind_with_a_map_gets_them_by_name() -> None:
     wanted = {"a": {"controlPlane": True, "attributes": {"cluster": "x"}}, "b": {"controlPlane": False}}
-    assert render_failure_domains(DOMAINS, Mapped) == wanted
+    assert render_failure_domains(DOMAINS, MapForm) == wanted
 
 
 def test_a_kind_with_a_list_gets_them_as_a_list() -> None:
@@ -34,5 +34,5 @@ def test_a_kind_with_a_list_gets_them_as_a_list() -> None:
         {"name": "a", "controlPlane": True, "attributes": {"cluster": "x"}},
         {"name": "b", "controlPlane": False},
     ]
-    assert render_failure_domains(DOMAINS, Listed) == wanted
+    assert render_failure_domains(DOMAINS, ListForm) == wanted
     assert render_failure_domains(DOMAINS, Optional) == wanted

@@ -27,7 +27,7 @@ def test_a_timer_that_fired_a_moment_early_is_in_time(settle: bool) -> None:
     assert delays(Pace(2.0, settle=settle), (10, False, True), (12 - 1e-9, False, True)) == [2.0, 0]
 
 
-def test_an_urgent_change_is_written_at_once_and_starts_the_pace_anew() -> None:
+def test_an_urgent_change_is_written_at_once_and_starts_the_pace_again() -> None:
     assert delays(Pace(1.0), (10, True, True), (10.5, False, True)) == [0, 0.5]
 
 

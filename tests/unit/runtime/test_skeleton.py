@@ -47,7 +47,7 @@ class Widgets(ObjectReconciler[Widget, Scope[Widget]]):
         self.left.append(key)
         return None
 
-    async def rest(self, scope: Scope[Widget]) -> Wait | None:
+    async def reconcile_paused(self, scope: Scope[Widget]) -> Wait | None:
         return Wait("Settling", after=5.0)
 
     async def copy(self, scope: Scope[Widget]) -> Wait | None:
@@ -142,7 +142,7 @@ async def test_a_kind_without_a_condition_gets_none() -> None:
 
 @virtual
 async def test_a_status_that_nobody_acts_on_is_written_when_its_time_has_come() -> None:
-    class Patient(Scope[Widget]):
+    class NeverUrgent(Scope[Widget]):
         @property
         def urgent(self) -> bool:
             return False
@@ -151,7 +151,7 @@ async def test_a_status_that_nobody_acts_on_is_written_when_its_time_has_come() 
         pace = Pace(30.0)
 
         def load(self, obj: Widget) -> Scope[Widget]:
-            return Patient(obj)
+            return NeverUrgent(obj)
 
     def add(p: Plane) -> None:
         p.manager.add(Paced(p).controller)

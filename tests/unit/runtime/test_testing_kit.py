@@ -48,7 +48,7 @@ async def test_a_wait_in_vain_tells_conditions_events_and_log_lines() -> None:
 @virtual
 async def test_a_wait_for_an_object_that_is_not_there_says_so() -> None:
     async with plane(sizes, crds=[WIDGETS]) as p:
-        with pytest.raises(AssertionError, match="there is no such object"):
+        with pytest.raises(AssertionError, match="the object does not exist"):
             await p.until(Widget, A, sized(3), timeout=5)
 
 

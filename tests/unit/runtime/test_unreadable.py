@@ -93,7 +93,7 @@ async def test_a_broken_object_that_is_deleted_is_forgotten() -> None:
 
 
 @virtual
-async def test_listing_anew_keeps_what_was_known_of_a_broken_object() -> None:
+async def test_listing_again_keeps_what_was_known_of_a_broken_object() -> None:
     async with informed(widget("a", size=1), widget("b")) as (p, informer, told):
         await p.client.patch(WIDGET, A, MergePatch(BROKEN))
         await settle()

@@ -39,3 +39,13 @@ async def test_a_copy_of_a_store_in_memory_is_one_file_and_reading_it_leaves_not
     again = await Store.open(None, copy_of=tmp_path / "copy.db")
     await again.close()
     assert files(tmp_path) == ["copy.db"]
+
+
+async def test_a_copy_that_was_cut_off_by_a_kill_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "copy.db.partial").write_bytes(b"half")
+    (tmp_path / "copy.db.partial-wal").write_bytes(b"written when the process was killed")
+    store = await Store.open(None)
+    await store.put("pods", "a", lambda revision: b"x", expect=0)
+    await store.backup(tmp_path / "copy.db")
+    await store.close()
+    assert files(tmp_path) == ["copy.db"]

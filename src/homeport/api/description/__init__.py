@@ -8,28 +8,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from homeport.api.description import (
+    addon,
     addons,
     bootstrap,
+    butler,
     cluster,
     controlplane,
     extension,
+    flux,
     ipam,
+    k0rdent,
+    k0s,
+    k0smotron,
     kubevirt,
     nutanix,
+    remote,
     shared,
+    steward,
 )
 
 # By the package that a type stands in.
 _GROUPS: Mapping[str, Mapping[str, str]] = {
+    "addon": addon.FIELDS,
     "addons": addons.FIELDS,
     "bootstrap": bootstrap.FIELDS,
+    "butler": butler.FIELDS,
     "cluster": cluster.FIELDS,
     "clusterctl": extension.FIELDS,
     "controlplane": controlplane.FIELDS,
+    "flux": flux.FIELDS,
     "ipam": ipam.FIELDS,
+    "k0rdent": k0rdent.FIELDS,
+    "k0s": k0s.FIELDS,
+    "k0smotron": k0smotron.FIELDS,
     "kubevirt": kubevirt.FIELDS,
     "nutanix": nutanix.FIELDS,
+    "remote": remote.FIELDS,
     "runtime": extension.FIELDS,
+    "steward": steward.FIELDS,
+    "kamaji": steward.FIELDS,
 }
 
 

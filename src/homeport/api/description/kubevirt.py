@@ -37,8 +37,6 @@ FIELDS: Mapping[str, str] = {
     "FailureDomain.attributes": "Label of the Nodes that the zone was read from, as topologyKey.",
     "ClusterStatus.ready": "True when the infrastructure is ready for machines.",
     "initialization": "Milestones that, once reached, stay reached.",
-    "provisioned": "True from the moment that the infrastructure was first provisioned.",
-    "ContractStatus.conditions": "Conditions in the form of version v1beta2 of Cluster API.",
     # -- KubevirtMachine -------------------------------------------------------------------------------------------
     "KubevirtMachine.spec": "Desired state of the VM: its KubeVirt template, disks and keys.",
     "KubevirtMachine.status": "Observed state of the VM: its addresses and conditions.",
@@ -80,7 +78,6 @@ FIELDS: Mapping[str, str] = {
     "KubevirtMachineTemplate.status": "Capacity of VMs made from the template, and conditions.",
     "MachineTemplateSpec.template": "The KubevirtMachine to create for each Machine.",
     "MachineTemplateResource.spec": "Desired state of each VM: its KubeVirt template, disks and keys.",
-    "MachineTemplateStatus.capacity": "CPUs and memory of a VM made from the template. The cluster autoscaler reads it.",
     "KubevirtClusterTemplate.spec": "Template of the KubevirtCluster of Clusters that use a ClusterClass.",
     "ClusterTemplateSpec.template": "The KubevirtCluster to create for each Cluster.",
     "ClusterTemplateResource.spec": "Desired state of each cluster's infrastructure.",

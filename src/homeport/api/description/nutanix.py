@@ -47,8 +47,6 @@ FIELDS: Mapping[str, str] = {
     "ClusterStatus.failureDomains": "Failure domains that were found valid, for Cluster API to spread machines over.",
     "ClusterStatus.ready": "True when the infrastructure is ready for machines.",
     "initialization": "Milestones that, once reached, stay reached.",
-    "provisioned": "True from the moment that the infrastructure was first provisioned.",
-    "ContractStatus.conditions": "Conditions in the form of version v1beta2 of Cluster API.",
     # -- NutanixMachine --------------------------------------------------------------------------------------------
     "NutanixMachine.spec": "Desired state of the VM: size, image, network and placement.",
     "NutanixMachine.status": "Observed state of the VM: its UUID, addresses and conditions.",
@@ -107,7 +105,6 @@ FIELDS: Mapping[str, str] = {
     "NutanixMachineTemplate.status": "Capacity of VMs made from the template, and conditions.",
     "MachineTemplateSpec.template": "The NutanixMachine to create for each Machine.",
     "MachineTemplateResource.spec": "Desired state of each VM: size, image, network and placement.",
-    "MachineTemplateStatus.capacity": "CPUs and memory of a VM made from the template. The cluster autoscaler reads it.",
     "NutanixClusterTemplate.spec": "Template of the NutanixCluster of Clusters that use a ClusterClass.",
     "ClusterTemplateSpec.template": "The NutanixCluster to create for each Cluster.",
     "ClusterTemplateResource.spec": "Desired state of each cluster's infrastructure.",

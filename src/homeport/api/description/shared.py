@@ -23,6 +23,9 @@ FIELDS: Mapping[str, str] = {
     "FailureDomain.controlPlane": "True if control plane Machines may be placed in the failure domain.",
     "FailureDomain.attributes": "Further facts about the failure domain, as the infrastructure reports them.",
     # -- labels and conditions -------------------------------------------------------------------------------------
+    "Initialization.provisioned": "True from the moment that the infrastructure was first provisioned.",
+    "ContractStatus.conditions": "Conditions in the form of version v1beta2 of Cluster API.",
+    "MachineTemplateStatus.capacity": "CPUs and memory of a VM made from the template. The cluster autoscaler reads it.",
     "labels": "Labels to set on objects made from this, as a map of strings, for example tier: web.",
     "annotations": "Annotations to set on objects made from this, as a map of strings.",
     "metadata": "Labels and annotations to set on objects made from this template. Names and namespaces are not read.",

@@ -9,8 +9,9 @@ import msgspec
 from homeport.api.core.v1 import LocalObjectReference, TypedLocalObjectReference
 from homeport.api.field import OldCondition
 from homeport.api.ipam.v1alpha2 import PoolStatus
+from homeport.api.ipam.v1beta1 import IPAddressSpec
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Format, Range, Required, Size
+from homeport.api.schema import Format, Range, Required
 
 
 class IPAddressClaimSpec(Model):
@@ -32,16 +33,6 @@ class IPAddressClaim(Object):
 
     spec: IPAddressClaimSpec = msgspec.field(default_factory=IPAddressClaimSpec)
     status: IPAddressClaimStatus = msgspec.field(default_factory=IPAddressClaimStatus)
-
-
-class IPAddressSpec(Model):
-    """The address, its network, and where it comes from."""
-
-    address: Required[Annotated[str, Size(1, 39)]] = ""
-    claim_ref: Required[LocalObjectReference | None] = None
-    gateway: Annotated[str, Size(1, 39)] = ""
-    pool_ref: Required[TypedLocalObjectReference | None] = None
-    prefix: Required[Annotated[int, Format("")]] = 0
 
 
 @resource("ipam.cluster.x-k8s.io", "v1alpha1", "IPAddress", "ipaddresses")

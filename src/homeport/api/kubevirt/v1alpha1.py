@@ -12,14 +12,20 @@ from typing import Annotated, Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import MachineAddress
+from homeport.api.core import v1 as core
+from homeport.api.infrastructure import (
+    AnyConditions,
+    ContractStatus,
+    Initialization,
+    MachineTemplateStatus,
+    TemplateMeta,
+)
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import (
-    Atomic,
     Default,
     Enum,
     ListType,
-    Loose,
     Needed,
     Pattern,
     Preserve,
@@ -31,7 +37,6 @@ from homeport.api.schema import (
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 
-AnyConditions = Annotated[list[dict[str, Any]], Loose()]
 Preserved = Annotated[dict[str, Any], Preserve()]
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 # `namespace/name`, or a name in the namespace of the VM. Images may be given by display name, which has more letters.
@@ -51,18 +56,8 @@ FailureDomain = Annotated[
 ]
 
 
-class ObjectReference(Model):
+class ObjectReference(core.ObjectReference):
     """A Secret, by name. The other fields of a reference are kept and not read."""
-
-    __schema__ = (Atomic(),)
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
 
 
 class VirtualMachineTemplate(Model):
@@ -100,14 +95,6 @@ class MachineSpec(Model):
     addresses_from_pools: list[IPPoolReference] = []
 
 
-class Initialization(Model):
-    provisioned: bool | None = None
-
-
-class ContractStatus(Model):
-    conditions: AnyConditions = []
-
-
 class MachineStatus(Model):
     ready: bool = False
     initialization: Initialization = msgspec.field(default_factory=Initialization)
@@ -129,11 +116,6 @@ class KubevirtMachine(Object):
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
-class TemplateMeta(Model):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
 class MachineTemplateResource(Model):
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
@@ -141,11 +123,6 @@ class MachineTemplateResource(Model):
 
 class MachineTemplateSpec(Model):
     template: Required[MachineTemplateResource] = msgspec.field(default_factory=MachineTemplateResource)
-
-
-class MachineTemplateStatus(Model):
-    capacity: Preserved = {}
-    conditions: AnyConditions = []
 
 
 @resource(GROUP, "v1alpha1", "KubevirtMachineTemplate", "kubevirtmachinetemplates")

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
+from homeport.api.infrastructure import AnyConditions
 from homeport.api.meta import Model, Object, resource
-from homeport.api.nutanix.v1beta1 import GROUP, AnyConditions, Category, Identifier, LocalRef
+from homeport.api.nutanix.v1beta1 import GROUP, Category, Identifier, LocalRef
 from homeport.api.schema import Atomic, Default, ListType, Loose, Needed, Pattern, Rule, Size
 
 _FIXED = "self == oldSelf"

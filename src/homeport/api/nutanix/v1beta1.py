@@ -11,16 +11,22 @@ from typing import Annotated, Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import MachineAddress
+from homeport.api.core import v1 as core
 from homeport.api.field import Raw
+from homeport.api.infrastructure import (
+    AnyConditions,
+    ContractStatus,
+    Initialization,
+    MachineTemplateStatus,
+    TemplateMeta,
+)
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Default, Enum, ListType, Loose, Needed, Pattern, Preserve, Range, Required, Size
+from homeport.api.schema import Default, Enum, ListType, Loose, Needed, Pattern, Range, Required, Size
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 
 Quantity = Annotated[str | int, Needed()]
-# Conditions of either layout: with a severity, as older clients wrote them, or as metav1 has them.
-AnyConditions = Annotated[list[dict[str, Any]], Loose()]
 DomainName = Annotated[str, Size(1, 64), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 
@@ -73,16 +79,10 @@ class ImageLookup(Model):
     base_os: Annotated[str, Needed(), Size(1)] = msgspec.field(default="", name="baseOS")
 
 
-class ObjectReference(Model):
+class ObjectReference(core.ObjectReference):
     """A Secret with user data, or an Image to boot from."""
 
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
+    __schema__ = ()
 
 
 class MachineSpec(Model):
@@ -105,14 +105,6 @@ class MachineSpec(Model):
     gpus: list[Gpu] = []
     # For the network cards in the order of the subnets; those that are left get theirs as the subnet gives it.
     addresses_from_pools: list[IPPoolReference] = []
-
-
-class ContractStatus(Model):
-    conditions: AnyConditions = []
-
-
-class Initialization(Model):
-    provisioned: bool | None = None
 
 
 class TaskRef(Model):
@@ -144,11 +136,6 @@ class NutanixMachine(Object):
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
-class TemplateMeta(Model):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
 class MachineTemplateResource(Model):
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
@@ -156,11 +143,6 @@ class MachineTemplateResource(Model):
 
 class MachineTemplateSpec(Model):
     template: Required[MachineTemplateResource] = msgspec.field(default_factory=MachineTemplateResource)
-
-
-class MachineTemplateStatus(Model):
-    capacity: Annotated[dict[str, Any], Preserve()] = {}
-    conditions: AnyConditions = []
 
 
 @resource(GROUP, "v1beta1", "NutanixMachineTemplate", "nutanixmachinetemplates")

@@ -20,6 +20,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from homeport.apiserver.auth import bootstrap
+from homeport.apiserver.auth.certificate import PrivateKey
 from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.serviceaccount import CREDENTIAL_ID, ServiceAccounts, Verified
 from homeport.apiserver.request import User
@@ -72,6 +73,11 @@ class Authenticator:
         except TokenInvalid as invalid:
             log.info("bearer token refused", why=str(invalid))
             raise Unauthorized("Unauthorized") from None
+
+    def use_key(self, key: PrivateKey) -> None:
+        """Another key of service accounts: what was verified with the old one is no longer valid."""
+        self.accounts.key = key
+        self._tokens.clear()
 
     def verify(self, token: str, audiences: Sequence[str] = ()) -> Verified:
         """Whom a token speaks for. Raises TokenInvalid, also when it is for none of `audiences`."""
@@ -126,6 +132,10 @@ class TokenCache:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._by_object.clear()
 
     def get(self, digest: bytes, now: float) -> Verified | None:
         found = self._entries.get(digest)

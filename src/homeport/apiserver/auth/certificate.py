@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from homeport.machinery.keyusage import key_usage
+
 CA_DAYS = 3650
 LEAF_DAYS = 365
 # Certificates are valid from a little before they were made, for clients whose clocks are behind.
@@ -87,7 +89,7 @@ def sign_ca(
     return (
         _builder(name, name, public, now, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(key_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -111,18 +113,24 @@ class Issuer:
 
     def server(self, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
         extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])
-        return self._leaf("kube-apiserver", (), ExtendedKeyUsageOID.SERVER_AUTH, now, days, extra)
+        return self._leaf("kube-apiserver", (), [ExtendedKeyUsageOID.SERVER_AUTH], now, days, extra)
+
+    def peer(self, name: str, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
+        """Of a server that is also a client of its peers, as members of etcd are."""
+        extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        return self._leaf(name, (), usages, now, days, extra)
 
     def client(
         self, name: str, organizations: Sequence[str], now: datetime.datetime, *, days: int = LEAF_DAYS
     ) -> Identity:
-        return self._leaf(name, organizations, ExtendedKeyUsageOID.CLIENT_AUTH, now, days, None)
+        return self._leaf(name, organizations, [ExtendedKeyUsageOID.CLIENT_AUTH], now, days, None)
 
     def _leaf(
         self,
         name: str,
         organizations: Sequence[str],
-        usage: x509.ObjectIdentifier,
+        usages: Sequence[x509.ObjectIdentifier],
         now: datetime.datetime,
         days: int,
         alternative: x509.SubjectAlternativeName | None,
@@ -132,8 +140,8 @@ class Issuer:
         builder = (
             _builder(subject, self.certificate.subject, key.public_key(), now, days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(key_usage(), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(self.identifier, critical=False)
         )
@@ -174,18 +182,4 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
         .not_valid_after(now + datetime.timedelta(days=days))
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
     )

@@ -61,9 +61,12 @@ def groups_of(namespace: str) -> tuple[str, ...]:
     return ("system:serviceaccounts", f"{_USER_PREFIX.removesuffix(':')}s:{namespace}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class ServiceAccounts:
-    """Issues tokens and checks them. `audiences` are those the API server itself answers to."""
+    """Issues tokens and checks them. `audiences` are those the API server itself answers to.
+
+    With another `key`, tokens that were issued before are no longer valid.
+    """
 
     key: PrivateKey
     store: Store

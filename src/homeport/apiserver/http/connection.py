@@ -110,7 +110,7 @@ class ConnectionServer(Server):
         if leaving is not None:
             self._transports[leaving].abort()
 
-    def rest(self) -> None:
+    def stop_sweeping(self) -> None:
         """No more looks at connections."""
         if self._sweeping is not None:
             self._sweeping.cancel()

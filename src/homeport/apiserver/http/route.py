@@ -59,7 +59,7 @@ def printable(text: str) -> str:
 
 
 def parse_request(method: str, path: str) -> RequestInfo:
-    """Verbs of lists are told apart from watches later, where the query is known."""
+    """Whether a list is a watch is decided later, where the query is known."""
     parts = path.strip("/").split("/", MAX_SEGMENTS)
     start = {"api": 1, "apis": 2}.get(parts[0], MAX_SEGMENTS)
     if len(parts) < start + 2 or path[:2] == "//":

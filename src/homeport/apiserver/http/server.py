@@ -176,7 +176,7 @@ class HttpServer:
         if self._server is not None:
             self._server.close()
         if self._http is not None:
-            self._http.rest()
+            self._http.stop_sweeping()
             self._http.pre_shutdown()  # idle connections end now, not after the second that busy ones get
             await self._http.shutdown(1.0)
             await self._http.hang_up(_GOODBYE_SECONDS)

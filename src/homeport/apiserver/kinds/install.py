@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from homeport.apiserver.kinds import admit
-from homeport.apiserver.kinds.cluster.storage import PersistentVolume
+from homeport.apiserver.kinds.cluster.storage import PersistentVolume, PersistentVolumeClaim
 from homeport.apiserver.kinds.network.allocation import Allocator
 from homeport.apiserver.kinds.network.service import Service
 from homeport.apiserver.kinds.pod import eviction
@@ -43,3 +43,11 @@ def install(registry: Registry, *, service_network: str = "10.96.0.0/16") -> Ins
     ports = PodPorts()
     ports.install(registry)
     return Installed(logs, ports, allocator, stop)
+
+
+def leave_protection(registry: Registry) -> None:
+    """Claims and volumes keep their finalizers when they are deleted: a controller of this server removes them."""
+    for plural in ("persistentvolumes", "persistentvolumeclaims"):
+        served = registry.catalog.by_plural("", plural)
+        if served is not None and isinstance(served.strategy, PersistentVolume | PersistentVolumeClaim):
+            served.strategy.controlled = True

@@ -54,6 +54,7 @@ class Applier:
             raise target.conflict(why)
         ctx.may_create()
         obj = self._merge(ctx, target, None, applied, force)
+        _decode_nulls(target, applied, obj)
         strip_create(metadata_of(obj))
         self._writer.reader.check_address(target, obj)
         return await self._writer.create_owned(ctx, target, obj)
@@ -67,7 +68,9 @@ class Applier:
             raise target.conflict(MODIFIED)
         obj = self._merge(ctx, target, await self._writer.decode(target, record), applied, force)
         # The merge shares parts with its inputs; what follows changes the object in place.
-        return await self._writer.replace(ctx, target, record, orjson.loads(orjson.dumps(obj)), old, owned=True)
+        obj = orjson.loads(orjson.dumps(obj))
+        _decode_nulls(target, applied, obj)
+        return await self._writer.replace(ctx, target, record, obj, old, owned=True)
 
     def _merge(self, ctx: Context, target: Target, live: Json | None, applied: Json, force: bool) -> Json:
         try:
@@ -89,6 +92,20 @@ class Applier:
             # What the real server reports as its own failure is a mistake in the configuration.
             code = 400 if error.code >= 500 else error.code
             raise ApiError(str(error), code=code, reason=_REASON.get(code, "BadRequest")) from error
+
+
+def _decode_nulls(target: Target, applied: Json, obj: Json) -> None:
+    """A null of a built-in kind is read as the real server's decoder reads it: an unset field, or an empty text."""
+    if not target.served.custom and _has_null(applied):
+        target.version.checker.prune(obj)
+
+
+def _has_null(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_null, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_null, value))
+    return value is None
 
 
 def _check(target: Target, applied: Json) -> Json:

@@ -9,6 +9,7 @@ from homeport.apiserver.resource import Catalog, Json
 from homeport.apiserver.target import MODIFIED, Target
 from homeport.client.errors import BadRequest, Cause, Invalid, invalid
 from homeport.machinery.apply.entry import is_reset
+from homeport.machinery.schema.near import near_field
 from homeport.store import Record
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -125,9 +126,16 @@ class Reader:
         unknown.sort(key=lambda path: not path.startswith("metadata."))  # as they are found when decoding
         texts = [f'unknown field "{path}"' for path in unknown]
         if ctx.field_validation == "Strict":
+            if target.served.custom:
+                texts = [f"{text}{_meant(target, path)}" for text, path in zip(texts, unknown, strict=True)]
             raise BadRequest(f"{_handled(target)}: strict decoding error: {', '.join(texts)}")
         for text in texts:
             ctx.warn(text)
+
+
+def _meant(target: Target, path: str) -> str:
+    found = near_field(target.version.raw_schema or {}, path)
+    return f' (did you mean "{found}"?)' if found else ""
 
 
 def _read_metadata(target: Target, body: Json) -> list[str]:

@@ -8,7 +8,6 @@ without an await unless an admission webhook or a conversion webhook is asked, s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 
@@ -17,6 +16,13 @@ from homeport.apiserver.request import Context
 from homeport.apiserver.resource import Json
 from homeport.apiserver.target import MODIFIED, Target
 from homeport.apiserver.verb.admission import Admission, Attributes
+from homeport.apiserver.verb.difference import (
+    counts_as_generation,
+    differs_in_time_only,
+    is_finished,
+    kept_when_stored,
+    names_metadata,
+)
 from homeport.apiserver.verb.patch import MERGE_PATCH, patched
 from homeport.apiserver.verb.reader import Reader
 from homeport.apiserver.view import Memo, convert, peek_view, to_version, view
@@ -86,7 +92,7 @@ class Writer:
         if old is None and is_reset(meta.get("managedFields")):
             del meta["managedFields"]  # asked to track nobody
             return
-        kept = _kept(target, obj)
+        kept = kept_when_stored(target, obj)
         managed.update(
             old,
             kept,
@@ -155,9 +161,7 @@ class Writer:
             body = patched(target, patch_type, patch, base)
             if base is old:
                 body["metadata"] = dict(body["metadata"])  # the server writes into it
-            self.reader.read_patched(
-                ctx, target, body, record, old, metadata=_names_metadata(target, patch_type, patch)
-            )
+            self.reader.read_patched(ctx, target, body, record, old, metadata=names_metadata(target, patch_type, patch))
             try:
                 return await self.replace(ctx, target, record, body, old), False
             except Mismatch:
@@ -208,12 +212,15 @@ class Writer:
             self._hold(target, obj, old)
         if target.subresource != "status" and target.subresource not in served.subresource_strategies:
             served.strategy.prepare_update(obj, old)
-        if _counts(target, obj, old):
+        if counts_as_generation(target, obj, old):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self._validate(ctx, target, obj, old)
         await self._admit(ctx, target, "UPDATE", obj, old)
-        if _finished(obj):
+        if is_finished(obj):
             return await self._remove(ctx, target, record, obj)
+        if owned and differs_in_time_only(obj, old):
+            # What was applied lacks defaults of the server: the merge saw a change, and with them there is none.
+            obj["metadata"]["managedFields"] = old["metadata"]["managedFields"]
         if obj == old or ctx.dry_run:
             if self._store.get(served.bucket, target.key) is not record:
                 await self._store.flush()  # what is confirmed here must be stored
@@ -356,42 +363,3 @@ def encoder(obj: Json) -> Callable[[int], bytes]:
         return orjson.dumps(obj)
 
     return encode
-
-
-def _names_metadata(target: Target, patch_type: str, patch: Any) -> bool:
-    """False: the metadata is as it was stored, and was read then."""
-    if patch_type != MERGE_PATCH or target.version.resource.version != target.served.storage:
-        return True
-    return not isinstance(patch, dict) or "metadata" in patch
-
-
-def _kept(target: Target, obj: Json) -> Json:
-    """What will be stored of an object in another version than the stored one: nobody owns what is dropped there."""
-    served = target.served
-    if not served.custom or target.version.resource.version == served.storage:
-        return obj
-    if served.convert is not None or served.convert_async is not None or served.storage not in served.versions:
-        return obj  # its fields have other names there
-    kept: Json = orjson.loads(orjson.dumps(obj))
-    served.versions[served.storage].checker.prune(kept)
-    return kept
-
-
-def _counts(target: Target, obj: Json, old: Json) -> bool:
-    """Whether the change is one that metadata.generation counts."""
-    served = target.served
-    if not served.spec_generation:
-        return False
-    if served.annotation_generation and not target.subresource:
-        if (obj["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {}):
-            return True
-    apart = ("metadata", "status") if target.version.status or not served.custom else ("metadata",)
-    return any(field not in apart and obj.get(field) != old.get(field) for field in obj.keys() | old.keys())
-
-
-def _finished(obj: Json) -> bool:
-    """Deletion was asked for and nothing holds the object any more."""
-    meta = obj["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
-        return False
-    return not (obj["kind"] == "Namespace" and obj["apiVersion"] == "v1" and (obj.get("spec") or {}).get("finalizers"))

@@ -56,7 +56,7 @@ class ConversionCaller:
     def _webhook(self, served: ServedKind) -> Mapping[str, Any]:
         record = self._store.head(DEFINITIONS, f"{served.plural}.{served.group}")
         if record is None:
-            raise CallFailed(f"there is no definition of {served.plural}.{served.group}")
+            raise CallFailed(f"CustomResourceDefinition {served.plural}.{served.group} does not exist")
         known = self._known.get(record.name)
         if known is not None and known[0] == record.revision:
             return known[1]

@@ -153,7 +153,9 @@ def denial(webhook: str, status: Mapping[str, Any]) -> ApiError:
     if not isinstance(code, int) or code < 400:
         code = 400
     message = f"{denied}: {why}" if why else f"{denied} without explanation"
-    error = from_status({**status, "message": message, "code": code}, code=code)
+    # Webhooks leave out what every Status has; clients that decode it need the kind.
+    whole = {"metadata": {}, **status, "kind": "Status", "apiVersion": "v1", "status": "Failure"}
+    error = from_status({**whole, "message": message, "code": code}, code=code)
     if status.get("reason"):
         return error
     details = _mapping(status.get("details"))

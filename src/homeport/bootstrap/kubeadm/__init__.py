@@ -1,1 +1,1 @@
-"""The kubeadm bootstrap provider: what a machine has to be told so that kubeadm makes a node of it."""
+"""The kubeadm bootstrap provider: the user data with which kubeadm makes a node of it."""

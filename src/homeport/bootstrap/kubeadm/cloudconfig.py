@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from homeport.bootstrap.kubeadm.document import dump_yaml
+from homeport.bootstrap.document import dump_yaml
 from homeport.bootstrap.kubeadm.userdata import SUCCESS_FILE, SUCCESS_FOLDER, File, Json, UserData, ended
 
 _HEADER = "## template: jinja\n#cloud-config\n\n"

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from homeport.bootstrap.kubeadm.document import dump_yaml
+from homeport.bootstrap.document import dump_yaml
 from homeport.bootstrap.kubeadm.userdata import File, Json
 
 _EXEC_API = "client.authentication.k8s.io/v1"

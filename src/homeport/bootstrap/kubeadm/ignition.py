@@ -15,8 +15,8 @@ from urllib.parse import quote_from_bytes
 
 import orjson
 
+from homeport.bootstrap.document import dump_yaml
 from homeport.bootstrap.kubeadm.containerlinux import merge, transpile
-from homeport.bootstrap.kubeadm.document import dump_yaml
 from homeport.bootstrap.kubeadm.userdata import SUCCESS_FILE, SUCCESS_FOLDER, File, Json, UserData, ended
 
 VERSION = "2.3.0"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
-from homeport.api.cluster.v1beta2 import Cluster, Machine, MachinePool
 from homeport.api.meta import wire
 from homeport.bootstrap.kubeadm import certificate, discovery
 from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
@@ -19,10 +18,7 @@ from homeport.bootstrap.kubeadm.configuration import (
 )
 from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig
 from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition
-from homeport.bootstrap.kubeadm.lock import CONFIG_MAP, LOCKS, InitLock
-from homeport.bootstrap.kubeadm.owner import owner_of
-from homeport.bootstrap.kubeadm.scope import ConfigScope, Json, is_created
-from homeport.bootstrap.kubeadm.secret import refuse_foreign, store_data
+from homeport.bootstrap.kubeadm.scope import ConfigScope, Json
 from homeport.bootstrap.kubeadm.source import (
     BadSource,
     MissingSource,
@@ -32,59 +28,48 @@ from homeport.bootstrap.kubeadm.source import (
     resolve_users,
 )
 from homeport.bootstrap.kubeadm.status import AVAILABLE, unusable
-from homeport.bootstrap.kubeadm.token import SECRET, TTL_SECONDS, BadToken, Token
-from homeport.bootstrap.kubeadm.upkeep import Upkeep
 from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
+from homeport.bootstrap.lock import CONFIG_MAP, LOCKS, InitLock
+from homeport.bootstrap.owner import owner_of
+from homeport.bootstrap.reconciler import BootstrapReconciler
+from homeport.bootstrap.secret import store_data
+from homeport.bootstrap.token import TTL_SECONDS, BadToken, Token
+from homeport.bootstrap.upkeep import Upkeep
 from homeport.capi import contract, version
 from homeport.capi.capi import Capi
-from homeport.capi.name import CLUSTER_NAME_LABEL, UNINITIALIZED_TAINT, Reason
-from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
-from homeport.capi.reconciler import CapiReconciler
+from homeport.capi.name import UNINITIALIZED_TAINT, Reason
+from homeport.capi.object.ownership import OwnedElsewhere, owner_reference
 from homeport.capi.remote import pki
 from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch, Query
+from homeport.client.protocol import Key
 from homeport.runtime.cache import key_of
-from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.reconciler import Phase
 
 MANAGER = "homeport-kubeadm-bootstrap"
-SECRET_METADATA = metadata_only(SECRET)
-SECRETS = Query(labels=CLUSTER_NAME_LABEL)
+# What the Secret of a token says besides the token.
+USAGES = {
+    "usage-bootstrap-signing": "true",
+    "usage-bootstrap-authentication": "true",
+    "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+    "description": "lets one machine join the cluster; created by the kubeadm bootstrap provider",
+}
 # Secrets that users' files and passwords come from have no label by which they could be watched.
 _SOURCE_SECONDS = 15.0
 
 
-class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
+class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
     controller_name = "kubeadmconfig"
     kind = KubeadmConfig
     field_manager = MANAGER
-    waits_are_events = True
 
     def __init__(self, manager: Manager, capi: Capi, *, ttl: float = TTL_SECONDS) -> None:
         super().__init__(manager)
-        informers = manager.informers
-        self._machines = informers.get(Machine).cache
-        self._pools = informers.get(MachinePool).cache
-        self._clusters = informers.get(Cluster).cache
-        self._secrets = informers.get(SECRET_METADATA, SECRETS).cache
         self._capi = capi
-        self._lock = InitLock(self.client, informers.get(CONFIG_MAP, LOCKS).cache, self._write)
-        self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl)
-
-    def predicate(self, old: KubeadmConfig | None, new: KubeadmConfig | None) -> bool:
-        """Our own status patches need no look."""
-        if old is None or new is None:
-            return True
-        a, b = old.metadata, new.metadata
-        return (
-            a.generation != b.generation
-            or a.owner_references != b.owner_references
-            or a.annotations != b.annotations
-            or (is_created(old) and not is_created(new))
-        )
+        self._lock = InitLock(self.client, manager.informers.get(CONFIG_MAP, LOCKS).cache, self._write)
+        self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl, USAGES)
 
     def forget(self, key: Key) -> None:
         super().forget(key)
@@ -99,22 +84,10 @@ class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
         cluster = None if owner is None else self._clusters.get(Key(obj.metadata.namespace, owner.cluster_name))
         return None if owner is None or cluster is None else ConfigScope(obj, owner, cluster)
 
-    def cluster_of(self, scope: ConfigScope) -> Cluster:
-        return scope.cluster
-
     def phases(self, scope: ConfigScope) -> Sequence[Phase[ConfigScope]]:
         return [self._await_infrastructure, self._give_lock_back, self._restore, self._make, self._keep_token]
 
     # -- before anything is made -----------------------------------------------------------------------------------
-
-    async def _await_infrastructure(self, scope: ConfigScope) -> Wait | None:
-        if scope.cluster.status.initialization.infrastructure_provisioned:
-            return None
-        return Wait(
-            Reason.WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
-            f"waiting for the infrastructure of Cluster {scope.cluster.metadata.name!r}",
-            quiet=True,
-        )
 
     async def _give_lock_back(self, scope: ConfigScope) -> Wait | None:
         if not (scope.initialized and scope.owner.control_plane):
@@ -124,42 +97,11 @@ class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
             await self._lock.release(scope.cluster_key)
         return None
 
-    async def _restore(self, scope: ConfigScope) -> Wait | None:
-        """Status is lost when objects are moved or restored; the Secret or the owner knows that there are data."""
-        secret = self._secrets.get(scope.key)
-        try:
-            if secret is not None:
-                refuse_foreign(scope.object, secret)
-            self._find_data(scope, secret)
-            if secret is not None:
-                await self._own(scope, secret)
-        except OwnedElsewhere as error:
-            raise Terminal("SecretNameTaken", str(error)) from error
-        return None
-
-    def _find_data(self, scope: ConfigScope, secret: Any) -> None:
-        named = scope.owner.data_secret_name
-        if scope.created:
-            if secret is None and self._lost(scope):
-                scope.object.status.data_secret_name = ""
-        elif named:
-            scope.finish(named)
-        elif secret is not None and is_controlled_by(secret, scope.object):
-            scope.finish(scope.key.name)  # we were stopped between Secret and status
-
-    def _lost(self, scope: ConfigScope) -> bool:
-        """Our Secret was deleted before anybody could read it: it is made once more."""
-        ours = scope.object.status.data_secret_name == scope.key.name
-        return ours and not scope.owner.provisioned and not scope.owner.joined and not scope.owner.data_secret_name
-
-    async def _own(self, scope: ConfigScope, secret: Any) -> None:
-        """Backups drop owner references; without one the Secret would outlive its config."""
-        if scope.created and not is_controlled_by(secret, scope.object):
-            patch = owner_patch(secret, owner_reference(scope.object, controller=True))
-            await self.client.patch(SECRET, scope.key, MergePatch(patch), self._write)
-
     async def _keep_token(self, scope: ConfigScope) -> Wait | None:
-        return await self._upkeep.keep(scope, lambda token: self._join(scope, token))
+        if discovery.by_file(scope.join):
+            return None
+        given = discovery.given_token(scope.join)
+        return await self._upkeep.keep(scope, lambda token: self._join(scope, token), given)
 
     # -- making the data -------------------------------------------------------------------------------------------
 
@@ -277,7 +219,8 @@ class KubeadmConfigReconciler(CapiReconciler[KubeadmConfig, ConfigScope]):
         return await self._hand_out(scope, text, token)
 
     async def _hand_out(self, scope: ConfigScope, text: str, token: Token | None) -> Wait | None:
-        await store_data(self.client, scope.object, scope.cluster.metadata.name, text, token, self._write)
+        cluster, form = scope.cluster.metadata.name, scope.object.spec.format
+        await store_data(self.client, scope.object, cluster, text, token, self._write, form=form)
         self._upkeep.made(scope.key, token)
         scope.finish(scope.key.name)
         return None

@@ -8,40 +8,18 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import wire
 from homeport.bootstrap.kubeadm.configuration import Facts
-from homeport.bootstrap.kubeadm.owner import Owner
 from homeport.bootstrap.kubeadm.status import AVAILABLE, Finding, missing, put_conditions
-from homeport.capi.contract import Endpoint
-from homeport.client.protocol import Key
+from homeport.bootstrap.owner import Owner
+from homeport.bootstrap.scope import BootstrapScope
 from homeport.machinery import condition
-from homeport.runtime.reconciler import Scope
 
 Json = dict[str, Any]
 
 
-class ConfigScope(Scope[KubeadmConfig]):
+class ConfigScope(BootstrapScope[KubeadmConfig]):
     def __init__(self, config: KubeadmConfig, owner: Owner, cluster: Cluster) -> None:
-        super().__init__(config)
-        self.owner = owner
-        self.cluster = cluster
+        super().__init__(config, owner, cluster)
         self.certificates: Finding | None = None  # None: not looked at in this loop
-
-    @property
-    def cluster_key(self) -> Key:
-        return Key(self.cluster.metadata.namespace, self.cluster.metadata.name)
-
-    @property
-    def created(self) -> bool:
-        return is_created(self.object)
-
-    @property
-    def initialized(self) -> bool:
-        return bool(self.cluster.status.initialization.control_plane_initialized)
-
-    @property
-    def endpoint(self) -> str:
-        """Of the control plane, '' while it has none."""
-        given = self.cluster.spec.control_plane_endpoint
-        return str(Endpoint(given.host, given.port)) if given.host and given.port else ""
 
     @property
     def join(self) -> Json:
@@ -62,9 +40,7 @@ class ConfigScope(Scope[KubeadmConfig]):
     def finish(self, secret_name: str) -> None:
         """The data are there, in this Secret."""
         self.certificates = AVAILABLE
-        status = self.object.status
-        status.data_secret_name = secret_name
-        status.initialization.data_secret_created = True
+        super().finish(secret_name)
 
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """What the loop ended with, as the conditions of this kind. Once the data are there, a wait is for a timer."""
@@ -79,10 +55,6 @@ class ConfigScope(Scope[KubeadmConfig]):
         if self.created:
             held.observed_generation = generation
         return _said(held.conditions) != before
-
-
-def is_created(config: KubeadmConfig) -> bool:
-    return bool(config.status.initialization.data_secret_created and config.status.data_secret_name)
 
 
 def _said(conditions: list[Json]) -> list[tuple[Any, ...]]:

@@ -9,8 +9,8 @@ from typing import Any
 from homeport.api.bootstrap.v1beta2 import File as FileSpec
 from homeport.api.bootstrap.v1beta2 import User as UserSpec
 from homeport.api.meta import Unstructured, wire
-from homeport.bootstrap.kubeadm.token import SECRET
 from homeport.bootstrap.kubeadm.userdata import File, Json
+from homeport.bootstrap.token import SECRET
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.machinery.gotemplate import TemplateError, render

@@ -1,4 +1,4 @@
-"""What a machine shall do on its first boot, before it is known in which format it will be told."""
+"""What a machine should do on its first boot, before the format of its user data is chosen."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any
 from homeport.apiserver.kinds.pod.log import LogBuffer, LogSources
 from homeport.builtin.workload.material import Material, MissingMaterial, command_of
 from homeport.builtin.workload.probe import Probe
-from homeport.builtin.workload.runner import Launch, Mount, RunError, Runner, Running
 from homeport.builtin.workload.status import ContainerState
 from homeport.runtime.clock import Clock, parse_time, rfc3339
+from homeport.runtime.workload.runner import Launch, Mount, RunError, Runner, Running
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
 _STEADY_SECONDS = 600.0  # after that long the next pause is the shortest again
@@ -74,6 +74,14 @@ class Container:
             times = {"startedAt": running.get("startedAt"), "finishedAt": rfc3339(self._clock.now())}
             self.state.last = {"terminated": {**lost, **times}}
             self.state.restarts += 1
+
+    def prepare_again(self) -> None:
+        """An init container that ended well before this process did. What it prepared may be gone, as on a node that
+        was restarted: there, too, init containers run again."""
+        if self.state.ended and self.state.exit_code == 0:
+            self.state.last = dict(self.state.state)
+            self.state.restarts += 1
+            self.state.ended = False
 
     async def run(self) -> None:
         """Runs until the container has ended and will not be restarted."""
@@ -157,7 +165,7 @@ class Container:
     async def _probe_when_started(self, kind: str, probe: Probe) -> None:
         while kind != "startupProbe" and not self._health["startupProbe"]:  # noqa: ASYNC110  (probes poll by nature)
             await asyncio.sleep(1.0)
-        await probe.run()
+        await probe.run(once=kind == "startupProbe")
 
     def _heard(self, kind: str, good: bool) -> None:
         if kind != "livenessProbe" and not (kind == "startupProbe" and not good):

@@ -14,7 +14,6 @@ from homeport.apiserver.option import DeleteOptions
 from homeport.apiserver.request import SYSTEM, Context
 from homeport.apiserver.resource import Json, ServedKind, Strategy, Version
 from homeport.apiserver.webhook.endpoint import target_port
-from homeport.builtin.workload.runner import NODE
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache
@@ -29,6 +28,7 @@ from homeport.runtime.workload.kind import (
     spec_of,
     status_of,
 )
+from homeport.runtime.workload.runner import NODE
 
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
 SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
@@ -70,7 +70,7 @@ class EndpointReconciler:
         selector = spec_of(service).get("selector")
         if not selector or deleting(service) or spec_of(service).get("type") == "ExternalName":
             return None
-        pods = sorted((p for p in self._pods.list(key.namespace) if _selected(p, selector)), key=lambda pod: pod.name)
+        pods = sorted((p for p in self._pods.list(key.namespace) if selected(p, selector)), key=lambda pod: pod.name)
         publish = bool(spec_of(service).get("publishNotReadyAddresses"))
         await self._hold(SLICE, render_slice(service, pods, publish))
         await self._hold(ENDPOINTS, render_endpoints(service, pods, publish))
@@ -106,7 +106,7 @@ class EndpointReconciler:
         return dataclasses.replace(served, strategy=_OnLoopback(served.strategy)), at
 
 
-def _selected(pod: Unstructured, selector: dict[str, str]) -> bool:
+def selected(pod: Unstructured, selector: dict[str, str]) -> bool:
     labels = pod.metadata.get("labels") or {}
     return (
         bool(status_of(pod).get("podIP"))
@@ -119,7 +119,7 @@ def _target(pod: Unstructured) -> Json:
     return {"kind": POD.kind, "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
 
 
-def _usable(pod: Unstructured) -> bool:
+def usable(pod: Unstructured) -> bool:
     return ready_since(pod) is not None and not deleting(pod)
 
 
@@ -128,7 +128,7 @@ def render_slice(service: Unstructured, pods: Sequence[Unstructured], publish: b
         {
             "addresses": [status_of(pod)["podIP"]],
             "conditions": {
-                "ready": publish or _usable(pod),
+                "ready": publish or usable(pod),
                 "serving": ready_since(pod) is not None,
                 "terminating": deleting(pod),
             },
@@ -155,7 +155,7 @@ def render_slice(service: Unstructured, pods: Sequence[Unstructured], publish: b
 
 def render_endpoints(service: Unstructured, pods: Sequence[Unstructured], publish: bool) -> Json:
     def addresses(good: bool) -> list[Json]:
-        chosen = [pod for pod in pods if (publish or _usable(pod)) == good and not deleting(pod)]
+        chosen = [pod for pod in pods if (publish or usable(pod)) == good and not deleting(pod)]
         return [{"ip": status_of(pod)["podIP"], "nodeName": NODE, "targetRef": _target(pod)} for pod in chosen]
 
     subset = {"addresses": addresses(True), "notReadyAddresses": addresses(False), "ports": _ports(service, pods)}

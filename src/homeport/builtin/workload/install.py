@@ -6,10 +6,11 @@ from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.builtin.workload.address import ServiceOptions
 from homeport.builtin.workload.claim import ClaimReconciler
 from homeport.builtin.workload.endpoint import EndpointReconciler
 from homeport.builtin.workload.pod import PodReconciler, PodServices
-from homeport.builtin.workload.runner import Runners
+from homeport.builtin.workload.service import ServiceReconciler
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache
 from homeport.runtime.controller import Controller
@@ -31,10 +32,11 @@ from homeport.runtime.workload.kind import (
 )
 from homeport.runtime.workload.namespace import NamespaceAware
 from homeport.runtime.workload.replicaset import ReplicaSetReconciler
+from homeport.runtime.workload.runner import Runners
 from homeport.runtime.workload.statefulset import StatefulSetReconciler
 
 
-def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
+def install(server: EmbeddedServer, manager: Manager, runners: Runners, options: ServiceOptions | None = None) -> None:
     """For the embedded server alone: on a real cluster kubelets and its controllers do all this."""
     client, clock = manager.client, manager.clock
     pods, sets, revisions = (_cache(manager, kind) for kind in (POD, REPLICA_SET, REVISION))
@@ -49,15 +51,20 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
     stateful = StatefulSetReconciler(client, pods, revisions, clock)
     manager.add(controller("statefulset", STATEFUL_SET, stateful).own(POD).own(REVISION))
     manager.add(controller("job", JOB, JobReconciler(client, pods, clock)).own(POD))
-    manager.add(controller("claim", CLAIM, ClaimReconciler(client)))
+    manager.add(controller("claim", CLAIM, ClaimReconciler(client, runners)))
     services = manager.informers.get(SERVICE).cache
     endpoints = controller("endpoints", SERVICE, EndpointReconciler(server, client, pods))
     manager.add(endpoints.map(POD, lambda pod: _services_of(services, pod)))
-    _install_pods(server, manager, runners)
+    addresses = ServiceReconciler(client, services, pods, manager.recorder, options or ServiceOptions())
+    balancing = controller("service", SERVICE, addresses)
+    manager.add(balancing.map(POD, lambda pod: _services_of(services, pod)))
+    manager.job(addresses.close)
+    _install_pods(server, manager, runners, options or ServiceOptions())
 
 
-def _install_pods(server: EmbeddedServer, manager: Manager, runners: Runners) -> None:
-    services = PodServices(manager.client, runners, server.builtin.logs, manager.clock, manager.recorder)
+def _install_pods(server: EmbeddedServer, manager: Manager, runners: Runners, options: ServiceOptions) -> None:
+    logs, host = server.builtin.logs, options.node_host
+    services = PodServices(manager.client, runners, logs, manager.clock, manager.recorder, host)
     reconciler = PodReconciler(services, lambda key: running.queue.add(key))
     running = Controller("pod", POD, reconciler, clock=manager.clock)
     manager.add(running)

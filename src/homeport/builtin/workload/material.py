@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeport.api.meta import Resource
-from homeport.builtin.workload.runner import Mount
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key
+from homeport.runtime.workload.runner import Mount
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 SECRET = Resource("", "v1", "Secret", "secrets")

@@ -14,7 +14,6 @@ import structlog
 from homeport.api.meta import Unstructured
 from homeport.apiserver.kinds.pod.log import LogSources
 from homeport.builtin.workload.container import Container
-from homeport.builtin.workload.runner import NODE, Runners
 from homeport.builtin.workload.status import pod_status
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, Write
@@ -24,6 +23,7 @@ from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait
 from homeport.runtime.workload.kind import POD, deleting, phase, spec_of, status_of
 from homeport.runtime.workload.replicaset import write_status
+from homeport.runtime.workload.runner import NODE, Runners
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +40,7 @@ class PodServices:
     logs: LogSources
     clock: Clock
     recorder: Recorder
+    host: str = "127.0.0.1"  # where node ports answer
 
 
 class PodRun:
@@ -51,7 +52,7 @@ class PodRun:
         self.ended = asyncio.Event()
         self._services = services
         self._changed = changed
-        status = {**status_of(pod), "podIP": address, "podIPs": [{"ip": address}], "hostIP": "127.0.0.1"}
+        status = {**status_of(pod), "podIP": address, "podIPs": [{"ip": address}], "hostIP": services.host}
         self._pod = Unstructured({**pod, "status": status})
         spec = spec_of(pod)
         policy = spec.get("restartPolicy", "Always")
@@ -60,6 +61,8 @@ class PodRun:
         self.mains = [self._container(c, policy, "containerStatuses") for c in spec.get("containers") or ()]
         for each in self.inits:
             each.state.sidecar = each.spec.get("restartPolicy") == "Always"
+            if policy != "Never" and any(not main.state.ended for main in self.mains):
+                each.prepare_again()
         self._stop: asyncio.Task[None] | None = None
         self._grace = 0.0
         self._task = asyncio.create_task(self._drive(), name=f"pod {pod.namespace}/{pod.name}")
@@ -106,7 +109,8 @@ class PodRun:
             self._changed()
 
     def status(self, pod: Unstructured, now: str) -> dict[str, Any]:
-        return pod_status(pod, self.address, [c.state for c in self.inits], [c.state for c in self.mains], now)
+        inits, mains = [c.state for c in self.inits], [c.state for c in self.mains]
+        return pod_status(pod, self.address, inits, mains, now, self._services.host)
 
     def stop(self, grace_seconds: float) -> bool:
         """Begins to end it; `ended` tells when it has. A later call may shorten the grace. False: nothing new."""

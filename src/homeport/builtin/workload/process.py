@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import re
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from homeport.builtin.workload.runner import Launch, Mount, RunError
+from homeport.runtime.workload.runner import Launch, Mount, RunError
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 _LINE_LIMIT = 1 << 20
+_CONFIG_BYTES = 1 << 16
 
 
 class ProcessRunner:
@@ -34,7 +36,11 @@ class ProcessRunner:
                 "spec.containers[].command must say what to run"
             )
         home = self._home(launch)
-        places = {mount.path: self._lay_out(launch, home, mount) for mount in launch.mounts}
+        # Not mount by mount: one may lie within another, and single files may share a folder.
+        shutil.rmtree(home / "files", ignore_errors=True)
+        places = {mount.path: self._place(launch, home, mount) for mount in launch.mounts}
+        for mount in launch.mounts:
+            _lay_out(mount, places)
         env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         env |= {"HOME": str(home), "HOSTNAME": str(launch.pod["metadata"]["name"])}
         env |= {name: relocate(value, places) for name, value in launch.env.items()}
@@ -60,32 +66,43 @@ class ProcessRunner:
     def _home(self, launch: Launch) -> Path:
         meta = launch.pod["metadata"]
         home: Path = self._folder / "pods" / meta["uid"] / launch.container["name"]
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_private(home)
         return home
 
-    def _lay_out(self, launch: Launch, home: Path, mount: Mount) -> Path:
+    def _place(self, launch: Launch, home: Path, mount: Mount) -> Path:
         if mount.kind == "host":
             return Path(mount.name)
         if mount.kind == "claim":
             place: Path = self._folder / "claims" / launch.pod["metadata"]["namespace"] / mount.name
         elif mount.kind == "empty":
-            place = home.parent / "empty" / mount.name  # shared by the containers of the Pod
+            return self._shared(home.parent / "empty" / mount.name)
         else:
             place = home / "files" / mount.path.strip("/")
-            shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for name, content in mount.files.items():
-            file = (place / name).resolve()
-            if not file.is_relative_to(place.resolve()):
-                raise RunError(f"volume {mount.name!r}: the path {name!r} leaves the volume")
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file.touch(mode=0o600)
-            file.write_bytes(content)
+        _make_private(place)
         return place
+
+    def _shared(self, place: Path) -> Path:
+        """A folder that the containers of the Pod share. Its path is short: those of sockets have 107 bytes at most."""
+        _make_private(place)
+        link = self._link(place)
+        if not link.is_symlink():
+            _make_private(link.parent)
+            link.symlink_to(os.path.relpath(place, link.parent))  # the data directory may move
+        return link
+
+    def _link(self, place: Path) -> Path:
+        parts = place.relative_to(self._folder).as_posix()
+        return self._folder / "run" / hashlib.sha256(parts.encode()).hexdigest()[:12]
 
     def forget(self, uid: str) -> None:
         """Removes the files of a Pod that is gone. Claims stay."""
-        shutil.rmtree(self._folder / "pods" / uid, ignore_errors=True)
+        home = self._folder / "pods" / uid
+        for place in home.glob("empty/*"):
+            self._link(place).unlink(missing_ok=True)
+        shutil.rmtree(home, ignore_errors=True)
+
+    def forget_claim(self, namespace: str, name: str) -> None:
+        shutil.rmtree(self._folder / "claims" / namespace / name, ignore_errors=True)
 
 
 class Process:
@@ -137,8 +154,7 @@ class Process:
         self._signal(signal.SIGKILL)  # what it started and left behind
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
+        _signal_group(self._process.pid, number)
 
     async def probe(self, command: Sequence[str]) -> bool:
         words = [relocate(word, self._places) for word in command]
@@ -172,6 +188,34 @@ def relocate(text: str, places: Mapping[str, Path]) -> str:
     return text
 
 
+def _lay_out(mount: Mount, places: Mapping[str, Path]) -> None:
+    """Writes the files of a volume. Those that name a mount path get the real one, as the command does."""
+    place = places[mount.path]
+    for name, content in mount.files.items():
+        file = (place / name).resolve()
+        if not file.is_relative_to(place.resolve()):
+            raise RunError(f"volume {mount.name!r}: the path {name!r} leaves the volume")
+        _make_private(file.parent)
+        file.touch(mode=0o600)
+        file.write_bytes(_relocated(content, places))
+
+
+def _relocated(content: bytes, places: Mapping[str, Path]) -> bytes:
+    if len(content) > _CONFIG_BYTES:
+        return content
+    try:
+        return relocate(content.decode(), places).encode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _make_private(folder: Path) -> None:
+    """The folder and what is missing above it: `mkdir` gives only the last one the mode."""
+    for each in reversed((folder, *folder.parents)):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
+
+
 def _started(pid: int) -> str:
     """When a process began, in its kernel's own words: with the number it names one process for good."""
     try:
@@ -180,13 +224,54 @@ def _started(pid: int) -> str:
         return ""
 
 
+def copy_claims(folder: Path, target: Path) -> bool:
+    """A copy of all volumes, as they are at one moment. False: there are none.
+
+    Processes are stopped meanwhile, so that a datastore's files fit together as after a loss of power.
+    """
+    claims = folder / "claims"
+    if not claims.is_dir():
+        return False
+    _make_private(target)
+    with _paused(folder):
+        shutil.copytree(claims, target, dirs_exist_ok=True)
+    return True
+
+
+@contextlib.contextmanager
+def _paused(folder: Path) -> Iterator[None]:
+    found = [pid for file in folder.glob("pods/*/*/pid") if (pid := _alive(file))]
+    try:
+        for pid in found:
+            _signal_group(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in found:
+            _signal_group(pid, signal.SIGCONT)
+
+
+def end_leftovers(folder: Path) -> None:
+    """All processes of a Homeport that was killed: their Pods may be gone, or run somewhere else."""
+    for file in folder.glob("pods/*/*/pid"):
+        _end_leftover(file)
+
+
 def _end_leftover(file: Path) -> None:
     """A process that outlived a Homeport that was killed would run beside the new one."""
+    if pid := _alive(file):
+        _signal_group(pid, signal.SIGKILL)
+    file.unlink(missing_ok=True)
+
+
+def _alive(file: Path) -> int:
+    """The process that the file is about; 0: it is gone, whoever has its number now."""
     try:
         pid, _, started = file.read_text().partition(" ")
     except OSError:
-        return
-    if pid.isdigit() and started and _started(int(pid)) == started:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(int(pid), signal.SIGKILL)
-    file.unlink(missing_ok=True)
+        return 0
+    return int(pid) if pid.isdigit() and started and _started(int(pid)) == started else 0
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)

@@ -8,8 +8,6 @@ from typing import Any
 
 from homeport.machinery import condition
 
-_RUNS_ON = "127.0.0.1"
-
 
 @dataclass(slots=True)
 class ContainerState:
@@ -57,14 +55,15 @@ def pod_status(
     inits: Sequence[ContainerState],
     mains: Sequence[ContainerState],
     now: str,
+    host: str = "127.0.0.1",
 ) -> dict[str, Any]:
     before = dict(pod.get("status") or {})
     phase = pod_phase(inits, mains)
     status = {
         **before,
         "phase": phase,
-        "hostIP": _RUNS_ON,
-        "hostIPs": [{"ip": _RUNS_ON}],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": before.get("startTime") or now,

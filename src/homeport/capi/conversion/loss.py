@@ -121,7 +121,7 @@ def _empty(value: Any) -> bool:
 
 
 def _identity(have: list[Any], want: list[Any]) -> str | None:
-    """The field by which items of both lists are told apart, if they are the same ones in the same order."""
+    """The field that identifies the items of both lists, if they have the same items in the same order."""
     if not have or not all(isinstance(item, dict) for item in (*have, *want)):
         return None
     for key in _IDENTITIES:

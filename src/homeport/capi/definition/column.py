@@ -34,6 +34,15 @@ TOPOLOGY_VERSION = Column("Version", ".spec.topology.version")
 OWNING_CLASS = Column("ClusterClass", '.metadata.ownerReferences[?(@.kind=="ClusterClass")].name')
 POOL = (Column("Pool Name", ".spec.poolRef.name"), Column("Pool Kind", ".spec.poolRef.kind"), AGE)
 ADDRESS = (Column("Address", ".spec.address"), *POOL)
+READY = Column("Ready", ".status.ready", "boolean")  # of infrastructure
+INFRA_MACHINE = (
+    CLUSTER_LABEL,
+    Column("Address", ".status.addresses[0].address"),
+    READY,
+    Column("ProviderID", ".spec.providerID"),
+    Column("FailureDomain", ".status.failureDomain", wide=True),
+    AGE,
+)
 DRAIN_RULE = (Column("Behavior", ".spec.drain.behavior"), Column("Order", ".spec.drain.order"), AGE)
 
 

@@ -32,7 +32,7 @@ CATEGORY = "cluster-api"
 CONTRACTS = {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2"}
 
 _SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-_SELECTING = {**_SCALE, "labelSelectorPath": ".status.selector"}
+SELECTING = {**_SCALE, "labelSelectorPath": ".status.selector"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ KINDS = (
     Kind(versions=(cluster_v1beta1.Cluster, cluster.Cluster), short=("cl",)),
     Kind(versions=(cluster_v1beta1.ClusterClass, cluster.ClusterClass), short=("cc",)),
     Kind(versions=(cluster_v1beta1.Machine, cluster.Machine), short=("ma",)),
-    Kind(versions=(cluster_v1beta1.MachineSet, cluster.MachineSet), short=("ms",), scale=_SELECTING),
-    Kind(versions=(cluster_v1beta1.MachineDeployment, cluster.MachineDeployment), short=("md",), scale=_SELECTING),
+    Kind(versions=(cluster_v1beta1.MachineSet, cluster.MachineSet), short=("ms",), scale=SELECTING),
+    Kind(versions=(cluster_v1beta1.MachineDeployment, cluster.MachineDeployment), short=("md",), scale=SELECTING),
     Kind(versions=(cluster_v1beta1.MachinePool, cluster.MachinePool), short=("mp",), scale=_SCALE),
     Kind(versions=(cluster_v1beta1.MachineHealthCheck, cluster.MachineHealthCheck), short=("mhc", "mhcs")),
     Kind(versions=(cluster_v1beta1.MachineDrainRule, cluster.MachineDrainRule)),
@@ -65,7 +65,7 @@ KINDS = (
     Kind(
         versions=(controlplane_v1beta1.KubeadmControlPlane, controlplane.KubeadmControlPlane),
         short=("kcp",),
-        scale=_SELECTING,
+        scale=SELECTING,
     ),
     Kind(versions=(controlplane_v1beta1.KubeadmControlPlaneTemplate, controlplane.KubeadmControlPlaneTemplate)),
     Kind(versions=(ipam_v1alpha1.IPAddress, ipam_v1beta1.IPAddress, ipam.IPAddress), fresh=("v1alpha1",)),

@@ -18,9 +18,20 @@ def annotations_of(obj: AnyObject) -> Mapping[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
 
 
+def _deleting(obj: AnyObject) -> bool:
+    if isinstance(obj, Object):
+        return bool(obj.metadata.deletion_timestamp)
+    return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
+
+
 def has_annotation(obj: AnyObject) -> bool:
     """The annotation counts by being there, whatever its value."""
     return PAUSED in annotations_of(obj)
+
+
+def why_not_deleted(obj: AnyObject) -> str:
+    """Of an object whose deletion was asked for: that its own annotation pauses it; '' if it has none."""
+    return f"it is paused: remove its annotation {PAUSED}" if has_annotation(obj) else ""
 
 
 def cluster_paused(cluster: AnyObject | None) -> bool:
@@ -49,6 +60,8 @@ def paused_condition(
     if causes:
         status: condition.Status = "True"
         reason, message = Reason.PAUSED, " and ".join(causes)
+        if _deleting(obj):
+            message += ": its deletion continues when this is undone"
     else:
         status, reason, message = "False", Reason.NOT_PAUSED, ""
     return condition.put(conditions, Condition.PAUSED, status, reason, message, now=now, generation=generation)

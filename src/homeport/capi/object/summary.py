@@ -173,7 +173,7 @@ def aggregate(
 ) -> Condition:
     """One condition of many objects as one. `negative`: both have negative polarity."""
     if not objects:
-        raise ValueError(f"nothing to make {target or source} of: there are no objects")
+        raise ValueError(f"nothing to make {target or source} of: no objects are given")
     judged = priority or judge(*((source,) if negative else ()))
     found = [(obj, find(conditions_of(obj), source) or _unreported(source)) for obj in objects]
     worst = min(judged(condition) for _, condition in found)

@@ -49,12 +49,25 @@ def server_url(host: str, port: int) -> str:
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-def render(cluster: str, server: str, ca: bytes, admin: KeyPair, *, proxy: str = "") -> bytes:
-    """A kubeconfig with everything embedded. `ca`: PEM, what is trusted."""
-    user = f"{cluster}-admin"
+def render(
+    cluster: str,
+    server: str,
+    ca: bytes,
+    pair: KeyPair,
+    *,
+    user: str = "",
+    proxy: str = "",
+    tls_server_name: str = "",
+) -> bytes:
+    """A kubeconfig with everything embedded. `ca`: PEM, what is trusted. `user`: its name, by default the cluster's
+    administrator. `tls_server_name`: what the server's certificate must be valid for, if not the host of the URL."""
+    user = user or f"{cluster}-admin"
+    context = f"{user}@{cluster}"
     endpoint = {"server": server, "certificate-authority-data": _base64(ca)}
     if proxy:
         endpoint["proxy-url"] = proxy
+    if tls_server_name:
+        endpoint["tls-server-name"] = tls_server_name
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -63,13 +76,13 @@ def render(cluster: str, server: str, ca: bytes, admin: KeyPair, *, proxy: str =
             {
                 "name": user,
                 "user": {
-                    "client-certificate-data": _base64(admin.certificate),
-                    "client-key-data": _base64(admin.key),
+                    "client-certificate-data": _base64(pair.certificate),
+                    "client-key-data": _base64(pair.key),
                 },
             }
         ],
-        "contexts": [{"name": f"{user}@{cluster}", "context": {"cluster": cluster, "user": user}}],
-        "current-context": f"{user}@{cluster}",
+        "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
+        "current-context": context,
     }
     return yaml.dump(content).encode()
 
@@ -135,18 +148,26 @@ async def ensure(
     return await client.patch(SECRET, where, MergePatch(patch), options)
 
 
-def stale(content: bytes, *, server: str, ca: bytes, now: float, proxy: str = "") -> str:
-    """Why a kubeconfig must be regenerated; '' if it is valid."""
-    try:
-        config = parse(content)
-    except ConfigError as error:
-        return str(error)
+def leads_elsewhere(config: Config, *, server: str, ca: bytes, proxy: str) -> str:
+    """Why a kubeconfig does not lead to this server; '' if it does."""
     if config.server != server.rstrip("/"):
         return f"the server is {server}, not {config.server}"
     if config.proxy != proxy:
         return f"the proxy is {proxy or 'none'}, not {config.proxy or 'none'}"
     if config.ca is None or config.ca.strip() != ca.strip():
         return "the cluster has another CA"
+    return ""
+
+
+def stale(content: bytes, *, server: str, ca: bytes, now: float, proxy: str = "") -> str:
+    """Why a kubeconfig must be regenerated; '' if it is valid."""
+    try:
+        config = parse(content)
+    except ConfigError as error:
+        return str(error)
+    moved = leads_elsewhere(config, server=server, ca=ca, proxy=proxy)
+    if moved:
+        return moved
     left = remaining(config, now)
     if left is not None and left > 1:
         return "the certificate is not valid yet: the clock was probably wrong when it was issued"

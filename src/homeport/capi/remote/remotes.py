@@ -1,6 +1,6 @@
 """Workload clusters: one connection each, made when it can be, probed, and made again when it broke or was refused.
 
-    Cluster, Secret <cluster>-kubeconfig --watch--> queue --bounded workers--> dial or probe --> followers are told
+    Cluster, Secret <cluster>-kubeconfig --watch--> queue --bounded workers--> dial or probe --> followers are notified
 
 A Remote outlives its connections: what is watched through it is watched again after each reconnect, from the same
 caches, so that handlers hear of everything that changed meanwhile, deletions included.
@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -24,7 +23,9 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_of_kind
 from homeport.capi.remote import kubeconfig
+from homeport.capi.remote.link import AGES, Link, worded
 from homeport.capi.remote.pki import SECRET
+from homeport.capi.remote.retired import RetiredClients
 from homeport.capi.remote.workload import NODE, Connect, Handler, Remote, connect_over_http, probe
 from homeport.client.config import ConfigError
 from homeport.client.errors import ApiError, NotFound, Unauthorized
@@ -42,9 +43,8 @@ PROBE_SECONDS = 10.0  # between probes
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0
-AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are notified
 _LABELLED = Query(labels=CLUSTER_NAME_LABEL)
-_OLD_CLIENT_SECONDS = 30.0  # requests that were under way when the credential was renewed may end
+_LEAST_SECONDS = 0.001
 
 # A cluster that comes up is noticed soon; one that has been away for long is not asked for all the time.
 _SOON = Backoff(first=1.0, limit=10.0)
@@ -55,23 +55,6 @@ Changed = Callable[[Key], None]
 NodeHandler = Callable[[Key, Unstructured | None, Unstructured | None], None]
 
 
-@dataclass(slots=True)
-class _Link:
-    """What we know about the way to one cluster."""
-
-    remote: Remote
-    connected: bool = False
-    why: str = "connecting to the workload cluster"
-    failures: int = 0  # of attempts or probes, in a row
-    began: float | None = None  # when the first attempt was made, by the wall clock
-    last_probe: float | None = None  # the last successful one, by the wall clock ...
-    probed_at: float = 0.0  # ... and by the one that never jumps; at first, when it began
-    secret_version: str = ""
-    digest: bytes = b""  # of the kubeconfig in use
-    ages: list[float] = field(default_factory=list)  # thresholds that are still to come
-    timer: asyncio.TimerHandle | None = None
-
-
 class Remotes:
     def __init__(self, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> None:
         self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
@@ -79,11 +62,12 @@ class Remotes:
         self._clock = manager.clock
         self._connect: Connect = connect or connect_over_http
         self._proxy = proxy
-        self._links: dict[Key, _Link] = {}
+        self._links: dict[Key, Link] = {}
         self._followers: list[Changed] = []
         self._node_handlers: list[NodeHandler] = []
         self._queue: WorkQueue[Key] = WorkQueue()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._retired = RetiredClients(self._spawn)
         self._clusters = manager.informers.get(Cluster)
         self._clusters.on_change(self._cluster_changed)
         # Metadata is enough to learn of a new kubeconfig; what it says is read when it is needed, and not kept.
@@ -118,9 +102,7 @@ class Remotes:
         Whoever has just begun to ask knows no better than those before: what they found out still counts for a while.
         """
         link = self._links.get(cluster)
-        if link is None:
-            return None
-        return link.began if link.last_probe is None else link.last_probe
+        return None if link is None else link.silent_since
 
     def failures(self, cluster: Key) -> int:
         """How many attempts or probes failed since the last success."""
@@ -174,6 +156,7 @@ class Remotes:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._retired.close()
 
     async def attach(self, cluster: Key, client: Client) -> Remote:
         """Connects to a cluster by a client that is there already: for tools, and for tests of single reconciles."""
@@ -224,29 +207,29 @@ class Remotes:
             log.exception("connecting failed")  # a kubeconfig or an answer like nobody has seen before
             await self._failed(link, error)
 
-    def _renewed(self, link: _Link) -> bool:
+    def _renewed(self, link: Link) -> bool:
         known = self._secrets.cache.get(kubeconfig.secret_key(link.remote.key))
         return known is not None and known.metadata.resource_version != link.secret_version
 
-    async def _look(self, link: _Link) -> None:
+    async def _look(self, link: Link) -> None:
         async with asyncio.timeout(PROBE_TIMEOUT):
             await probe(link.remote.client)
         self._answered(link)
         self._again(link, PROBE_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311  (spread, not secret)
 
-    async def _redial(self, link: _Link) -> None:
+    async def _redial(self, link: Link) -> None:
         """There is another kubeconfig. While it does not work, the connection that does is kept."""
         try:
             await self._dial(link)
         except (ApiError, ConfigError, TimeoutError) as error:
             if not link.connected:
                 raise
-            log.warning("the new kubeconfig does not work: still using the previous one", error=_worded(error))
+            log.warning("the new kubeconfig does not work: still using the previous one", error=worded(error))
             known = self._secrets.cache.get(kubeconfig.secret_key(link.remote.key))
             link.secret_version = "" if known is None else known.metadata.resource_version
             await self._look(link)
 
-    async def _dial(self, link: _Link) -> None:
+    async def _dial(self, link: Link) -> None:
         """A new connection with the newest kubeconfig; one in use is replaced when the new one works."""
         where = kubeconfig.secret_key(link.remote.key)
         try:
@@ -273,20 +256,18 @@ class Remotes:
         link.secret_version, link.digest = secret.resource_version, digest
         self._again(link, PROBE_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311
 
-    async def _adopt(self, link: _Link, client: Client) -> None:
+    async def _adopt(self, link: Link, client: Client) -> None:
         """Everything goes through `client` from now on."""
         before = link.remote.client if link.connected else None
         link.remote.use(client)
+        if before is not None:  # first of all: whatever comes, it is closed in the end
+            self._retired.add(before, f"{link.remote.key}: the client before")
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await link.remote.synced.wait()
         except TimeoutError:
             await self._disconnect(link, f"its Nodes can't be watched: {link.remote.error or 'no answer in time'}")
-            if before is not None:
-                await before.close()
             raise ConfigError(link.why) from None
-        if before is not None:
-            self._spawn(_close_later(before), f"{link.remote.key}: the client before")
         fresh = not link.connected
         self._answered(link)  # first, so that followers are notified once
         link.connected = True
@@ -296,7 +277,7 @@ class Remotes:
 
     # -- how it went -------------------------------------------------------------------------------------------
 
-    def _answered(self, link: _Link) -> None:
+    def _answered(self, link: Link) -> None:
         again = link.connected and link.failures > 0
         link.failures = 0
         link.why = ""
@@ -306,22 +287,22 @@ class Remotes:
         if again:
             self._notify(link)
 
-    def _count_silence(self, link: _Link) -> None:
+    def _count_silence(self, link: Link) -> None:
         link.probed_at = self._clock.monotonic()
         link.ages = list(AGES)
         if link.timer is None:
             self._age(link)
 
-    async def _refused(self, link: _Link, error: Unauthorized) -> None:
+    async def _refused(self, link: Link, error: Unauthorized) -> None:
         """The credential is not good any more: with the newest one at once, the first time."""
         was = link.connected
         await self._failed(link, error, give_up=True)
         if was:
             self._queue.add(link.remote.key)
 
-    async def _failed(self, link: _Link, error: Exception, *, give_up: bool = False) -> None:
+    async def _failed(self, link: Link, error: Exception, *, give_up: bool = False) -> None:
         link.failures += 1
-        why = _worded(error)
+        why = worded(error)
         if link.connected:
             if not give_up and link.failures < PROBE_FAILURES:
                 log.info("no answer", error=why, failures=link.failures)
@@ -336,12 +317,12 @@ class Remotes:
         backoff = _SOON if link.failures < _PATIENCE else _RARELY
         self._again(link, backoff.delay(link.failures))
 
-    def _again(self, link: _Link, seconds: float) -> None:
+    def _again(self, link: Link, seconds: float) -> None:
         # Clusters that answer, or are asked for the first time, go before those that did not answer the last time.
         urgent = Priority.RESYNC if link.failures else Priority.NORMAL
         self._queue.add(link.remote.key, after=seconds, priority=urgent)
 
-    async def _disconnect(self, link: _Link, why: str) -> None:
+    async def _disconnect(self, link: Link, why: str) -> None:
         was, link.connected = link.connected, False
         link.why = why
         link.secret_version, link.digest = "", b""
@@ -350,7 +331,7 @@ class Remotes:
             log.warning("disconnected", because=why)
             self._notify(link)
 
-    def _age(self, link: _Link) -> None:
+    def _age(self, link: Link) -> None:
         """Notifies followers when the last success gets old. One timer per cluster, reset only when it fires."""
         link.timer = None
         age = self._clock.monotonic() - link.probed_at
@@ -358,9 +339,11 @@ class Remotes:
             link.ages.pop(0)
             self._notify(link)
         if link.ages:
-            link.timer = asyncio.get_running_loop().call_later(link.ages[0] - age, self._age, link)
+            # Rounding can leave less than the clock shows: without a least wait, a virtual clock would stand still.
+            wait = max(link.ages[0] - age, _LEAST_SECONDS)
+            link.timer = asyncio.get_running_loop().call_later(wait, self._age, link)
 
-    def _notify(self, link: _Link) -> None:
+    def _notify(self, link: Link) -> None:
         for follower in self._followers:
             try:
                 follower(link.remote.key)
@@ -369,12 +352,12 @@ class Remotes:
 
     # -- links -------------------------------------------------------------------------------------------------
 
-    def _link(self, key: Key) -> _Link:
+    def _link(self, key: Key) -> Link:
         if key not in self._links:
             remote = Remote(key, self._spawn)
             for handler in self._node_handlers:
                 remote.on_node(_for_cluster(handler, key))
-            self._links[key] = _Link(remote)
+            self._links[key] = Link(remote)
         return self._links[key]
 
     async def _forget(self, key: Key) -> None:
@@ -406,16 +389,3 @@ def _provisioned(cluster: Cluster) -> bool:
 
 def _for_cluster(handler: NodeHandler, key: Key) -> Handler:
     return lambda old, new: handler(key, old, new)
-
-
-async def _close_later(client: Client) -> None:
-    try:
-        await asyncio.sleep(_OLD_CLIENT_SECONDS)
-    finally:
-        await client.close()
-
-
-def _worded(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return str(error) or type(error).__name__

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, Protocol, cast, runtime_checkable
 
 import structlog
 
@@ -27,6 +28,9 @@ Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, ne
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
+_METHODS = frozenset(
+    ("get", "list", "watch", "create", "replace", "patch", "apply", "delete", "delete_all")  # of Client
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -80,21 +84,41 @@ class Remote:
             raise Unavailable(f"cluster {self.key} is not connected")
         return self._client
 
+    @cached_property
+    def current(self) -> Client:
+        """For those that stay longer than a connection: each request goes through the one that there is then."""
+        return cast(Client, _Current(self))
+
     @property
     def nodes(self) -> Cache[Unstructured]:
         """Watched, without the list of images; index "providerID"."""
         return self._nodes.cache
 
+    def nodes_of(self, provider_id: str) -> list[Unstructured]:
+        """Its Nodes, whichever form of the id they have; the very same one counts most."""
+        for form in provider_id_forms(provider_id):
+            if found := list(self.nodes.by("providerID", form)):
+                return found
+        return []
+
     def on_node(self, handler: Handler) -> None:
         """Called for each change, over reconnects. The same handler again is ignored."""
         self._attach(self._nodes, handler)
 
-    def watch(self, kind: Resource, query: Query | None = None, handler: Handler | None = None) -> Cache[Unstructured]:
+    def watch(
+        self,
+        kind: Resource,
+        query: Query | None = None,
+        handler: Handler | None = None,
+        *,
+        slim: Callable[[Any], Any] | None = None,
+    ) -> Cache[Unstructured]:
         """A further kind, watched from the first call on, over reconnects; once per kind and query.
 
         The cache is complete when `has_synced` says so; `handler` is called for each change, from the first list on.
+        `slim` of the first call decides how much of each object is kept.
         """
-        informer = self._informer(kind, query or Query())
+        informer = self._informer(kind, query or Query(), slim)
         if handler is not None:
             self._attach(informer, handler)
         return informer.cache
@@ -182,6 +206,21 @@ class Remote:
         if mark not in self._handlers:
             self._handlers.add(mark)
             informer.on_change(lambda old, new, initial: handler(old, new))
+
+
+class _Current:
+    """Methods of a Client, looked up when they are called. Closing the connection is left to whoever made it."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(name)
+        return lambda *args, **more: getattr(self._remote.client, name)(*args, **more)
+
+    async def close(self) -> None:
+        return None
 
 
 def _slim_node(node: Unstructured) -> Unstructured:

@@ -10,10 +10,10 @@ from cryptography import x509
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.capi.name import CERTIFICATES_EXPIRY
+from homeport.capi.remote.tunnel import Tunnel
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.etcd.inspector import Forwarder
-from homeport.controlplane.kubeadm.etcd.tunnel import Tunnel
 from homeport.controlplane.kubeadm.observe import node_of
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.upkeep import SYSTEM

@@ -10,9 +10,9 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.capi import Capi
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL
 from homeport.capi.object.ownership import is_controlled_by
-from homeport.capi.resolution import NotInstalled
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
+from homeport.controlplane.reconciler import infrastructure_of
 from homeport.runtime.cache import Cache
 from homeport.runtime.controller import Controller
 
@@ -57,19 +57,7 @@ class Members:
         ref = machine.spec.bootstrap.config_ref
         if ref is not None and ref.kind == "KubeadmConfig":
             config = self._configs.get(Key(machine.metadata.namespace, ref.name))
-        infrastructure = None
-        if machine.spec.infrastructure_ref is not None:
-            try:
-                infrastructure = await self._capi.externals.get(
-                    machine.spec.infrastructure_ref,
-                    machine.metadata.namespace,
-                    watcher=self._controller,
-                    owner_kind=type(scope.kcp).__resource__,
-                    owner=scope.key,
-                )
-            except NotInstalled:
-                infrastructure = None  # the Machine itself says so
-        return Owned(machine, config, infrastructure)
+        return Owned(machine, config, await infrastructure_of(self._capi, self._controller, scope.kcp, machine))
 
 
 def _cluster(machine: Machine) -> str:

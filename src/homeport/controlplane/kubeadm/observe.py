@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.api.meta import Unstructured
 from homeport.capi import version as versions
 from homeport.capi.name import (
     DELETE_MACHINE,
@@ -39,7 +38,7 @@ def node_of(machine: Machine, remote: Remote | None) -> str:
         return machine.status.node_ref.name
     if remote is None or not machine.spec.provider_id:
         return ""
-    found: list[Unstructured] = list(remote.nodes.by("providerID", machine.spec.provider_id))
+    found = remote.nodes_of(machine.spec.provider_id)
     return found[0].name if len(found) == 1 else ""
 
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import structlog
 
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi import version as versions
 from homeport.capi.capi import Capi
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
-from homeport.capi.object.ownership import owner_of_kind
-from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.unreadable import MACHINE, made_from
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
@@ -35,7 +33,9 @@ from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.secret import Secrets
 from homeport.controlplane.kubeadm.sync import Sync
 from homeport.controlplane.kubeadm.upkeep import UpkeepError, hold_coredns, hold_kube_proxy
-from homeport.controlplane.kubeadm.work import POLL_SECONDS, Worker
+from homeport.controlplane.kubeadm.work import Worker
+from homeport.controlplane.reconciler import PlaneReconciler
+from homeport.controlplane.removal import POLL_SECONDS, MachineRemover
 from homeport.runtime.outcome import Wait, sooner
 from homeport.runtime.pace import Pace
 from homeport.runtime.reconciler import Phase
@@ -51,7 +51,7 @@ STABLE_SECONDS = 120.0  # etcd can't be watched: when all is well it is asked th
 _TROUBLE = (EtcdError, UpkeepError, AddonError)
 
 
-class KubeadmControlPlaneReconciler(CapiReconciler[KubeadmControlPlane, ControlPlaneScope]):
+class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, ControlPlaneScope]):
     controller_name = "kubeadmcontrolplane"
     kind = KubeadmControlPlane
     field_manager = MANAGER
@@ -61,8 +61,7 @@ class KubeadmControlPlaneReconciler(CapiReconciler[KubeadmControlPlane, ControlP
 
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
-        super().__init__(manager)
-        self._clusters = manager.informers.get(Cluster).cache
+        super().__init__(capi)
         machines = manager.informers.get(Machine).cache
         configs = manager.informers.get(KubeadmConfig).cache
         configs.add_index(BY_CONTROL_PLANE, control_plane_keys)
@@ -70,12 +69,14 @@ class KubeadmControlPlaneReconciler(CapiReconciler[KubeadmControlPlane, ControlP
         self._secrets = Secrets(capi, self.client, self._write)
         self._maker = Maker(capi, self.controller, self.client, self._write, configs, machines)
         self._inspection = Inspection(capi, Inspector(self.clock), self._wake)
-        self._worker = Worker(self.client, self._write, self.recorder, self._maker, self._inspection.inspector)
+        remover = MachineRemover(self.client, self._write)
+        inspector = self._inspection.inspector
+        self._worker = Worker(self.client, self._write, self.recorder, self._maker, remover, inspector)
         self._adoption = Adoption(self.client, self._write, self._members)
         self._sync = Sync(capi, self.client, self._write)
         self._expiry = Expiry(self.client, self._write)
         self._absence = Absence(capi, self.controller, self.client, self._write)
-        self._deletion = Deletion(capi, self.client, self._members, self._worker)
+        self._deletion = Deletion(capi, self._members, remover)
         self._unanswered: dict[Key, float] = {}  # since when etcd does not do what it is asked for
 
     def _wake(self, cluster: Key) -> None:
@@ -83,22 +84,12 @@ class KubeadmControlPlaneReconciler(CapiReconciler[KubeadmControlPlane, ControlP
         if key is not None:
             self.controller.wake(key)
 
-    def key_of(self, cluster: Key) -> Key | None:
-        """The control plane of a cluster, if it is one of ours."""
-        found = self._clusters.get(cluster)
-        return None if found is None else control_plane_key(found)
-
     def forget(self, key: Key) -> None:
         super().forget(key)
         self._unanswered.pop(key, None)
 
     def load(self, obj: KubeadmControlPlane) -> ControlPlaneScope:
-        owner = owner_of_kind(obj, Cluster.__resource__)
-        cluster = self._clusters.get(Key(obj.metadata.namespace, owner["name"])) if owner is not None else None
-        return ControlPlaneScope(obj, cluster, self.clock.now())
-
-    def cluster_of(self, scope: ControlPlaneScope) -> Cluster | None:
-        return scope.found_cluster
+        return ControlPlaneScope(obj, self._owning_cluster(obj), self.clock.now())
 
     def phases(self, scope: ControlPlaneScope) -> Sequence[Phase[ControlPlaneScope]]:
         if scope.found_cluster is None:
@@ -122,31 +113,14 @@ class KubeadmControlPlaneReconciler(CapiReconciler[KubeadmControlPlane, ControlP
 
     # -- phases ------------------------------------------------------------------------------------------------
 
-    async def _await_cluster(self, scope: ControlPlaneScope) -> Wait | None:
-        owner = owner_of_kind(scope.kcp, Cluster.__resource__)
-        name = f"Cluster {owner['name']} does not exist" if owner is not None else "no Cluster refers to it"
-        text = f"{name}: set spec.controlPlaneRef of a Cluster to this KubeadmControlPlane"
-        return Wait("WaitingForCluster", text)
-
     async def _forget_cluster(self, scope: ControlPlaneScope) -> Wait | None:
         self._secrets.forget(scope.cluster_key)
         self._inspection.forget(scope.cluster_key)
         return None
 
-    async def _await_infrastructure(self, scope: ControlPlaneScope) -> Wait | None:
-        if scope.cluster.status.initialization.infrastructure_provisioned:
-            return None
-        text = f"waiting for the infrastructure of Cluster {scope.cluster.metadata.name} to be provisioned"
-        scope.findings.blocked = text
-        return Wait("WaitingForClusterInfrastructureReady", text)
-
-    async def _await_endpoint(self, scope: ControlPlaneScope) -> Wait | None:
-        endpoint = scope.cluster.spec.control_plane_endpoint
-        if endpoint.host and endpoint.port:
-            return None
-        text = f"waiting for Cluster {scope.cluster.metadata.name} to get spec.controlPlaneEndpoint"
-        scope.findings.blocked = text
-        return Wait("WaitingForControlPlaneEndpoint", text)
+    def _blocked(self, scope: ControlPlaneScope, wait: Wait) -> Wait:
+        scope.findings.blocked = wait.message
+        return wait
 
     async def _step(self, scope: ControlPlaneScope) -> Wait | None:
         """One step towards what is wanted."""
@@ -255,11 +229,3 @@ def _joins_otherwise(machine: Machine, scope: ControlPlaneScope) -> bool:
     if machine.metadata.deletion_timestamp or not machine.spec.version or node_of(machine, scope.remote):
         return False
     return not versions.same(machine.spec.version, scope.kcp.spec.version)
-
-
-def control_plane_key(cluster: Cluster) -> Key | None:
-    ref = cluster.spec.control_plane_ref
-    kind = KubeadmControlPlane.__resource__
-    if ref is None or (ref.api_group, ref.kind) != (kind.group, kind.kind):
-        return None
-    return Key(cluster.metadata.namespace, ref.name)

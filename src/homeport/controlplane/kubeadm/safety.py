@@ -1,4 +1,4 @@
-"""Changes of a KubeadmControlPlane that admission refuses, for servers that ask no admission of ours: nothing is done
+"""Changes of a KubeadmControlPlane that admission refuses, for servers that do not call this admission: nothing is done
 about them, and the object says why. Pure."""
 
 from __future__ import annotations

@@ -6,30 +6,25 @@ from typing import Any
 
 from homeport.api.bootstrap.v1beta2.kubeadm import ClusterConfiguration
 from homeport.capi.capi import Capi
-from homeport.capi.name import CLUSTER_NAME_LABEL, Condition, Reason
+from homeport.capi.name import Condition, Reason
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.remote import kubeconfig, pki
-from homeport.capi.remote.pki import EXTERNAL_ETCD, GENERATED, SECRET, Certificates, PkiError
-from homeport.client.protocol import Client, Key, Query, Write
+from homeport.capi.remote.pki import EXTERNAL_ETCD, GENERATED, Certificates, PkiError
+from homeport.client.protocol import Client, Key, Write
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
-from homeport.runtime.informer import metadata_only
+from homeport.controlplane.secret import MISSING_SECONDS, PlaneSecrets
 from homeport.runtime.outcome import Wait
 
-LABELLED = Query(labels=CLUSTER_NAME_LABEL)
-_MISSING_SECONDS = 30.0
 _CA_DAYS = 3650
 
 
-class Secrets:
+class Secrets(PlaneSecrets):
     """What was read is kept until its Secret changes: the watch shows versions, not contents."""
 
     def __init__(self, capi: Capi, client: Client, write: Write) -> None:
-        self._client = client
-        self._write = write
-        self._proxy = capi.proxy
-        self._known = capi.manager.informers.get(metadata_only(SECRET), LABELLED).cache
+        super().__init__(capi, client, write)
         self._certificates: dict[Key, tuple[tuple[str, ...], Certificates]] = {}
         self._kubeconfigs: dict[Key, tuple[str, str, float]] = {}  # version, server, when it is due
 
@@ -46,14 +41,10 @@ class Secrets:
             if scope.findings.initialized:
                 return None  # the cluster runs: the rest is looked after, only nothing can join
             scope.findings.blocked = str(problem)
-            return Wait("CertificatesUnusable", str(problem), after=_MISSING_SECONDS)
-        missing = [each for each in self._purposes(scope) if each not in scope.certificates]
+            return Wait("CertificatesUnusable", str(problem), after=MISSING_SECONDS)
+        missing = self._missing(scope, self._purposes(scope))
         if missing:
-            names = ", ".join(pki.secret_name(scope.cluster.metadata.name, each) for each in missing)
-            text = (
-                f"Secret {names} is missing and can't be created again for a running cluster: restore it from a backup"
-            )
-            self._say(scope, "False", Reason.NOT_AVAILABLE, text)
+            self._say(scope, "False", Reason.NOT_AVAILABLE, missing)
         else:
             self._say(scope, "True", Reason.AVAILABLE, "")
         return None
@@ -100,26 +91,15 @@ class Secrets:
         return tuple(found)
 
     async def hold_kubeconfig(self, scope: ControlPlaneScope) -> Wait | None:
-        authority = scope.certificates.get("ca")
-        if authority is None or not authority.key:
-            return None  # said already
-        endpoint = scope.cluster.spec.control_plane_endpoint
-        server = kubeconfig.server_url(endpoint.host, endpoint.port)
+        server = self._server(scope)
+        if not server:
+            return None
         seen = self._known.get(kubeconfig.secret_key(scope.cluster_key))
         known = self._kubeconfigs.get(scope.cluster_key)
         if seen is not None and known is not None:
             if known[:2] == (seen.metadata.resource_version, server) and scope.now < known[2]:
                 return None
-        secret = await kubeconfig.ensure(
-            self._client,
-            scope.cluster_key,
-            server=server,
-            ca=authority,
-            owner=owner_reference(scope.kcp, controller=True),
-            now=scope.now,
-            options=self._write,
-            proxy=self._proxy,
-        )
+        secret = await self._ensure_kubeconfig(scope, server)
         try:
             due = kubeconfig.renew_at(kubeconfig.value(secret))
         except ValueError:

@@ -288,7 +288,7 @@ def _aggregate(kind: str, findings: Findings, parts: Sequence[str], extra: Seque
     if unknown:
         return DesiredCondition(kind, "Unknown", Reason.HEALTH_UNKNOWN, _lines(unknown))
     if not well:
-        return DesiredCondition(kind, "Unknown", Reason.HEALTH_UNKNOWN, "there is no Machine")
+        return DesiredCondition(kind, "Unknown", Reason.HEALTH_UNKNOWN, "no Machine exists")
     return DesiredCondition(kind, "True", Reason.HEALTHY)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import structlog
 
-from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
-from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, REMEDIATION_IN_PROGRESS, Condition, Reason
+from homeport.capi.name import REMEDIATION_IN_PROGRESS, Condition, Reason
 from homeport.capi.remote.pki import KeyPair
-from homeport.client.errors import NotFound
-from homeport.client.protocol import Client, Key, MergePatch, Write
+from homeport.client.protocol import Client, MergePatch, Write
 from homeport.controlplane.kubeadm.action import (
     Action,
     Create,
@@ -30,20 +28,28 @@ from homeport.controlplane.kubeadm.health import DesiredCondition
 from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.controlplane.kubeadm.upkeep import hold_cluster_configuration, hold_rights
+from homeport.controlplane.removal import POLL_SECONDS, MachineRemover, awaits_deletion
 from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
 
-POLL_SECONDS = 10.0  # etcd can't be watched
-
 
 class Worker:
-    def __init__(self, client: Client, write: Write, recorder: Recorder, maker: Maker, inspector: Inspector) -> None:
+    def __init__(
+        self,
+        client: Client,
+        write: Write,
+        recorder: Recorder,
+        maker: Maker,
+        remover: MachineRemover,
+        inspector: Inspector,
+    ) -> None:
         self._client = client
         self._write = write
         self._recorder = recorder
         self._maker = maker
+        self._remover = remover
         self._inspector = inspector
 
     async def carry_out(
@@ -63,7 +69,7 @@ class Worker:
                 return await self._create(scope, action, template)
             case Delete(name):
                 await self._hand_over(scope, observed, name, required=True)
-                return await self._delete(scope, name, "the control plane is scaled down or rolled out")
+                return await self._remover.delete(scope.machine(name), "the control plane is scaled down or rolled out")
             case Remediate():
                 return await self._remediate(scope, observed, action)
             case Defer(name, reason, message):
@@ -107,15 +113,6 @@ class Worker:
         if await hold_cluster_configuration(scope.remote.client, scope.kcp):
             log.info("the kubeadm configuration of the cluster was updated", version=scope.kcp.spec.version)
 
-    async def _delete(self, scope: ControlPlaneScope, name: str, why: str) -> Wait:
-        machine = _machine(scope, name)
-        log.info("deleting a machine", machine=name, because=why)
-        try:
-            await self._client.delete(Machine, Key(machine.metadata.namespace, name), uid=machine.metadata.uid)
-        except NotFound:
-            log.info("it has already been deleted", machine=name)
-        return Wait("WaitingForMachineDeletion", f"waiting for Machine {name} to be deleted", after=POLL_SECONDS)
-
     async def _remediate(self, scope: ControlPlaneScope, observed: Observed, action: Remediate) -> Wait:
         if not action.recorded:
             await self._note_remediation(scope, action.remediation)
@@ -124,7 +121,7 @@ class Worker:
         await self._hand_over(scope, observed, action.machine, required=False)
         text = f"Machine {action.machine} is unhealthy and is replaced"
         self._recorder.record(scope.kcp, "Remediating", text, warning=True)
-        return await self._delete(scope, action.machine, "it is unhealthy")
+        return await self._remover.delete(scope.machine(action.machine), "it is unhealthy")
 
     def _say_remediated(self, scope: ControlPlaneScope, name: str, reason: str, message: str) -> None:
         said = DesiredCondition(Condition.OWNER_REMEDIATED, "False", reason, message)
@@ -142,17 +139,8 @@ class Worker:
         if action.member:
             await self._hand_over(scope, observed, name, required=False)
             await self._remove_member(scope, observed, action.member, leaving=name)
-        await self.drop_hook(_machine(scope, name))
-        return Wait("WaitingForMachineDeletion", f"waiting for Machine {name} to be deleted", after=POLL_SECONDS)
-
-    async def drop_hook(self, machine: Machine) -> None:
-        """The Machine may go."""
-        patch = MergePatch({"metadata": {"annotations": {PRE_TERMINATE_KCP_CLEANUP: None}}})
-        key = Key(machine.metadata.namespace, machine.metadata.name)
-        try:
-            await self._client.patch(Machine, key, patch, self._write)
-        except NotFound:
-            return
+        await self._remover.drop_hook(scope.machine(name))
+        return awaits_deletion(name)
 
     # -- etcd --------------------------------------------------------------------------------------------------
 
@@ -182,10 +170,6 @@ class Worker:
             if required:
                 raise
             log.info("the leadership could not be transferred", machine=name, error=str(problem))
-
-
-def _machine(scope: ControlPlaneScope, name: str) -> Machine:
-    return next(each.machine for each in scope.owned if each.name == name)
 
 
 def _etcd_access(scope: ControlPlaneScope) -> tuple[Forwarder, KeyPair]:

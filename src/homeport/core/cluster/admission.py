@@ -11,6 +11,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi import name
 from homeport.capi.family import is_host
+from homeport.capi.object.paused import annotations_of
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client
 from homeport.core.topology.admission import TopologyAdmission
@@ -45,7 +46,7 @@ def validate(cluster: Json, old: Json | None) -> list[Cause]:
     was = (old or {}).get("spec") or {}
     return [
         *_name(cluster["metadata"].get("name", "")),
-        *_references(spec, was),
+        *_references(cluster, spec, was),
         *_blocks(spec.get("clusterNetwork") or {}),
         *_overlaps(spec, was),
         *_host(spec, was),
@@ -61,8 +62,10 @@ def _name(text: str) -> Iterator[Cause]:
         )
 
 
-def _references(spec: Json, was: Json) -> Iterator[Cause]:
-    if not any(spec.get(part) for part in (*_REFERENCES, "topology")):
+def _references(cluster: Json, spec: Json, was: Json) -> Iterator[Cause]:
+    """A Cluster that something outside of Cluster API makes has none of them, and says so."""
+    external = name.MANAGED_BY in annotations_of(cluster)
+    if not external and not any(spec.get(part) for part in (*_REFERENCES, "topology")):
         yield Cause(
             "FieldValueForbidden",
             "Forbidden: set at least one of infrastructureRef, controlPlaneRef and topology",

@@ -10,6 +10,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.capi.contract import conditions
 from homeport.capi.name import Condition, Reason
 from homeport.capi.object.ownership import controller_of, is_owned_by
+from homeport.capi.object.paused import why_not_deleted
 from homeport.core.cluster.observed import Descendants
 from homeport.core.related import Related
 from homeport.machinery.condition import find
@@ -100,7 +101,7 @@ def progress(cluster: Cluster, found: Descendants, peak: int = 0) -> str:
     if machines:
         head = f"{total - len(machines)} of {total} {what} deleted"
         return f"{head}; waiting for {_machine(machines[0])}"
-    head = f"all {total} {what} deleted" if total else f"there are no {what}"
+    head = f"all {total} {what} deleted" if total else f"no {what} exist"
     groups = [*found.pools, *found.deployments, *found.sets]
     names = ", ".join(f"{type(g).__resource__.kind} {g.metadata.name}" for g in groups[:_SHOWN])
     more = f" and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
@@ -130,6 +131,9 @@ def _waiting_for(related: Related, machines: Sequence[Machine]) -> str:
         return (
             f"{head}: {len(machines)} machine{'s' if len(machines) > 1 else ''} left; waiting for {_machine(going[0])}"
         )
+    paused = why_not_deleted(related.object)
+    if paused:
+        return f"{head}: {paused}"
     for kind in (Condition.DELETING, "Ready", Condition.AVAILABLE):
         said = find(conditions(related.object), kind)
         good = "False" if kind == Condition.DELETING else "True"

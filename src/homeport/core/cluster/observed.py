@@ -45,6 +45,14 @@ class Descendants:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedEndpoint:
+    """An endpoint that a provider's object offers, and that the Cluster can't have."""
+
+    source: Related
+    message: str
+
+
 @dataclass(slots=True)
 class Observed:
     infrastructure: Related = field(default_factory=Related)
@@ -54,6 +62,7 @@ class Observed:
     connection: Connection = field(default_factory=Connection)
     parts: Sequence[Part] = ()  # what may hold it up, the most important first
     deletion: Wait | None = None  # the step of deletion that is waited for
+    refused: RefusedEndpoint | None = None
     trouble: tuple[str, str] | None = None  # (reason, message) of an error that ended the loop
 
 

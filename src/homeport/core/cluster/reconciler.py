@@ -22,10 +22,10 @@ from homeport.capi.object.ownership import owner_reference
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.unreadable import WORKERS, await_readable
-from homeport.client.errors import NotFound
+from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.cluster import deletion
-from homeport.core.cluster.observed import Descendants
+from homeport.core.cluster.observed import Descendants, RefusedEndpoint
 from homeport.core.cluster.part import parts
 from homeport.core.cluster.scope import ClusterScope
 from homeport.core.index import by_cluster
@@ -154,6 +154,15 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         scope.seen.parts = parts(scope.seen, lambda ref: self.capi.externals.cached(ref, namespace))
         self._take_infrastructure(scope)
         self._take_control_plane(scope)
+        try:
+            await self._patch_cluster(scope)
+        except Invalid as error:
+            if scope.object.spec.control_plane_endpoint == scope.read.spec.control_plane_endpoint:
+                raise
+            _refuse_endpoint(scope, error)
+            await self._patch_cluster(scope)
+
+    async def _patch_cluster(self, scope: ClusterScope) -> None:
         patch = cluster_patch(scope.read, scope.object, deleting=scope.deleting)
         if patch:
             scope.update_metadata(await self.client.patch(Cluster, scope.key, MergePatch(patch), self._write))
@@ -242,12 +251,35 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
                 return Wait("ReferenceNotUsable", related.trouble)
             if related.missing:
                 return Wait(Reason.OBJECT_DOES_NOT_EXIST, f"{related} does not exist")
+        if seen.refused is not None:
+            return Wait(Reason.ENDPOINT_NOT_USABLE, seen.refused.message, warning=True)
         if not state.infrastructure_provisioned:
+            if seen.infrastructure.ref is None:
+                return Wait("WaitingForInfrastructure", "waiting for spec.infrastructureRef to be set")
             return Wait("WaitingForInfrastructure", f"waiting for {seen.infrastructure} to be provisioned")
         if not state.control_plane_initialized and not any(m.status.node_ref for m in seen.descendants.control_plane):
             waited = seen.control_plane if seen.control_plane.ref is not None else "a control plane machine"
             return Wait(Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED, f"waiting for {waited} to be initialized")
         return None
+
+
+def _refuse_endpoint(scope: ClusterScope, error: Invalid) -> None:
+    """The Cluster can't have the endpoint that a provider offers: nothing starts before that is corrected."""
+    cluster, seen = scope.object, scope.seen
+    offered = cluster.spec.control_plane_endpoint
+    infrastructure = seen.infrastructure.object
+    found = contract.infra_cluster.endpoint(infrastructure) if infrastructure is not None else None
+    same = found is not None and (found.host, found.port) == (offered.host, offered.port)
+    source = seen.infrastructure if same else seen.control_plane
+    why = "; ".join(f"{each.field}: {each.message}" for each in error.causes) or error.message
+    text = (
+        f"{source} offers the endpoint {offered.host}:{offered.port}, which the Cluster can't use: {why}. Correct the "
+        f"endpoint of {source}, or spec.clusterNetwork of the Cluster"
+    )
+    seen.refused = RefusedEndpoint(source, text)
+    cluster.spec.control_plane_endpoint = scope.read.spec.control_plane_endpoint
+    before = scope.read.status.initialization.infrastructure_provisioned
+    cluster.status.initialization.infrastructure_provisioned = before
 
 
 def cluster_patch(stored: Cluster, wanted: Cluster, *, deleting: bool) -> dict[str, Any]:

@@ -95,6 +95,8 @@ def infrastructure_ready(cluster: Cluster, seen: Observed) -> Verdict:
         if cluster.spec.topology.class_ref is not None:
             return _no_topology_yet(cluster, "False")
         return Verdict("True", Reason.READY, "it has no infrastructure")
+    if seen.refused is not None and seen.refused.source is related:
+        return Verdict("False", Reason.ENDPOINT_NOT_USABLE, seen.refused.message)
     if related.object is not None:
         said = contract.infra_cluster.ready(related.object, related.contract)
         return mirrored(said, related, fallback=provisioned, waiting="is not provisioned yet")
@@ -111,6 +113,8 @@ def control_plane_available(cluster: Cluster, seen: Observed) -> Verdict:
         if known:
             return Verdict("True", Reason.AVAILABLE)
         return Verdict("False", Reason.NOT_AVAILABLE, "no control plane machine has a Node yet")
+    if seen.refused is not None and seen.refused.source is related:
+        return Verdict("False", Reason.ENDPOINT_NOT_USABLE, seen.refused.message)
     if related.object is not None:
         said = contract.control_plane.available(related.object, related.contract)
         return mirrored(said, related, fallback=known, waiting="is not initialized yet", reasons=reasons)
@@ -276,6 +280,10 @@ def root_cause(cluster: Cluster, seen: Observed) -> str:
             return related.trouble
         if related.missing:
             return f"{related} does not exist"
+    if seen.refused is not None:
+        return seen.refused.message
+    if seen.trouble is not None:
+        return seen.trouble[1]
     return _booting(cluster, seen) or next(iter(causes(seen.parts)), "")
 
 

@@ -61,7 +61,7 @@ def _name(name: str, seen: set[str], path: str) -> Iterator[Cause]:
 
 
 def schema_causes(schema: Raw, path: str) -> Iterator[Cause]:
-    """A schema that passes can be used for values; what does not is told with its place."""
+    """A schema that passes can be used for values; what does not is reported with its place."""
     try:
         plain = _plain(schema)
     except _NoSchema as error:

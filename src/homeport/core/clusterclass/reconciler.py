@@ -24,7 +24,7 @@ MANAGER = "homeport-clusterclass"
 
 class ClassScope(Scope[ClusterClass]):
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """The reconciler fills in the status itself; what is wrong is told by event, too."""
+        """The reconciler fills in the status itself; what is wrong is reported as an event, too."""
         return None
 
 

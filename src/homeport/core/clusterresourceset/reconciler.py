@@ -14,6 +14,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.object import summary
 from homeport.capi.object.ownership import ensure_owner, owner_reference
 from homeport.capi.object.paused import is_paused
+from homeport.capi.object.selection import selected_clusters
 from homeport.capi.reconciler import CapiReconciler
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
@@ -22,7 +23,6 @@ from homeport.core.clusterresourceset.plan import Outcome, Ref, is_due
 from homeport.core.clusterresourceset.source import METADATA, Source, Sources
 from homeport.core.clusterresourceset.target import Failure, apply_objects
 from homeport.machinery import condition
-from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.lease import LeaseLost
@@ -125,15 +125,7 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
 
     def matching(self, held: ClusterResourceSet) -> list[Cluster]:
         """The Clusters that get the resources, in the order of their names."""
-        selector = from_label_selector(held.spec.cluster_selector)
-        if selector.empty:
-            return []
-        found = [
-            each
-            for each in self._clusters.list(held.metadata.namespace)
-            if not each.metadata.deletion_timestamp and selector.matches(each.metadata.labels)
-        ]
-        return sorted(found, key=lambda each: each.metadata.name)
+        return selected_clusters(self._clusters, held.metadata.namespace, held.spec.cluster_selector)
 
     async def _observe(self, held: ClusterResourceSet, report: Report) -> list[Source]:
         """All resources that can be applied; what is wrong with the others is reported."""

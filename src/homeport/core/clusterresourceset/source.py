@@ -13,8 +13,8 @@ from homeport.api.meta import Object, Resource
 from homeport.capi.name import RESOURCE_SET_SECRET_TYPE, Reason
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
-from homeport.core.clusterresourceset.manifest import Json, ManifestError, content, parse_objects
 from homeport.core.clusterresourceset.plan import Ref
+from homeport.machinery.manifest import Json, ManifestError, content, parse_objects
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 

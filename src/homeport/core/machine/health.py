@@ -50,7 +50,7 @@ def _unconnected(machine: Machine, seen: Observed, now: float) -> Verdict | None
     since = max(now if seen.connection.since is None else seen.connection.since, _initialized_at(seen))
     if known is not None and known["reason"] != Reason.INSPECTION_FAILED and now - since <= GRACE_SECONDS:
         return None
-    text = seen.connection.why or "there is no connection to the workload cluster"
+    text = seen.connection.why or "no connection to the workload cluster"
     if last is not None:
         text = f"{text}; it last answered at {rfc3339(last)}"
     return Verdict("Unknown", Reason.CONNECTION_DOWN, text)
@@ -68,7 +68,7 @@ def _absent(machine: Machine) -> Verdict:
         while_ = "" if machine.metadata.deletion_timestamp else ", but the Machine still exists"
         return Verdict("False", Reason.NODE_DELETED, f"Node {ref.name} has been deleted{while_}")
     if machine.metadata.deletion_timestamp:
-        return Verdict("Unknown", Reason.NODE_DOES_NOT_EXIST, "there is no Node")
+        return Verdict("Unknown", Reason.NODE_DOES_NOT_EXIST, "the Node does not exist")
     if machine.spec.provider_id:
         text = f"waiting for a Node with spec.providerID {machine.spec.provider_id}: the machine has not joined yet"
         return Verdict("Unknown", Reason.INSPECTION_FAILED, text)

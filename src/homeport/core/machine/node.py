@@ -110,7 +110,7 @@ def node_patch(
 
 
 def _taints(node: Unstructured, machine: Machine, outdated: bool) -> tuple[list[Taint], str]:
-    """(the taints that the Node shall have, which of them follow the Machine from now on)."""
+    """(the desired taints of the Node, those of them that follow the Machine from now on)."""
     taints: list[Taint] = list((node.get("spec") or {}).get("taints") or ())
     taints = _without(taints, **name.UNINITIALIZED_TAINT)
     tracked: str | None = (node.metadata.get("annotations") or {}).get(name.TAINTS_FROM_MACHINE)

@@ -198,7 +198,7 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
         remote = self.capi.remotes.get(scope.cluster_key)
         if remote is None or not machine.spec.provider_id:
             return
-        found = remote.nodes.by("providerID", machine.spec.provider_id)
+        found = remote.nodes_of(machine.spec.provider_id)
         if len(found) > 1:
             names = ", ".join(sorted(node.name for node in found))
             seen.node_trouble = (

@@ -10,6 +10,7 @@ from homeport.api.cluster.v1beta2 import Machine, MachineDrainRule
 from homeport.capi.capi import Capi
 from homeport.capi.contract import conditions
 from homeport.capi.name import PRE_DRAIN_HOOK_PREFIX, PRE_TERMINATE_HOOK_PREFIX, Reason
+from homeport.capi.object.paused import why_not_deleted
 from homeport.capi.remote.remotes import Remote
 from homeport.capi.resolution import NotInstalled
 from homeport.client.errors import ApiError, NotFound, Timeout, Unauthorized, Unavailable
@@ -122,7 +123,7 @@ class Removal:
         remote = self._capi.remotes.get(scope.cluster_key)
         if remote is None:  # its coming wakes us
             why = self._capi.remotes.why(scope.cluster_key)
-            return Wait(reason, f"{head}: there is no connection to the workload cluster: {why}", after=left)
+            return Wait(reason, f"{head}: no connection to the workload cluster: {why}", after=left)
         node = remote.nodes.get(Key("", ref.name))
         if node is None:
             return None  # somebody has deleted it: there is nothing to save
@@ -162,7 +163,7 @@ class Removal:
         remote = self._capi.remotes.get(scope.cluster_key)
         trouble = await self._delete_node(remote, ref.name) if remote is not None else ""
         if remote is None:
-            trouble = self._capi.remotes.why(scope.cluster_key) or "there is no connection to the workload cluster"
+            trouble = self._capi.remotes.why(scope.cluster_key) or "no connection to the workload cluster"
         if not trouble:
             return None
         left = deletion.node_deletion_left(scope.object, self._clock.now())
@@ -199,6 +200,7 @@ class Removal:
                 return Wait(reason, f"{related} has been deleted; waiting for the cache", after=_UNFOLLOWED_SECONDS)
         said = find(conditions(related.object), "Ready")
         text = str(said["message"]) if said is not None and said["status"] != "True" else ""
+        text = why_not_deleted(related.object) or text
         held = related.object.metadata.get("finalizers") or []
         return Wait(reason, f"waiting for {related} to be deleted{_because(text, held)}")
 

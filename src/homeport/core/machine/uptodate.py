@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachineSet, MachineSpec
 from homeport.capi.name import REVISION, TEMPLATE_SUFFIX, UPDATE_IN_PROGRESS, Reason
+from homeport.capi.version import is_at
 from homeport.core.verdict import Verdict
 from homeport.runtime.clock import parse_time
 
@@ -28,7 +29,7 @@ def up_to_date(
     if UPDATE_IN_PROGRESS in machine.metadata.annotations:
         return Verdict("False", Reason.UPDATING, "* it is being updated in place")
     kubelet = machine.status.node_info.kubelet_version
-    if kubelet and machine.spec.version and kubelet != machine.spec.version:
+    if kubelet and machine.spec.version and not is_at(kubelet, machine.spec.version):
         return Verdict("False", Reason.UPDATING, f"* the kubelet is {kubelet}, {machine.spec.version} is desired")
     return Verdict("True", Reason.UP_TO_DATE)
 

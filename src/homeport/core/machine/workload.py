@@ -77,7 +77,7 @@ class Workload:
         await self._client.create(eviction, _WRITE, kind=POD, key=key_of(pod), subresource="eviction")
 
     async def volumes(self, rules: Sequence[MachineDrainRule], now: float) -> list[str]:
-        """What is still attached and shall not be. Volumes of Pods that are left where they are stay with them."""
+        """Volumes that are still attached and should not be. Volumes of Pods that stay on the Node stay with them."""
         if drain.unreachable(self.node):
             return []  # no kubelet is left to unmount volumes
         reported, named = volume.attached(self.node, await self._list(VOLUME_ATTACHMENT))

@@ -69,7 +69,7 @@ def intent(
     history: str,
     current: bool,
 ) -> dict[str, Any]:
-    """What an existing set shall be: everything we ever set on it, or the server would take it away."""
+    """The desired state of an existing set: everything that was ever set on it, otherwise the server removes it."""
     held = machine_set.metadata.labels.get(TEMPLATE_HASH_LABEL)
     mark = {TEMPLATE_HASH_LABEL: held} if held else {}
     spec: dict[str, Any] = wire(machine_set.spec)

@@ -27,6 +27,7 @@ from homeport.runtime.cache import key_of
 log = structlog.get_logger(__name__)
 
 _AT_ONCE = 16  # a set of thousands does not fill the server's queue alone
+_IN_A_LOOP = 500  # names are chosen without a pause, so a mistyped `replicas` must not stop everything else
 
 
 def cloned_kind(template: Unstructured, resource: Resource) -> Resource:
@@ -45,7 +46,8 @@ class Creation:
         self._swept.pop(key, None)
 
     async def create(self, scope: SetScope, count: int) -> list[Machine]:
-        """Makes `count` Machines, all at once."""
+        """Makes `count` Machines, or as many as one loop may make: the events of these bring the next loop."""
+        count = min(count, _IN_A_LOOP)
         names = (await self.sweep(scope, keep=count))[:count]
         taken = set(names)
         while len(names) < count:

@@ -64,7 +64,7 @@ def new_machine(
 
 
 def intent(machine_set: MachineSet, machine: Machine) -> dict[str, Any]:
-    """What a living Machine of the set shall be, as its set applies it: everything we ever set, or it would go."""
+    """Desired state of a Machine, as its set applies it: everything that was ever set, otherwise it is removed."""
     spec: dict[str, Any] = wire(machine.spec)
     template: dict[str, Any] = wire(machine_set.spec.template.spec)
     wanted = {name: spec[name] for name in KEPT if name in spec}

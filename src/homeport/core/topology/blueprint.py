@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.cluster.v1beta2.template import ClusterClassTemplateReference, MachineDeploymentClass
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import Contract
-from homeport.capi.name import TEMPLATE_SUFFIX
+from homeport.capi.name import TEMPLATE_SUFFIX, TOPOLOGY_CLONE_NAME
 from homeport.capi.resolution import plural
 from homeport.machinery.gvk import parse_api_version
 
@@ -38,6 +38,11 @@ class Template:
     @property
     def kind(self) -> tuple[str, str]:
         return self.resource.group, self.resource.kind
+
+    @property
+    def clone_name(self) -> str:
+        """What copies of it are called after the name of their Cluster; '': nothing."""
+        return str((self.object.metadata.get("annotations") or {}).get(TOPOLOGY_CLONE_NAME) or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def machines_name(cluster: Cluster, blueprint: Blueprint, current: Current) -> s
         ref = control_plane.infrastructure_ref(current.control_plane, blueprint.contract)
         if ref is not None and ref.get("name"):
             return str(ref["name"])
-    return name.template(cluster)
+    return name.template(cluster, blueprint.machines.clone_name if blueprint.machines is not None else "")
 
 
 def draft(cluster: Cluster, blueprint: Blueprint, version: str) -> Json:

@@ -163,7 +163,7 @@ class Convergence:
     ) -> None:
         """From here on the intent has the name of the template that is to be used."""
         resource, before = template.resource, str(intent["metadata"]["name"])
-        successor = name.template(scope.object, topology, intent["spec"])
+        successor = name.template(scope.object, topology or template.clone_name, intent["spec"])
         held = await self._applier.hold_template(resource, intent, current, successor)
         intent["metadata"]["name"] = held.name
         if held.name != before:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from homeport.api.cluster.v1beta2 import Machine, MachineDeployment, MachineHealthCheck
 from homeport.api.meta import Unstructured
+from homeport.capi.version import is_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,11 @@ class CurrentDeployment:
     def upgrading(self) -> bool:
         """Some of its Machines, or the kubelets on them, have another version."""
         wanted = self.object.spec.template.spec.version
-        seen = {m.spec.version for m in self.machines} | {m.status.node_info.kubelet_version for m in self.machines}
-        return bool(wanted) and bool(seen - {wanted, ""})
+        if not wanted:
+            return False
+        behind = any(m.spec.version and m.spec.version != wanted for m in self.machines)
+        kubelets = {m.status.node_info.kubelet_version for m in self.machines} - {""}
+        return behind or not all(is_at(each, wanted) for each in kubelets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from homeport.capi.object import naming
 
 DEPLOYMENT_TEMPLATE = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # as of random names
-_CONTENT = 8  # templates are told apart by it for as long as they exist: no two may have the same
+_CONTENT = 8  # identifies a template for as long as it exists: no two may have the same
 
 
 def suffix(*parts: str, length: int = naming.SUFFIX) -> str:

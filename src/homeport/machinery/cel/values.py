@@ -129,7 +129,7 @@ class SetList(list[Any]):
 
 
 class MapList(list[Any]):
-    """A list of `x-kubernetes-list-type: map`: its items are told apart by `keys`."""
+    """A list of `x-kubernetes-list-type: map`: `keys` identify its items."""
 
     keys: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ the top: so an error in the only version of a definition is reported at `spec.va
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -43,6 +44,10 @@ _AT_ROOT_SHOWN: Final = " ".join(
     else name[0].upper() + name[1:]
     for name in _AT_ROOT
 )
+
+# Schemas that this process found sound, by digest: to look at a large one takes longer than all else in a write.
+_ACCEPTED: Final[dict[bytes, None]] = {}
+_ACCEPTED_AT_MOST: Final = 4096
 
 
 def check(crd: Json, old: Json | None = None) -> list[Violation]:
@@ -189,8 +194,25 @@ def _schema(version: Raw, path: str, *, unchanged: bool, any_status: bool = Fals
     schema, place = _schema_of(version), f"{path}.openAPIV3Schema"
     if schema is None or unchanged:
         return
+    has_status = any_status or "status" in (version.get("subresources") or {})
+    digest = blake2b(orjson.dumps([has_status, schema]), digest_size=16).digest()
+    if digest in _ACCEPTED:
+        return
+    violations = list(_schema_violations(schema, place, has_status=has_status))
+    if not violations:
+        _remember(digest)
+    yield from violations
+
+
+def _remember(digest: bytes) -> None:
+    if len(_ACCEPTED) >= _ACCEPTED_AT_MOST:
+        _ACCEPTED.pop(next(iter(_ACCEPTED)))
+    _ACCEPTED[digest] = None
+
+
+def _schema_violations(schema: Raw, place: str, *, has_status: bool) -> Iterator[Violation]:
     found: list[Violation] = []
-    if any_status or "status" in (version.get("subresources") or {}):
+    if has_status:
         found += _root_with_status(schema, place)
     if schema.get("nullable"):
         found.append(v.forbidden(f"{place}.nullable", "nullable cannot be true at the root"))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+import orjson
 
 from homeport.api.description import describe
 from homeport.api.meta import Object
@@ -53,15 +55,20 @@ _META: Schema = {
 
 
 def generate(cls: type[Object]) -> Schema:
-    """The schema of a whole kind, as it stands under `openAPIV3Schema`."""
-    schema = _struct(cls, skip=frozenset(Object.__struct_fields__))
-    schema["properties"] = {**_META, **schema["properties"]}
+    """The schema of a whole kind, as it stands under `openAPIV3Schema`. The caller may change it."""
+    schema: Schema = orjson.loads(_encoded(cls))
     return schema
 
 
+@cache  # as many as there are kinds in the code
+def _encoded(cls: type[Object]) -> bytes:
+    schema = _struct(cls, skip=frozenset(Object.__struct_fields__))
+    schema["properties"] = {**_META, **schema["properties"]}
+    return orjson.dumps(schema)
+
+
 def _struct(cls: type[msgspec.Struct], *, skip: frozenset[str] = frozenset()) -> Schema:
-    hints = get_type_hints(cls, include_extras=True)
-    fields = {f.encode_name: hints[f.name] for f in msgspec.structs.fields(cls) if f.name not in skip}
+    fields = {encoded: hint for name, (encoded, hint) in _hints(cls).items() if name not in skip}
     schema = _object(fields)
     for name, part in schema["properties"].items():
         if any(isinstance(mark, Description) for mark in _marks(fields[name])):
@@ -73,6 +80,13 @@ def _struct(cls: type[msgspec.Struct], *, skip: frozenset[str] = frozenset()) ->
     for mark in getattr(cls, "__schema__", ()):
         _apply(schema, mark)
     return schema
+
+
+@cache  # most kinds share conditions, references and the like
+def _hints(cls: type[msgspec.Struct]) -> Mapping[str, tuple[str, Any]]:
+    """Of each field its name in JSON and its type."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {field.name: (field.encode_name, hints[field.name]) for field in msgspec.structs.fields(cls)}
 
 
 def _object(fields: Mapping[str, Any]) -> Schema:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from homeport.machinery.gotemplate.error import CallError
+from homeport.machinery.gotemplate.value import Struct
 
 LARGEST: Final = 4 << 20  # bytes of the text, and of any value in between
 _MOST_STEPS: Final = 200_000
@@ -14,14 +15,26 @@ _CHARACTERS: Final = 16  # that cost as much as one item of a list
 
 
 class Budget:
-    def __init__(self) -> None:
+    def __init__(self, steps: int = _MOST_STEPS, work: int = _MOST_WORK, largest: int = LARGEST) -> None:
+        self._most_steps = steps
+        self._most_work = work
+        self._largest = largest
         self._steps = 0
         self._work = 0
 
     def step(self) -> None:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise CallError(f"the template does not come to an end: it takes more than {_MOST_STEPS} steps")
+        if self._steps > self._most_steps:
+            raise CallError(f"the template does not come to an end: it takes more than {self._most_steps} steps")
+
+    def glance(self, *values: object) -> None:
+        """For going over the items of the values, but not into them."""
+        for value in values:
+            if isinstance(value, str):
+                self._work += len(value) // _CHARACTERS
+            elif isinstance(value, dict | list):
+                self._work += len(value)
+        self._check()
 
     def spend(self, *values: object) -> None:
         """For going over the values once. Raises if it becomes too much, or if one of them is too large."""
@@ -29,14 +42,17 @@ class Budget:
             if isinstance(value, str):
                 self._work += len(value) // _CHARACTERS
                 size = len(value)
-            elif isinstance(value, dict | list):
+            elif isinstance(value, dict | list | bytes | Struct):
                 known: dict[int, int] = {}
                 size = self._size(value, known, 0)
             else:
                 continue
-            if size > LARGEST:
-                raise CallError(f"a value becomes larger than {LARGEST} characters")
-        if self._work > _MOST_WORK:
+            if size > self._largest:
+                raise CallError(f"a value becomes larger than {self._largest} characters")
+        self._check()
+
+    def _check(self) -> None:
+        if self._work > self._most_work:
             raise CallError("the template goes over large values too often")
 
     def _size(self, value: Any, known: dict[int, int], depth: int) -> int:
@@ -44,6 +60,11 @@ class Budget:
         if isinstance(value, str):
             self._work += len(value) // _CHARACTERS
             return len(value) + 1
+        if isinstance(value, bytes):
+            self._work += len(value) // _CHARACTERS
+            return len(value)
+        if isinstance(value, Struct):
+            value = value.fields
         if not isinstance(value, dict | list):
             return 1
         key = id(value)

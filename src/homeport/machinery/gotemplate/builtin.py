@@ -10,7 +10,17 @@ from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import Function, functions
 from homeport.machinery.gotemplate.printer import printed, shown
 from homeport.machinery.gotemplate.printf import sprintf
-from homeport.machinery.gotemplate.value import INTEGERS, UNSIGNED, Uint8, kind_of, octets, text_of, truth, type_of
+from homeport.machinery.gotemplate.value import (
+    INTEGERS,
+    UNSIGNED,
+    Bytes,
+    Uint8,
+    kind_of,
+    octets,
+    text_of,
+    truth,
+    type_of,
+)
 
 _SCRIPT: Final = {
     "\\": r"\\", "'": r"\'", '"': r"\"", "<": r"\u003C", ">": r"\u003E", "&": r"\u0026", "=": r"\u003D",
@@ -27,10 +37,12 @@ def index(value: object, *keys: object) -> Any:
         if isinstance(value, dict):
             if not isinstance(key, str):
                 raise CallError(f"keys of a map are strings, not {type_of(key)}")
-            value = value.get(key, "" if type_of(value) == "map[string]string" else None)
+            value = value.get(key, getattr(value, "absent", None))
         elif isinstance(value, str):
             raw = octets(value)
             value = Uint8(raw[_position(key, len(raw))])
+        elif isinstance(value, Bytes):
+            value = Uint8(value[_position(key, len(value))])
         elif isinstance(value, list):
             value = value[_position(key, len(value))]
         else:
@@ -50,21 +62,22 @@ def _position(key: Any, size: int, *, end: bool = False) -> int:
 def cut(value: object, *bounds: object) -> Any:
     if len(bounds) > 3 or (isinstance(value, str) and len(bounds) == 3):
         raise CallError(f"{len(bounds)} bounds are too many")
-    if not isinstance(value, str | list):
+    if not isinstance(value, str | list | Bytes):
         raise CallError(f"a value of type {type_of(value)} can't be sliced")
     whole = octets(value) if isinstance(value, str) else value
     places = [_position(each, len(whole), end=True) for each in bounds]
     first, last = (*places[:2], *(0, len(whole))[len(places[:2]) :])
     if first > last or (len(places) == 3 and last > places[2]):
         raise CallError(f"the end of a slice is before its beginning: {', '.join(map(str, places))}")
-    part = whole[first:last]
-    return text_of(part) if isinstance(part, bytes) else type(value)(part)
+    if isinstance(value, str):
+        return text_of(octets(value)[first:last])
+    return type(value)(value[first:last])
 
 
 def length(value: object) -> int:
     if isinstance(value, str):
         return len(octets(value))
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | Bytes):
         return len(value)
     raise CallError(f"a value of type {type_of(value)} has no length")
 

@@ -9,5 +9,14 @@ class TemplateError(ValueError):
         self.line = line
 
 
+class PlacedError(TemplateError):
+    """A TemplateError in one of several templates: the file and line are those of the innermost one."""
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(line, message)
+        self.file = file
+        self.message = message
+
+
 class CallError(ValueError):
     """A function failed; the caller adds the line."""

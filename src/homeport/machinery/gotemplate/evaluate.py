@@ -21,7 +21,7 @@ from homeport.machinery.gotemplate.tree import (
     Pipeline,
     Variable,
 )
-from homeport.machinery.gotemplate.value import MISSING, NilMap, Object, truth, type_of
+from homeport.machinery.gotemplate.value import MISSING, NilMap, Struct, truth, type_of
 
 _NOTHING = object()  # no value came through the pipe
 
@@ -29,10 +29,13 @@ _NOTHING = object()  # no value came through the pipe
 class Evaluation:
     """The variables of one template while it is carried out."""
 
-    def __init__(self, functions: Mapping[str, Function], budget: Budget, data: Any, *, strict: bool) -> None:
+    def __init__(
+        self, functions: Mapping[str, Function], budget: Budget, data: Any, *, strict: bool, zero: bool = False
+    ) -> None:
         self._functions = functions
         self._budget = budget
         self._strict = strict
+        self._zero = zero
         self._variables: list[tuple[str, Any]] = [("$", data)]
 
     # -- variables -------------------------------------------------------------------------------------------------
@@ -133,10 +136,12 @@ class Evaluation:
             arguments = [self._argument(each, function.type_at(i), dot) for i, each in enumerate(given)]
             if piped is not _NOTHING:
                 arguments.append(fitting(piped, function.type_at(len(given))))
-            if not function.cheap:
+            if function.shallow:
+                self._budget.glance(*arguments)
+            elif not function.cheap:
                 self._budget.spend(*arguments)
             result = function.call(*arguments)
-            if not function.cheap:
+            if not function.cheap and not function.shallow:
                 self._budget.spend(result)
         except CallError as wrong:
             raise CallError(f"{name}: {wrong}") from None
@@ -175,17 +180,20 @@ class Evaluation:
             return MISSING
         if value is None:
             raise CallError(f"a nil has no field {name!r}: ask with 'if' before")
-        if isinstance(value, Object):
-            method = value.method(name)
+        if type(value) is not dict:
+            find = getattr(value, "method", None)
+            method = find(name) if find is not None else None
             if method is not None:
                 return self._call(name, Function(method[1], method[0], "", cheap=True), given, dot, piped)
+            if isinstance(value, Struct) and name in value.fields:
+                value = value.fields
         if not isinstance(value, dict):
             raise CallError(f"a value of type {type_of(value)} has no field {name!r}")
         if given or piped is not _NOTHING:
             raise CallError(f".{name} is not a function and takes no arguments")
         if name not in value and self._strict:
             raise CallError(f"the map has no key {name!r}")
-        return value.get(name, MISSING)
+        return value.get(name, getattr(value, "absent", None) if self._zero else MISSING)
 
 
 def _number(number: Number, wanted: str) -> Any:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from homeport.machinery.gotemplate.budget import LARGEST, Budget
-from homeport.machinery.gotemplate.error import CallError, TemplateError
+from homeport.machinery.gotemplate.error import CallError, PlacedError, TemplateError
 from homeport.machinery.gotemplate.evaluate import Evaluation
 from homeport.machinery.gotemplate.function import Function
 from homeport.machinery.gotemplate.printer import shown
 from homeport.machinery.gotemplate.tree import Branch, Include, Jump, Loop, Node, Print, Text, Tree
-from homeport.machinery.gotemplate.value import INTEGERS, MISSING, UNSIGNED, kind_of, octets, truth, type_of
+from homeport.machinery.gotemplate.value import (
+    INTEGERS,
+    MISSING,
+    UNSIGNED,
+    Struct,
+    kind_of,
+    octets,
+    text_of,
+    truth,
+    type_of,
+)
 
 _DEEPEST = 100  # templates that include each other
 
@@ -24,11 +35,21 @@ class _Continue(Exception):
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A template with a name: the file it stands in, and its nodes."""
+
+    name: str
+    file: str
+    body: list[Node]
+
+
 def execute(tree: Tree, functions: Mapping[str, Function], data: object, *, limit: int, strict: bool) -> str:
     """Raises TemplateError."""
-    run = _Run(tree, functions, limit or LARGEST, strict)
+    known = {name: Definition(name, "", body) for name, body in tree.defined.items()}
+    run = Run(known, functions, Budget(), limit=limit or LARGEST, strict=strict)
     try:
-        run.execute(data)
+        run.write(Definition("", "", tree.body), MISSING if data is None else data)
     except RecursionError:
         raise TemplateError(run.line, "templates or values are nested too deeply") from None
     except CallError as wrong:
@@ -39,23 +60,60 @@ def execute(tree: Tree, functions: Mapping[str, Function], data: object, *, limi
         raise TemplateError(run.line, "the text is not UTF-8: a character was cut into pieces") from None
 
 
-class _Run:
-    def __init__(self, tree: Tree, functions: Mapping[str, Function], limit: int, strict: bool) -> None:
+class Run:
+    """Templates that know each other by their names, carried out with one budget.
+
+    `place` and `line` are where the run is; after an error, where it happened.
+    """
+
+    def __init__(
+        self,
+        templates: Mapping[str, Definition],
+        functions: Mapping[str, Function],
+        budget: Budget,
+        *,
+        limit: int = LARGEST,
+        strict: bool = False,
+        zero: bool = False,
+    ) -> None:
         self.out: list[bytes] = []
         self.line = 1
-        self._tree = tree
+        self.place = Definition("", "", [])
+        self.templates = templates
         self._functions = functions
         self._limit = limit
         self._strict = strict
-        self._budget = Budget()
+        self._zero = zero
+        self._budget = budget
         self._size = 0
         self._depth = 0
 
-    def execute(self, data: Any) -> None:
-        self._template(self._tree.body, MISSING if data is None else data)
+    def text(self, definition: Definition, data: Any) -> str:
+        """The text of one template by itself. Raises PlacedError."""
+        outer, self.out = self.out, []
+        line, depth = self.line, self._depth
+        try:
+            self.enter()
+            self.write(definition, MISSING if data is None else data)
+            self._depth -= 1
+        except CallError as wrong:
+            raise PlacedError(self.place.file, self.line, str(wrong)) from None
+        except RecursionError:
+            raise PlacedError(self.place.file, self.line, "templates or values are nested too deeply") from None
+        text = text_of(b"".join(self.out))
+        self.out, self.line, self._depth = outer, line, depth
+        return text
 
-    def _template(self, nodes: list[Node], data: Any) -> None:
-        self._nodes(nodes, data, Evaluation(self._functions, self._budget, data, strict=self._strict))
+    def write(self, definition: Definition, data: Any) -> None:
+        place, self.place = self.place, definition
+        values = Evaluation(self._functions, self._budget, data, strict=self._strict, zero=self._zero)
+        self._nodes(definition.body, data, values)
+        self.place = place
+
+    def enter(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise CallError(f"templates include each other more than {_DEEPEST} times")
 
     def _nodes(self, nodes: list[Node], dot: Any, values: Evaluation) -> None:
         for node in nodes:
@@ -66,7 +124,7 @@ class _Run:
             elif isinstance(node, Print):
                 value = values.pipeline(node.pipeline, dot)
                 if not node.pipeline.variables:
-                    self._emit("<no value>" if value is MISSING else shown(value))
+                    self._emit("<no value>" if value is MISSING else _printed(value))
             elif isinstance(node, Branch):
                 self._branch(node, dot, values)
             elif isinstance(node, Loop):
@@ -115,7 +173,7 @@ class _Run:
         if value is MISSING:
             return []
         if isinstance(value, dict):
-            self._budget.spend(value)
+            self._budget.glance(value)
             return [(key, value[key]) for key in sorted(value, key=octets)]
         if isinstance(value, list):
             return list(enumerate(value))
@@ -129,15 +187,18 @@ class _Run:
         raise CallError(f"range can't go over a value of type {type_of(value)}: it needs a list, a map or an int")
 
     def _include(self, node: Include, dot: Any, values: Evaluation) -> None:
-        body = self._tree.defined.get(node.name)
-        if body is None:
+        definition = self.templates.get(node.name)
+        if definition is None:
             raise CallError(f"undefined template {node.name!r}")
         data = values.pipeline(node.pipeline, dot) if node.pipeline is not None else MISSING
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise CallError(f"templates include each other more than {_DEEPEST} times")
-        self._template(body, data)
+        self.enter()
+        self.write(definition, data)
         self._depth -= 1
+
+
+def _printed(value: Any) -> str:
+    """An action prints a struct with a String method by that; functions see its fields."""
+    return str(value) if isinstance(value, Struct) and value.method("String") is not None else shown(value)
 
 
 def _jump(node: Jump) -> None:

@@ -21,6 +21,7 @@ class Function:
     params: tuple[str, ...]
     rest: str
     cheap: bool  # takes no longer for large arguments than for small ones
+    shallow: bool = False  # looks at the items of its arguments, but not into them
 
     def type_at(self, position: int) -> str:
         return self.params[position] if position < len(self.params) else self.rest

@@ -10,6 +10,7 @@ from typing import Final
 
 _EXPONENT_FROM: Final = 6
 _SHARP: Final = 6  # digits that # asks for at least
+SECOND: Final = 1_000_000_000  # nanoseconds
 
 
 def general(value: float, precision: int = -1, *, sharp: bool = False) -> str:
@@ -141,3 +142,17 @@ def json_number(value: float) -> str:
     if size != 0 and (size < 1e-6 or size >= 1e21):
         return re.sub(r"e-0(\d)$", r"e-\1", exponential(value))
     return fixed(value)
+
+
+def span_text(nanoseconds: int) -> str:
+    """A time.Duration as 1h2m3s."""
+    if nanoseconds == 0:
+        return "0s"
+    size = abs(nanoseconds)
+    sign = "-" if nanoseconds < 0 else ""
+    minutes, rest = divmod(size, 60 * SECOND)
+    seconds = f"{rest // SECOND}.{rest % SECOND:09d}".rstrip("0").rstrip(".")
+    if not minutes:
+        return f"{sign}{seconds}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{sign}{hours}h{minutes}m{seconds}s" if hours else f"{sign}{minutes}m{seconds}s"

@@ -8,7 +8,18 @@ from typing import Any, Final
 
 from homeport.machinery.gotemplate import number
 from homeport.machinery.gotemplate.error import CallError
-from homeport.machinery.gotemplate.value import MISSING, Object, Uint8, kind_of, octets, type_of
+from homeport.machinery.gotemplate.value import (
+    MISSING,
+    Bytes,
+    Duration,
+    Object,
+    Struct,
+    Uint8,
+    kind_of,
+    octets,
+    text_of,
+    type_of,
+)
 
 LARGEST: Final = 4 << 20  # characters of a text while it is made
 
@@ -94,7 +105,11 @@ class Printer:
             return self._bad("p", value, form)
         if verb == "w":
             return self._bad("w", value, form)
+        if isinstance(value, Object):
+            return self._string(str(value), "s" if verb == "v" else verb, form, value)
         kind = kind_of(value)
+        if isinstance(value, Duration) and verb in "vs":
+            return self._string(number.span_text(value), "s", form, value)
         if kind == "bool":
             return _padded("true" if value else "false", form) if verb in "tv" else self._bad(verb, value, form)
         if kind in ("int", "int64", "int32", "uint8", "uint64"):
@@ -103,8 +118,10 @@ class Printer:
             return self._float(value, verb, form)
         if kind == "string":
             return self._string(value, verb, form, value)
-        if isinstance(value, Object):
-            return self._string(str(value), "s" if verb == "v" else verb, form, value)
+        if isinstance(value, Bytes):
+            return self._bytes(value, verb, form)
+        if isinstance(value, Struct):
+            return self._struct(value, verb, form, depth)
         if kind == "map":
             return self._map(value, verb, form, depth)
         return self._list(value, verb, form, depth)
@@ -118,6 +135,20 @@ class Printer:
             for key in sorted(value, key=octets)
         ]
         return f"{type_of(value)}{{{', '.join(items)}}}" if form.sharp_v else f"map[{' '.join(items)}]"
+
+    def _bytes(self, value: Bytes, verb: str, form: Form) -> str:
+        if verb in "sqxX":
+            return self._string(text_of(value), verb, form, value)
+        if form.sharp_v:
+            return f"[]byte{{{', '.join(f'0x{each:x}' for each in value)}}}"
+        return f"[{' '.join(map(str, value))}]" if verb in "vd" else self._bad(verb, value, form)
+
+    def _struct(self, value: Struct, verb: str, form: Form, depth: int) -> str:
+        items = [
+            (f"{name}:" if form.plus_v else "") + self.value(each, verb, form, depth + 1)
+            for name, each in value.fields.items()
+        ]
+        return f"{{{' '.join(items)}}}"
 
     def _list(self, value: list[Any], verb: str, form: Form, depth: int) -> str:
         items = [self.value(each, verb, form, depth + 1) for each in value]

@@ -25,6 +25,12 @@ class Int64(int):
     """int64: counts like an int, but no function takes one for the other."""
 
 
+class Duration(Int64):
+    """time.Duration: an int64 that is printed as 1h2m3s."""
+
+    type_name = "time.Duration"
+
+
 class Uint64(int):
     """uint64."""
 
@@ -64,15 +70,42 @@ class NilMap(dict[str, Any]):
 class StringMap(dict[str, str]):
     """map[string]string."""
 
+    absent = ""  # the value of a key it has not
+
+
+class Bytes(bytes):
+    """[]uint8."""
+
 
 class Object:
     """A value with methods."""
 
     type_name = "*object"
+    kind_name = "ptr"
+
+    def json_text(self) -> str:
+        return str(self)
 
     def method(self, name: str) -> tuple[tuple[str, ...], Any] | None:
         """Types of the parameters, and what to call; None if there is no such method."""
         raise AttributeError(name)
+
+
+class Struct:
+    """A struct of Go: `fields` by their names in Go, `keys` the names in JSON of those that JSON writes."""
+
+    type_name = "struct {}"
+
+    def __init__(self, fields: dict[str, Any], keys: dict[str, str] | None = None) -> None:
+        self.fields = fields
+        self.keys = keys or {}
+
+    def method(self, name: str) -> tuple[tuple[str, ...], Any] | None:
+        return None
+
+    def json_items(self) -> list[tuple[str, Any]]:
+        """In the order of the declaration, without what is empty."""
+        return [(key, self.fields[name]) for name, key in self.keys.items() if truth(self.fields[name])]
 
 
 # Subclasses first: bool is an int to Python.
@@ -87,6 +120,7 @@ _NAMES: Final[tuple[tuple[type, str, str], ...]] = (
     (str, "string", "string"),
     (StringMap, "map[string]string", "map"),
     (dict, "map[string]interface {}", "map"),
+    (Bytes, "[]uint8", "slice"),
     (Strings, "[]string", "slice"),
     (Ints, "[]int", "slice"),
     (Lists, "[][]interface {}", "slice"),
@@ -114,14 +148,18 @@ def _names_of(value: object) -> tuple[str, str]:
     if value is None or value is MISSING:
         return "<nil>", "invalid"
     if isinstance(value, Object):
-        return value.type_name, "ptr"
+        return value.type_name, value.kind_name
+    if isinstance(value, Struct):
+        return value.type_name, "ptr" if value.type_name.startswith("*") else "struct"
+    named = getattr(value, "type_name", "")
     found = ((name, short) for kind, name, short in _NAMES if isinstance(value, kind))
-    return next(found, (type(value).__name__, "struct"))
+    name, kind = next(found, (type(value).__name__, "struct"))
+    return named or name, kind
 
 
 def truth(value: object) -> bool:
     """Go's truth: what is empty or zero is false."""
-    return True if isinstance(value, Object) else bool(value)
+    return True if isinstance(value, Object | Struct) else bool(value)
 
 
 def same(left: Any, right: Any) -> bool:

@@ -13,13 +13,16 @@ from homeport.api.kubevirt.v1alpha1 import (
     KubevirtMachineTemplate,
 )
 from homeport.api.meta import wire
-from homeport.capi.family import is_host
+from homeport.capi.family import wrong_endpoint
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.client.errors import ApiError, Cause
 from homeport.client.protocol import Client, Key
 from homeport.infra.error import Misconfigured
 from homeport.machinery.quantity import QuantityError, parse_quantity
-from homeport.providers.harvester.plan import BOOT, CLOUD_INIT, parse_claim_templates
+from homeport.machinery.schema.name import dns_label
+from homeport.providers.harvester import shape
+from homeport.providers.harvester.disk import parse_claim_templates
+from homeport.providers.harvester.plan import BOOT, CLOUD_INIT
 from homeport.providers.harvester.resource import CLAIM_TEMPLATES
 from homeport.runtime.webhook.hook import Hooks
 
@@ -95,8 +98,10 @@ def validate_machine(obj: Json, old: Json | None) -> list[Cause]:
 
 def validate_template(obj: Json, old: Json | None) -> list[Cause]:
     spec = _template_spec(obj)
+    if old is not None and _template_spec(old) == spec:
+        return []
     causes = list(_machine_causes(spec, _TEMPLATE_SPEC))
-    if old is not None and _template_spec(old) != spec and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
+    if old is not None and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
         causes.append(Cause("FieldValueForbidden", _IMMUTABLE, _TEMPLATE_SPEC))
     return causes
 
@@ -107,6 +112,13 @@ def _template_spec(obj: Json) -> Json:
 
 def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
     vm = spec.get("virtualMachineTemplate") or {}
+    wrong = list(shape.wrong(vm, shape.VIRTUAL_MACHINE, f"{path}.virtualMachineTemplate"))
+    if wrong:
+        yield from wrong  # nothing else can be read
+        return
+    namespace = (vm.get("metadata") or {}).get("namespace")
+    for text in dns_label(namespace) if namespace else ():
+        yield _invalid(f"{path}.virtualMachineTemplate.metadata.namespace", f"{namespace!r}: {text}")
     yield from _vm_causes(vm.get("spec") or {}, f"{path}.virtualMachineTemplate.spec")
     disk = spec.get("bootDisk")
     if disk is not None and disk.get("size") not in (None, ""):
@@ -207,14 +219,16 @@ def _volume_names(vm: Json) -> list[str]:
 
 
 def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
-    del old
+    if old is not None and old.get("spec") == obj.get("spec"):
+        return []  # what is stored must not keep the object from being labelled or deleted
     return list(_cluster_causes(obj.get("spec") or {}, _TOP_SPEC))
 
 
 def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
+    if old is not None and _template_spec(old) == _template_spec(obj):
+        return []
     causes = list(_cluster_causes(_template_spec(obj), _TEMPLATE_SPEC))
-    changed = old is not None and _template_spec(old) != _template_spec(obj)
-    if changed and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
+    if old is not None and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
         text = "Forbidden: immutable: create a template with another name and refer to that"
         causes.append(Cause("FieldValueForbidden", text, _TEMPLATE_SPEC))
     return causes
@@ -222,10 +236,12 @@ def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
 
 def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     host = str((spec.get("controlPlaneEndpoint") or {}).get("host") or "")
-    if host and not is_host(host):
-        text = f"{host!r} is not a valid host name or IP address: remove scheme, port and brackets"
+    text = wrong_endpoint(host) if host else ""
+    if text:
         yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
-    if spec.get("controlPlaneServiceTemplate") is not None and spec.get("controlPlaneLoadBalancer") is not None:
+    service = spec.get("controlPlaneServiceTemplate")
+    yield from shape.wrong(service, shape.SERVICE_TEMPLATE, f"{path}.controlPlaneServiceTemplate")
+    if service is not None and spec.get("controlPlaneLoadBalancer") is not None:
         text = "set either controlPlaneServiceTemplate or controlPlaneLoadBalancer, not both"
         yield _invalid(f"{path}.controlPlaneLoadBalancer", text)
     ref = spec.get("infraClusterSecretRef")

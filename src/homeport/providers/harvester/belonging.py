@@ -1,15 +1,35 @@
-"""Volumes and Secrets that were made for machines, and are deleted after their VMs."""
+"""To whom objects in the infrastructure cluster belong: several planes, and users, share one."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.providers.harvester.resource import CLAIM, DATA_VOLUME, SECRET, VM
+from homeport.capi.name import CLUSTER_NAME_LABEL
+from homeport.providers.harvester.resource import (
+    CLAIM,
+    CLUSTER_UID,
+    DATA_VOLUME,
+    MACHINE_NAME,
+    MACHINE_NAMESPACE,
+    SECRET,
+    VM,
+)
+from homeport.runtime.cache import labels_of
 
 KINDS = (CLAIM, DATA_VOLUME, SECRET)
 List = Callable[[Resource], Awaitable[list[Unstructured]]]
 _VOLUMES = frozenset((CLAIM.kind, DATA_VOLUME.kind))
+
+
+def holder_of(obj: Unstructured) -> str:
+    """To be put behind "it": whose an object is whose name is wanted. Nobody is told to delete what others use."""
+    labels = labels_of(obj)
+    cluster = labels.get(CLUSTER_NAME_LABEL, "")
+    named = f"Cluster {cluster!r}, which another plane or namespace has" if cluster else "another cluster"
+    if labels.get(MACHINE_NAME):
+        return f"belongs to machine {labels.get(MACHINE_NAMESPACE, '')}/{labels[MACHINE_NAME]} of {named}"
+    return f"belongs to {named}" if CLUSTER_UID in labels or cluster else "has no label of a cluster"
 
 
 async def left_behind(listed: List) -> list[tuple[Resource, Unstructured]]:

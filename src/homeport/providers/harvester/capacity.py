@@ -17,7 +17,8 @@ from homeport.infra.preflight import CAPACITY
 from homeport.infra.protocol import Check
 from homeport.machinery.quantity import parse_quantity
 from homeport.providers.harvester.connection import HarvesterSession
-from homeport.providers.harvester.plan import capacity_of, size_of
+from homeport.providers.harvester.disk import size_of
+from homeport.providers.harvester.plan import capacity_of
 from homeport.providers.harvester.resource import NODE, POD
 from homeport.runtime.cache import labels_of
 
@@ -39,7 +40,7 @@ async def check(session: HarvesterSession, plans: Sequence[MachinePlan]) -> list
     if not any(room.memory or room.cpu for _, room in wanted):
         return [Check(CAPACITY, True)]
     try:
-        free = await _free(session)
+        free = await free_room(session)
     except Denied:
         return [Check(CAPACITY, True)]
     return [*_check_total(session, wanted, free), *_check_largest(wanted, free)] or [Check(CAPACITY, True)]
@@ -101,7 +102,8 @@ async def _overcommit(session: HarvesterSession) -> dict[str, int]:
         return {}
 
 
-async def _free(session: HarvesterSession) -> dict[str, Room]:
+async def free_room(session: HarvesterSession) -> dict[str, Room]:
+    """By host. Raises Denied for accounts that may not see hosts or Pods."""
     taken_cpu: Counter[str] = Counter()
     taken_memory: Counter[str] = Counter()
     nodes = [each for each in await session.list(NODE) if _takes_vms(each)]
@@ -118,6 +120,13 @@ async def _free(session: HarvesterSession) -> dict[str, Room]:
         memory = int(parse_quantity(has.get("memory") or "0").amount) - taken_memory[each.name]
         free[each.name] = Room(max(cpu, Decimal(0)), max(memory, 0))
     return free
+
+
+async def total_memory(session: HarvesterSession) -> int:
+    """Bytes, of all hosts that take VMs."""
+    nodes = [each for each in await session.list(NODE) if _takes_vms(each)]
+    held = [((each.get("status") or {}).get("allocatable") or {}).get("memory") or "0" for each in nodes]
+    return sum(int(parse_quantity(each).amount) for each in held)
 
 
 def _takes_vms(node: Unstructured) -> bool:

@@ -21,7 +21,7 @@ from homeport.providers.harvester.observation import (
     rendered,
     vm_id,
 )
-from homeport.providers.harvester.resource import NODE, REGION, VM, VMI, ZONE
+from homeport.providers.harvester.resource import MACHINE_NAMESPACE, NODE, REGION, VM, VMI, ZONE
 from homeport.runtime.cache import labels_of
 
 HARVESTER_TYPE = "harvester-vm"
@@ -76,7 +76,9 @@ class HarvesterCloud:
         return None
 
     def _is_ours(self, vm: Unstructured) -> bool:
-        return labels_of(vm).get(CLUSTER_NAME_LABEL) == self._config.cluster
+        labels, namespace = labels_of(vm), self._config.cluster_namespace
+        same = not namespace or labels.get(MACHINE_NAMESPACE, namespace) == namespace
+        return same and labels.get(CLUSTER_NAME_LABEL) == self._config.cluster
 
     async def _describe(self, session: HarvesterSession, machine: Machine, known: str) -> CloudInstance:
         vm = machine.vm

@@ -9,10 +9,11 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured, Taken
+from homeport.providers.harvester.belonging import holder_of
 from homeport.providers.harvester.cloudconfig import CloudConfig
 from homeport.providers.harvester.connection import HarvesterSession
-from homeport.providers.harvester.endpoint import address_of, said
-from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, SERVICE, SERVICE_UID
+from homeport.providers.harvester.endpoint import address_of, balancer_kind, said
+from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, MACHINE_NAMESPACE, SERVICE_UID
 from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
 
@@ -31,7 +32,7 @@ class HarvesterBalancer:
 
     async def ensure(self, service: Unstructured) -> str | Wait:
         session = await self._connect()
-        kind, key = _kind(session), self._key(service)
+        kind, key = balancer_kind(session), self._key(service)
         wanted = self._render(kind, key, service)
         found = await session.get(kind, key)
         if found is None:
@@ -48,7 +49,7 @@ class HarvesterBalancer:
 
     async def remove(self, service: Unstructured) -> Wait | None:
         session = await self._connect()
-        kind, key = _kind(session), self._key(service)
+        kind, key = balancer_kind(session), self._key(service)
         found = await session.get(kind, key)
         if found is None or not _is_of(found, service):
             return None
@@ -60,7 +61,10 @@ class HarvesterBalancer:
         self, session: HarvesterSession, kind: Resource, found: Unstructured, wanted: Json, service: Unstructured
     ) -> Unstructured:
         if not _is_of(found, service):
-            raise Taken(f"{kind.kind} {found.namespace}/{found.name} exists and is not that of this Service: delete it")
+            raise Taken(
+                f"{kind.kind} {found.namespace}/{found.name} exists and is not that of this Service: it "
+                f"{holder_of(found)}: create the Service again, which gives it another name"
+            )
         held = found.get("spec") or {}
         spec = {name: value for name, value in wanted["spec"].items() if not _contains(held.get(name), value)}
         labels = {k: v for k, v in wanted["metadata"]["labels"].items() if labels_of(found).get(k) != v}
@@ -88,6 +92,13 @@ class HarvesterBalancer:
         spec = self._balancer(service) if kind is LOAD_BALANCER else self._service(service)
         return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
 
+    def _machines(self) -> dict[str, str]:
+        """Labels of all VMs of the cluster."""
+        made = {CLUSTER_NAME_LABEL: self._config.cluster}
+        if self._config.cluster_namespace:
+            made[MACHINE_NAMESPACE] = self._config.cluster_namespace
+        return made
+
     def _balancer(self, service: Unstructured) -> Json:
         annotations: Mapping[str, str] = service.metadata.get("annotations") or {}
         ipam = annotations.get(IPAM) or self._config.ipam
@@ -100,7 +111,7 @@ class HarvesterBalancer:
                 {"name": name, "port": port, "protocol": protocol, "backendPort": node_port}
                 for name, protocol, port, node_port in _ports(service)
             ],
-            "backendServerSelector": {CLUSTER_NAME_LABEL: [self._config.cluster]},
+            "backendServerSelector": {name: [value] for name, value in self._machines().items()},
         }
         pool = annotations.get(IP_POOL) or self._config.ip_pool
         if ipam == "pool" and pool:
@@ -122,11 +133,7 @@ class HarvesterBalancer:
             {"name": name, "port": port, "protocol": protocol, "targetPort": node_port}
             for name, protocol, port, node_port in _ports(service)
         ]
-        return {"type": "LoadBalancer", "selector": {CLUSTER_NAME_LABEL: self._config.cluster}, "ports": ports}
-
-
-def _kind(session: HarvesterSession) -> Resource:
-    return LOAD_BALANCER if session.harvester else SERVICE
+        return {"type": "LoadBalancer", "selector": self._machines(), "ports": ports}
 
 
 def _is_of(found: Unstructured, service: Unstructured) -> bool:

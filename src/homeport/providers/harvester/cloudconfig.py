@@ -17,10 +17,11 @@ FILE = "harvester_config.json"
 class CloudConfig:
     cluster: str  # value of the label cluster.x-k8s.io/cluster-name on its VMs
     namespaces: tuple[str, ...]  # where its VMs are; the first is that of its load balancers
-    secret: str  # with the key kubeconfig
+    secret: str  # with the key kubeconfig; '': VMs are in the cluster that the manager reads Secrets from
     secret_namespace: str
     virtual: str = ""  # the address of the control plane endpoint: not an address of any Node
     cluster_uid: str = ""  # of the KubevirtCluster
+    cluster_namespace: str = ""  # of the Cluster: those of other namespaces may have its name
     balances: bool = True  # makes load balancers for Services
     ipam: str = "pool"
     ip_pool: str = ""  # '': Harvester chooses one
@@ -36,15 +37,17 @@ def parse_config(text: str, namespace: str) -> CloudConfig:
         raise Misconfigured(f"{FILE} is not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise Misconfigured(f"{FILE}: must be an object")
+    here = "kubeconfigSecret" in found and found["kubeconfigSecret"] is None  # not forgotten: said
     secret = _object(found, "kubeconfigSecret")
     balancers = _object(found, "loadBalancers")
     return CloudConfig(
         cluster=_text(found, "clusterName"),
         namespaces=_names(found, "namespaces"),
-        secret=_text(secret, "name", "kubeconfigSecret."),
+        secret="" if here else _text(secret, "name", "kubeconfigSecret."),
         secret_namespace=str(secret.get("namespace") or namespace),
         virtual=str(found.get("controlPlaneAddress") or ""),
         cluster_uid=str(found.get("clusterUID") or ""),
+        cluster_namespace=str(found.get("clusterNamespace") or ""),
         balances=_flag(balancers, "enabled", default=True),
         ipam=str(balancers.get("ipam") or "pool"),
         ip_pool=str(balancers.get("ipPool") or ""),
@@ -57,7 +60,7 @@ def render_config(config: CloudConfig) -> str:
     made: dict[str, Any] = {
         "clusterName": config.cluster,
         "namespaces": list(config.namespaces),
-        "kubeconfigSecret": {"name": config.secret, "namespace": config.secret_namespace},
+        "kubeconfigSecret": ({"name": config.secret, "namespace": config.secret_namespace} if config.secret else None),
     }
     balancers: dict[str, Any] = (
         {"ipam": config.ipam, "ipPool": config.ip_pool} if config.balances else {"enabled": False}
@@ -65,6 +68,8 @@ def render_config(config: CloudConfig) -> str:
     made["loadBalancers"] = balancers
     if config.cluster_uid:
         made["clusterUID"] = config.cluster_uid
+    if config.cluster_namespace:
+        made["clusterNamespace"] = config.cluster_namespace
     if config.virtual:
         made["controlPlaneAddress"] = config.virtual
     if not config.complete:

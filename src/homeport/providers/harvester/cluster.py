@@ -9,18 +9,16 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.infra.error import Denied
 from homeport.infra.protocol import Check, FailureDomain, Owned, Power
 from homeport.providers.harvester import endpoint
-from homeport.providers.harvester.belonging import KINDS, left_behind
-from homeport.providers.harvester.endpoint import Scope
+from homeport.providers.harvester.belonging import left_behind
+from homeport.providers.harvester.endpoint import FindMachines, Scope, balancer_kind
 from homeport.providers.harvester.observation import addresses_of, machine_of, power_of
 from homeport.providers.harvester.preflight import Preflight
 from homeport.providers.harvester.resource import (
     CLAIM,
     CLUSTER_UID,
-    LOAD_BALANCER,
     MACHINE_NAME,
     MACHINE_UID,
     NODE,
-    SERVICE,
     SERVICE_UID,
     VM,
     VMI,
@@ -31,14 +29,15 @@ from homeport.runtime.outcome import Wait
 
 
 class ClusterDriver:
-    def __init__(self, preflight: Preflight) -> None:
+    def __init__(self, preflight: Preflight, machines: FindMachines) -> None:
         self._preflight = preflight
+        self._machines = machines
 
     async def preflight(self, scope: Scope) -> Sequence[Check]:
         return await self._preflight.run(scope)
 
     async def converge(self, scope: Scope) -> Wait | None:
-        return await endpoint.converge(scope)
+        return await endpoint.converge(scope, self._machines)
 
     async def endpoint(self, scope: Scope) -> tuple[str, int] | None:
         return await endpoint.endpoint(scope)
@@ -58,7 +57,7 @@ class ClusterDriver:
 
     async def release(self, scope: Scope) -> Wait | None:
         """What machines left behind goes as well: all machines are gone by now."""
-        wait = await endpoint.release(scope)
+        wait = await endpoint.release(scope, self._machines)
         if wait is not None:
             return wait
 
@@ -77,11 +76,11 @@ class ClusterDriver:
 
     async def _release_balancers(self, scope: Scope) -> list[str]:
         """Those of Services of the workload cluster, which went without deleting them."""
-        kind = LOAD_BALANCER if scope.session.harvester else SERVICE
+        kind = balancer_kind(scope.session)
         try:
             found = await self._list(scope, kind, f"{CLUSTER_UID}={scope.infra.metadata.uid},{SERVICE_UID}")
         except Denied:
-            return []  # then the cluster had none that this account made
+            return []  # reported before the first machine
         for each in found:
             if not deleting(each):
                 await scope.session.delete(kind, each)
@@ -111,15 +110,20 @@ class ClusterDriver:
         return found
 
     async def remove(self, scope: Scope, owned: Owned) -> None:
+        """The VM, and what was made for it: Kubernetes keeps volumes until nothing uses them any more. A clone carries
+        the same mark, and what it uses stays."""
         selector = f"{CLUSTER_UID}={owned.cluster_uid},{MACHINE_UID}={owned.uid}"
         vms = await self._list(scope, VM, selector)
         for vm in vms:
             if vm.uid == owned.id and not deleting(vm):
                 await scope.session.delete(VM, vm)
-        for kind in KINDS if not vms else ():  # a VM that is left may use them: in a later round
-            for each in await self._list(scope, kind, selector):
-                if not deleting(each):
-                    await scope.session.delete(kind, each)
+
+        async def listed(kind: Resource) -> list[Unstructured]:
+            return [vm for vm in vms if vm.uid != owned.id] if kind is VM else await self._list(scope, kind, selector)
+
+        for kind, each in await left_behind(listed):
+            if not deleting(each):
+                await scope.session.delete(kind, each)
 
     async def _list(self, scope: Scope, kind: Resource, selector: str) -> list[Unstructured]:
         """In all namespaces, or in that of the account if it may not see others."""

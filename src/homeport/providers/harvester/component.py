@@ -9,6 +9,7 @@ from homeport.providers.harvester import admission
 from homeport.providers.harvester.cloudsupport import CLOUD
 from homeport.providers.harvester.definition import LISTED, definitions
 from homeport.providers.harvester.install import install
+from homeport.providers.harvester.platform import PLATFORM
 from homeport.runtime.webhook.hook import Hooks
 
 
@@ -26,4 +27,5 @@ COMPONENT = Component(
     inventory=(LISTED,),
     places=(LogDeployment("capk-system", "capk-controller-manager"),),
     cloud=CLOUD,
+    platform=PLATFORM,
 )

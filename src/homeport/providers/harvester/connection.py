@@ -22,10 +22,11 @@ from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.client.retry import Retry
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Misconfigured, Missing, Stale
+from homeport.infra.location import Location
 from homeport.infra.session import Sessions, fingerprint
 from homeport.providers.harvester.error import provider_error
 from homeport.providers.harvester.recent import Recent
-from homeport.providers.harvester.resource import IMAGE, SECRET, SETTING, VM
+from homeport.providers.harvester.resource import IMAGE, NAMESPACE, SECRET, SETTING, VM
 from homeport.providers.harvester.watch import Watches
 from homeport.runtime.clock import Clock
 from homeport.runtime.permission import Need, missing
@@ -60,6 +61,7 @@ class HarvesterSession:
     clock: Clock
     harvester: bool = True  # False: KubeVirt without Harvester
     owns_client: bool = True
+    identity: str = ""  # of the infrastructure cluster; '' if the account may not read it
     recent: Recent = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,10 @@ class HarvesterSession:
     @property
     def namespace(self) -> str:
         return self.access.namespace
+
+    @property
+    def location(self) -> Location:
+        return Location(f"{self.access.server}, namespace {self.namespace}", self.identity)
 
     async def close(self) -> None:
         await self.watches.close()
@@ -152,7 +158,7 @@ class HarvesterSession:
         return made
 
     async def delete(self, kind: Resource, obj: Unstructured) -> None:
-        """That very object, and nothing that took its name. One that is gone already is no error."""
+        """Deletes this object and never another one with its name. It is not an error if the object is already gone."""
         try:
             async with self._turn():
                 await self.client.delete(kind, Key(obj.namespace, obj.name), uid=obj.uid, propagation="Background")
@@ -190,7 +196,11 @@ class Connector:
         key = str(settings.get("key") or _KEY)
         content = secret.get(key, "").encode()
         namespace = str(settings.get("namespace") or secret.get("namespace") or "")
-        return await self._shared(self._parsed(content, namespace, f"the Secret, key {key}"))
+        return await self.session(content, namespace, f"the Secret, key {key}")
+
+    async def session(self, content: bytes, namespace: str, origin: str) -> HarvesterSession:
+        """From a kubeconfig. `origin`: where it was read, for messages."""
+        return await self._shared(self._parsed(content, namespace, origin))
 
     async def close(self) -> None:
         await self._sessions.close()
@@ -283,10 +293,20 @@ class Connector:
             session.harvester = False
         except Denied:
             session.harvester = True  # it is there, and somebody may not see it
+        session.identity = await _identity(session)
 
     async def _served(self, session: HarvesterSession, kind: Resource) -> None:
         async with session._turn():
             await session.client.list(kind, Query(namespace=session.namespace, limit=1))
+
+
+async def _identity(session: HarvesterSession) -> str:
+    """The UID of kube-system, which no two clusters have in common."""
+    try:
+        found = await session.get(NAMESPACE, Key("", "kube-system"))
+    except Denied:
+        return ""
+    return found.uid if found is not None else ""
 
 
 def _sources(ref: ObjectReference | None, namespace: str) -> Sources:

@@ -6,7 +6,7 @@ from typing import Any
 
 from homeport.api.kubevirt import v1alpha1 as kubevirt
 from homeport.capi.definition import inventory
-from homeport.capi.definition.column import AGE, CLUSTER_LABEL, Column
+from homeport.capi.definition.column import AGE, CLUSTER_LABEL, INFRA_MACHINE, READY, Column
 from homeport.capi.definition.kind import Kind, render_definition
 
 LISTED = inventory.UpstreamProvider("InfrastructureProvider", "kubevirt", "v0.11.2")
@@ -16,23 +16,15 @@ LABELS = {
     "cluster.x-k8s.io/v1beta2": "v1alpha1",
     **inventory.labels(LISTED),
 }
-_READY = Column("Ready", ".status.ready", "boolean")
 
 _COLUMNS = {
     ("KubevirtCluster", "v1alpha1"): (
         CLUSTER_LABEL,
         Column("ControlplaneEndpoint", ".spec.controlPlaneEndpoint.host"),
-        _READY,
+        READY,
         AGE,
     ),
-    ("KubevirtMachine", "v1alpha1"): (
-        CLUSTER_LABEL,
-        Column("Address", ".status.addresses[0].address"),
-        _READY,
-        Column("ProviderID", ".spec.providerID"),
-        Column("FailureDomain", ".status.failureDomain", wide=True),
-        AGE,
-    ),
+    ("KubevirtMachine", "v1alpha1"): INFRA_MACHINE,
     ("KubevirtMachineTemplate", "v1alpha1"): (AGE,),
     ("KubevirtClusterTemplate", "v1alpha1"): (AGE,),
 }

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from homeport.api.kubevirt.v1alpha1 import ClusterSpec, KubevirtCluster
+from homeport.api.kubevirt.v1alpha1 import ClusterSpec, KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL, label_value
 from homeport.client.protocol import Key
 from homeport.infra.error import Denied, Misconfigured, Missing, Taken
 from homeport.infra.protocol import ClusterScope
 from homeport.machinery import condition
+from homeport.providers.harvester.belonging import holder_of
 from homeport.providers.harvester.connection import HarvesterSession
-from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, ROLE, SERVICE
+from homeport.providers.harvester.observation import HARVESTER, KUBEVIRT
+from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, MACHINE_NAMESPACE, ROLE, SERVICE, VM
 from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
 
 Json = dict[str, Any]
 Scope = ClusterScope[KubevirtCluster, HarvesterSession]
+FindMachines = Callable[[str], Iterable[KubevirtMachine]]  # of a namespace
 
 AVAILABLE = "LoadBalancerAvailable"
 PORT = 6443
@@ -36,6 +40,11 @@ def _front(spec: ClusterSpec) -> Resource | None:
     return SERVICE if spec.control_plane_service_template is not None else None
 
 
+def balancer_kind(session: HarvesterSession) -> Resource:
+    """What a Service of type LoadBalancer of the workload cluster gets."""
+    return LOAD_BALANCER if session.harvester else SERVICE
+
+
 def front(scope: Scope) -> Resource | None:
     """What is in front of the control plane; None: its machines announce the address, or somebody else supplies it."""
     spec = scope.infra.spec
@@ -43,7 +52,7 @@ def front(scope: Scope) -> Resource | None:
     return _front(spec) or (None if scope.session.harvester or supplied else SERVICE)
 
 
-async def converge(scope: Scope) -> Wait | None:
+async def converge(scope: Scope, machines: FindMachines) -> Wait | None:
     """None: the endpoint is known, or somebody else supplies it."""
     spec = scope.infra.spec
     front = _front(spec)
@@ -62,7 +71,7 @@ async def converge(scope: Scope) -> Wait | None:
             "spec.controlPlaneLoadBalancer: needs Harvester, and this is KubeVirt without it: use "
             "spec.controlPlaneServiceTemplate"
         )
-    found = await _hold(scope, kind)
+    found = await _hold(scope, kind, machines)
     if spec.control_plane_endpoint.host or address_of(kind, found):
         scope.report(AVAILABLE, True, "Succeeded", "")
         return None
@@ -83,7 +92,7 @@ async def endpoint(scope: Scope) -> tuple[str, int] | None:
     return (host, PORT) if host else None
 
 
-async def release(scope: Scope) -> Wait | None:
+async def release(scope: Scope, machines: FindMachines) -> Wait | None:
     """None: it was seen to be gone."""
     for kind in (LOAD_BALANCER, SERVICE):
         try:
@@ -92,7 +101,7 @@ async def release(scope: Scope) -> Wait | None:
             if kind is front(scope):
                 raise
             continue  # an account that may not see this kind created none of it
-        if found is None or not _is_ours(scope, kind, found):
+        if found is None or not await _is_ours(scope, kind, found, machines):
             continue
         if not deleting(found):
             await scope.session.delete(kind, found)
@@ -100,7 +109,7 @@ async def release(scope: Scope) -> Wait | None:
     return None
 
 
-async def _hold(scope: Scope, kind: Resource) -> Unstructured:
+async def _hold(scope: Scope, kind: Resource, machines: FindMachines) -> Unstructured:
     key = front_key(scope, kind)
     found = await scope.session.get(kind, key)
     if found is None:
@@ -108,21 +117,36 @@ async def _hold(scope: Scope, kind: Resource) -> Unstructured:
             return await scope.session.create(kind, _render(scope, kind, key))
         except Taken:
             raise Missing(f"{kind.kind} {key} was created a moment ago: trying again") from None
-    if not _is_ours(scope, kind, found):
-        raise Taken(f"{kind.kind} {key} exists and was not created for this cluster: delete it, or rename the Cluster")
+    if not await _is_ours(scope, kind, found, machines):
+        raise Taken(
+            f"{kind.kind} {key} exists and was not created for this cluster: it {holder_of(found)}: rename this "
+            "Cluster, or use another namespace of the infrastructure cluster"
+        )
     if labels_of(found).get(CLUSTER_UID) != scope.infra.metadata.uid:  # the objects were moved to this plane
         body = {"metadata": {"uid": found.uid, "labels": {CLUSTER_UID: scope.infra.metadata.uid}}}
         return await scope.session.patch(kind, key, body)
     return found
 
 
-def _is_ours(scope: Scope, kind: Resource, found: Unstructured) -> bool:
+async def _is_ours(scope: Scope, kind: Resource, found: Unstructured, machines: FindMachines) -> bool:
     labels = labels_of(found)
-    if labels.get(CLUSTER_UID) == scope.infra.metadata.uid:
+    before = labels.get(CLUSTER_UID, "")
+    if before == scope.infra.metadata.uid:
         return True
     held = scope.infra.spec.control_plane_endpoint.host
     same_name = labels.get(CLUSTER_NAME_LABEL) == label_value(scope.name)
-    return same_name and bool(held) and address_of(kind, found) == held
+    if not same_name or not held or address_of(kind, found) != held:
+        return False
+    return await _moved_here(scope, before, machines)
+
+
+async def _moved_here(scope: Scope, before: str, machines: FindMachines) -> bool:
+    """Whether the machines of the cluster came along with the object: a copy of it must not take the original's."""
+    if not before:
+        return True  # upstream's, which has no such label
+    vms = await scope.session.list(VM, scope.session.namespace, f"{CLUSTER_UID}={before}")
+    known = {machine.spec.provider_id for machine in machines(scope.infra.metadata.namespace)}
+    return all({f"{HARVESTER}{vm.uid}", f"{KUBEVIRT}{vm.uid}", f"{KUBEVIRT}{vm.name}"} & known for vm in vms)
 
 
 def front_key(scope: Scope, kind: Resource) -> Key:
@@ -133,7 +157,12 @@ def front_key(scope: Scope, kind: Resource) -> Key:
 
 def _render(scope: Scope, kind: Resource, key: Key) -> Json:
     labels = {CLUSTER_NAME_LABEL: label_value(scope.name), CLUSTER_UID: scope.infra.metadata.uid}
-    chosen = {CLUSTER_NAME_LABEL: label_value(scope.name), ROLE: "control-plane"}
+    # Clusters of other namespaces may have the same name.
+    chosen = {
+        CLUSTER_NAME_LABEL: label_value(scope.name),
+        MACHINE_NAMESPACE: label_value(scope.infra.metadata.namespace),
+        ROLE: "control-plane",
+    }
     meta: Json = {"name": key.name, "namespace": key.namespace, "labels": labels}
     if kind is LOAD_BALANCER:
         balancer = scope.infra.spec.control_plane_load_balancer

@@ -33,6 +33,7 @@ _LOOPBACK = ("127.", "localhost", "[::1]", "::1")
 _TLS = "TLS with "
 _NO_CONNECTION = "no connection to "
 _NO_ANSWER = "no answer in time"
+_DENIED = "denied the request"
 
 
 def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
@@ -55,6 +56,8 @@ def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
             return Rejected(text)
         case Unavailable():
             return Unreachable(_explained(text, server, origin))
+        case Internal() if _DENIED in text:  # as Harvester's webhooks put it if something that they look up is missing
+            return Rejected(text)
         case Timeout() | Internal():
             return Unreachable(f"{server}: {text}")
         case _ if error.http_code >= 500:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
-from homeport.infra.error import Misconfigured, Missing
+from homeport.infra.error import Ambiguous, Misconfigured, Missing
 from homeport.infra.near import near
 from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
@@ -48,8 +48,9 @@ def choose(wanted: Key, images: Sequence[Unstructured], field: str) -> Unstructu
             return each
     shown = [each for each in here if display_name(each) == wanted.name]
     if len(shown) > 1:
-        names = ", ".join(sorted(f"{each.namespace}/{each.name}" for each in shown))
-        raise Misconfigured(f"{field}: several images are displayed as {wanted.name!r}: use an object name ({names})")
+        names = sorted(f"{each.namespace}/{each.name}" for each in shown)
+        text = f"several images are displayed as {wanted.name!r}: use an object name ({', '.join(names)})"
+        raise Ambiguous(f"{field}: {text}", names)
     if not shown:
         raise Missing(f"{field}: image {str(wanted)!r} not found{near(wanted.name, _names(here))}")
     return shown[0]
@@ -65,6 +66,14 @@ def display_name(image: Unstructured) -> str:
     return str((image.get("spec") or {}).get("displayName") or "")
 
 
+def _progress(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    if status.get("progress"):
+        return f"is being imported ({status['progress']} %)"
+    if spec.get("sourceType") == "upload":
+        return "has no file yet: upload it in the Harvester dashboard, Images"
+    return "is being imported"
+
+
 def ready(image: Unstructured, field: str) -> Image | Wait:
     """Raises Misconfigured for an image that will never be imported."""
     spec, status = image.get("spec") or {}, image.get("status") or {}
@@ -77,8 +86,7 @@ def ready(image: Unstructured, field: str) -> Image | Wait:
             said = each.get("message") or each.get("reason") or "the import failed"
             raise Misconfigured(f"{field}: image {name} was not imported: {said}; correct its URL, or upload it again")
     if imported is None or imported.get("status") != "True":
-        share = f" ({status['progress']} %)" if status.get("progress") else ""
-        return Wait("ImageNotReady", f"{field}: image {name} is being imported{share}", after=30.0)
+        return Wait("ImageNotReady", f"{field}: image {name} {_progress(spec, status)}", after=30.0)
     # Harvester before 1.8.1 named the class after the image, and some releases do not report it.
     storage_class = str(status.get("storageClassName") or f"longhorn-{image.name}")
     return Image(

@@ -28,13 +28,16 @@ def install(
     manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
 ) -> Provider[KubevirtCluster, KubevirtMachine, HarvesterSession]:
     clusters = manager.informers.get(KubevirtCluster).cache
+    machines = manager.informers.get(KubevirtMachine).cache
     preflight = Preflight(lambda: iter(clusters), cached_pools(manager))
     connector = Connector(manager.client, manager.clock, dial)
     provider = Provider(
         name="kubevirt",
         cluster_kind=KubevirtCluster,
         machine_kind=KubevirtMachine,
-        cluster_driver=ClusterDriver(preflight),
+        cluster_driver=ClusterDriver(
+            preflight, lambda namespace: [each for each in machines if each.metadata.namespace == namespace]
+        ),
         machine_driver=MachineDriver(manager.clock, Nodes(capi)),
         connector=connector,
         preflight=preflight,
@@ -46,6 +49,7 @@ def install(
         template_kind=KubevirtMachineTemplate,
         capacity=capacity_of,
         vip_interface=vip_interface,
+        location=lambda session: session.location,
         observe_seconds=300.0,  # whose VM changes is woken by the watch
     )
     install_provider(manager, provider, capi)

@@ -12,29 +12,31 @@ from collections.abc import Sequence
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.cloud import Address
 from homeport.capi.family import canonical
 from homeport.client.protocol import Key
-from homeport.infra.driver import CREATING, DELETING, POWERING_ON
-from homeport.infra.error import Misconfigured, Missing, Taken, Unreachable
+from homeport.infra.driver import CREATING, DELETING, POWERING_ON, require_user_data
+from homeport.infra.error import Missing, Taken, Unreachable
 from homeport.infra.protocol import Instance
 from homeport.infra.task import Absence
-from homeport.machinery import condition
 from homeport.providers.harvester.belonging import KINDS, left_behind
 from homeport.providers.harvester.connection import HarvesterSession
 from homeport.providers.harvester.drain import Drain
 from homeport.providers.harvester.image import Image, choose, parse_name, ready
+from homeport.providers.harvester.instance import (
+    check_shape,
+    deletion_text,
+    is_our_instance,
+    is_ours,
+    name_of,
+    no_address_text,
+    render_instance,
+    report_migratable,
+    taken_text,
+)
 from homeport.providers.harvester.node import Nodes
 from homeport.providers.harvester.observation import (
-    HARVESTER,
-    KUBEVIRT,
     Machine,
-    addresses_of,
-    conditions_of,
     machine_of,
-    network_names,
-    power_of,
-    rendered,
     reported_addresses,
     run_strategy,
     vm_id,
@@ -44,6 +46,7 @@ from homeport.providers.harvester.plan import (
     Material,
     Scope,
     data_source,
+    has_cloud_init,
     key_of_vm,
     marks,
     render_secret,
@@ -55,8 +58,6 @@ from homeport.providers.harvester.resource import (
     DATA_VOLUME,
     IMAGE,
     KEY_PAIR,
-    MACHINE_NAME,
-    MACHINE_NAMESPACE,
     MACHINE_UID,
     SECRET,
     TERMINAL,
@@ -69,7 +70,6 @@ from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
 
-MIGRATABLE = "VMLiveMigratable"
 _AGAIN_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 
@@ -92,7 +92,7 @@ class MachineDriver:
         vmi = await scope.session.watches.find(VMI, Key(vm.namespace, vm.name))
         if vmi is None:
             vmi = await scope.session.get(VMI, Key(vm.namespace, vm.name))
-        return _instance(scope, machine_of(vm, vmi))
+        return render_instance(scope, machine_of(vm, vmi))
 
     async def _find(self, scope: Scope) -> Unstructured | None:
         key = key_of_vm(scope)
@@ -131,23 +131,26 @@ class MachineDriver:
         if instance is None:
             return await self._create(scope)
         machine: Machine = instance.vendor
+        if deleting(machine.vm):
+            text = f"{deletion_text(machine.vm)}, but the Machine is not: delete the Machine to replace it"
+            return Wait("VMDeleting", text, after=_AGAIN_SECONDS, warning=True)
         await self._hold_marks(scope, machine.vm)
         if TERMINAL in labels_of(machine.vm) or TERMINAL in labels_of(machine.vmi or Unstructured()):
-            text = f"VM {_named(machine.vm)} has the label {TERMINAL}: delete the Machine to replace it"
+            text = f"VM {name_of(machine.vm)} has the label {TERMINAL}: delete the Machine to replace it"
             return Wait("VMTerminal", text, warning=True)
         if instance.power != "on":
             return await self._start(scope, instance)
-        _report_migratable(scope, machine)
+        report_migratable(scope, machine)
         wait = await self._drain.converge(scope, machine)
         if wait is not None:
             return wait
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
-            return Wait("WaitingForAddress", _no_address(machine), after=_AGAIN_SECONDS)
+            return Wait("WaitingForAddress", no_address_text(machine), after=_AGAIN_SECONDS)
         return await self._nodes.converge(scope, instance)
 
     async def _create(self, scope: Scope) -> Wait:
-        if not scope.user_data:
-            raise Misconfigured(f"Machine {scope.name} has empty bootstrap data")
+        require_user_data(scope)
+        check_shape(scope)
         image = await self._image(scope)
         if isinstance(image, Wait):
             return image
@@ -155,14 +158,15 @@ class MachineDriver:
         material = Material(image, await self._keys(scope))
         source = data_source(scope, image)
         secret, vm = render_secret(scope, material, source), render_vm(scope, material, source)
-        await self._hold_secret(scope, secret)
+        if has_cloud_init(scope):
+            await self._hold_secret(scope, secret)
         self._follow(scope)
         try:
             made = await scope.session.create(VM, vm)
         except Taken:
             made = await self._existing(scope)
-        log.info("VM created", vm=_named(made))
-        return Wait(CREATING, f"VM {_named(made)} is being created", after=_AGAIN_SECONDS)
+        log.info("VM created", vm=name_of(made))
+        return Wait(CREATING, f"VM {name_of(made)} is being created", after=_AGAIN_SECONDS)
 
     async def _existing(self, scope: Scope) -> Unstructured:
         """The answer to our create was lost, or the name is in use."""
@@ -171,9 +175,7 @@ class MachineDriver:
         if found is None:
             raise Missing(f"VM {key} existed a moment ago and is gone: trying again")
         if not is_ours(scope, found):
-            raise Taken(
-                f"VM {key} exists and was not created for this machine: delete or rename it, or delete the Machine"
-            )
+            raise Taken(taken_text("VM", key, found))
         scope.session.watches.note(VM, found)
         return found
 
@@ -187,9 +189,7 @@ class MachineDriver:
             if found is None:
                 raise Missing(f"Secret {key} existed a moment ago and is gone: trying again") from None
             if labels_of(found).get(MACHINE_UID) != scope.uid:
-                raise Taken(
-                    f"Secret {key} exists and was not created for this machine: delete it, or delete the Machine"
-                ) from None
+                raise Taken(taken_text("Secret", key, found)) from None
             if found.get("data") != wanted["data"]:
                 await scope.session.patch(SECRET, key, {"metadata": {"uid": found.uid}, "data": wanted["data"]})
 
@@ -201,7 +201,7 @@ class MachineDriver:
                 taken = wanted.get(canonical(text))
                 if taken is not None:
                     raise Taken(
-                        f"{taken.address} of {taken.pool} is in use by VM {_named(vmi)}: free it, or exclude it from "
+                        f"{taken.address} of {taken.pool} is in use by VM {name_of(vmi)}: free it, or exclude it from "
                         "the pool and delete the Machine"
                     )
 
@@ -232,7 +232,7 @@ class MachineDriver:
 
     async def _start(self, scope: Scope, instance: Instance) -> Wait:
         machine: Machine = instance.vendor
-        name = f"VM {_named(machine.vm)}"
+        name = f"VM {name_of(machine.vm)}"
         if not scope.has_run:
             wait = why_not_running(machine, await self._volumes(scope))
             return wait if instance.power != "off" else await self._power_on(scope, machine.vm)
@@ -247,11 +247,11 @@ class MachineDriver:
         """One that never ran was stopped by mistake, unless its template wants it so."""
         wanted = run_strategy({"spec": scope.infra.spec.virtual_machine_template.spec})
         if wanted == "Halted" or run_strategy(vm) == wanted:
-            text = f"VM {_named(vm)} is stopped by its runStrategy {wanted}: power it on, or correct the template"
+            text = f"VM {name_of(vm)} is stopped by its runStrategy {wanted}: power it on, or correct the template"
             return Wait("PoweredOff", text, 60.0, warning=True)
         body = {"metadata": {"uid": vm.uid}, "spec": {"runStrategy": wanted}}
         await scope.session.patch(VM, Key(vm.namespace, vm.name), body)
-        return Wait(POWERING_ON, f"VM {_named(vm)} is being powered on", after=_AGAIN_SECONDS)
+        return Wait(POWERING_ON, f"VM {name_of(vm)} is being powered on", after=_AGAIN_SECONDS)
 
     async def _volumes(self, scope: Scope) -> Sequence[Unstructured]:
         listed = await scope.session.watches.list(DATA_VOLUME, key_of_vm(scope).namespace)
@@ -283,12 +283,11 @@ class MachineDriver:
 
     async def _delete(self, scope: Scope, machine: Machine) -> Wait:
         self._absence.expect(scope.uid)
-        text = f"VM {_named(machine.vm)} is being deleted"
         if not deleting(machine.vm):
             await self._hold_marks(scope, machine.vm)
             await self._mark_claims(scope, machine.vm)
             await scope.session.delete(VM, machine.vm)
-        return Wait(DELETING, text, after=_AGAIN_SECONDS)
+        return Wait(DELETING, deletion_text(machine.vm), after=_AGAIN_SECONDS)
 
     async def _mark_claims(self, scope: Scope, vm: Unstructured) -> None:
         """Volumes that others made on our behalf: once the VM is gone, only their labels tell whose they are."""
@@ -309,7 +308,7 @@ class MachineDriver:
             return None
         key = key_of_vm(scope)
         vmi = await scope.session.get(VMI, key)
-        if vmi is not None and _is_our_instance(scope, vmi):
+        if vmi is not None and is_our_instance(scope, vmi):
             return Wait(DELETING, f"VM {key} is being stopped", after=_AGAIN_SECONDS)
 
         async def listed(kind: Resource) -> list[Unstructured]:
@@ -328,67 +327,3 @@ class MachineDriver:
 async def _label(scope: Scope, kind: Resource, obj: Unstructured, labels: dict[str, str]) -> None:
     body = {"metadata": {"uid": obj.uid, "labels": labels}}
     await scope.session.patch(kind, Key(obj.namespace, obj.name), body)
-
-
-def is_ours(scope: Scope, vm: Unstructured) -> bool:
-    """By the UID on it, or because we know the VM's own UID. Upstream wrote neither, but its name and namespace."""
-    labels, known = labels_of(vm), scope.infra.spec.provider_id
-    if labels.get(MACHINE_UID) == scope.uid or (vm.uid and vm.uid == vm_id(known)):
-        return True
-    meta = scope.infra.metadata
-    upstream = MACHINE_UID not in labels and known == f"{KUBEVIRT}{vm.name}"
-    named = (labels.get(MACHINE_NAME), labels.get(MACHINE_NAMESPACE)) == (meta.name, meta.namespace)
-    return upstream and named
-
-
-def _is_our_instance(scope: Scope, vmi: Unstructured) -> bool:
-    owners = {each.get("uid") for each in vmi.metadata.get("ownerReferences") or ()}
-    return labels_of(vmi).get(MACHINE_UID) == scope.uid or vm_id(scope.infra.spec.provider_id) in owners
-
-
-def _instance(scope: Scope, machine: Machine) -> Instance:
-    vm, power = machine.vm, power_of(machine)
-    found = addresses_of(machine, virtual=scope.endpoint, first=scope.family)
-    if not found and power == "on":
-        found = _static_addresses(scope)
-    known = scope.infra.spec.provider_id
-    prefix = HARVESTER if scope.session.harvester else KUBEVIRT
-    addresses: tuple[Address, ...] = rendered(found, vm.name)
-    return Instance(
-        id=vm.uid,
-        # What a Node was once told stays: upstream's form has no UID.
-        provider_id=known if known == f"{KUBEVIRT}{vm.name}" or vm_id(known) == vm.uid else f"{prefix}{vm.uid}",
-        name=vm.name,
-        power=power,
-        addresses=addresses,
-        failure_domain=scope.failure_domain,
-        vendor=machine,
-    )
-
-
-def _static_addresses(scope: Scope) -> list[str]:
-    """Those of pools: the machine has them whether or not an agent reports them. Later on its status knows them."""
-    if not scope.infra.spec.addresses_from_pools:
-        return []
-    known = [each.address for each in scope.infra.status.addresses if each.type == "InternalIP"]
-    return [each.address for each in scope.addresses] or known
-
-
-def _report_migratable(scope: Scope, machine: Machine) -> None:
-    found = condition.find(conditions_of(machine.vmi), "LiveMigratable")
-    if found is not None:
-        good = found.get("status") == "True"
-        said = "" if good else str(found.get("message") or "")
-        scope.report(MIGRATABLE, good, "Succeeded" if good else str(found.get("reason") or "NotMigratable"), said)
-
-
-def _no_address(machine: Machine) -> str:
-    networks = ", ".join(network_names(machine.vm)) or "its network"
-    return (
-        f"VM {_named(machine.vm)} has no address yet: check that the image runs qemu-guest-agent, that "
-        f"{networks} has a DHCP server, and that the switch carries its VLAN to the hosts (the API does not show that)"
-    )
-
-
-def _named(vm: Unstructured) -> str:
-    return f"{vm.namespace}/{vm.name}"

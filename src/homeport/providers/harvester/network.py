@@ -16,7 +16,7 @@ from homeport.machinery import yaml
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A network card. Without an address it uses DHCP. Cards are told apart by their MAC."""
+    """A network card. Without an address it uses DHCP. The MAC address identifies the card."""
 
     name: str
     mac: str

@@ -70,7 +70,10 @@ class Nodes:
         elif joined or scope.infra.status.nodeupdated:
             scope.report(BOOTSTRAP, True, "Succeeded", "")
         else:
-            scope.report(BOOTSTRAP, False, "WaitingForNode", f"Node {scope.name} has not joined the cluster yet")
+            text = (
+                f"Node {scope.name} has not joined the cluster yet; with checkStrategy ssh, Homeport waits for the Node"
+            )
+            scope.report(BOOTSTRAP, False, "WaitingForNode", f"{text} and opens no SSH connection")
 
 
 def _cluster(scope: Scope) -> Key:

@@ -150,6 +150,11 @@ def why_not_running(machine: Machine, volumes: Sequence[Unstructured]) -> Wait:
     if quota:
         raise Exhausted(f"{name} was stopped by a resource quota: {quota}")
     conditions = conditions_of(vm)
+    if shown == "ErrorPvcNotFound":  # KubeVirt calls it unschedulable as well
+        found = condition.find(conditions, "Synchronized") or condition.find(conditions_of(machine.vmi), "Synchronized")
+        said = str((found or {}).get("message") or "")
+        text = f"{name}: a PersistentVolumeClaim of it does not exist{f': {said}' if said else ''}"
+        return Wait("VMNotReady", text, 30.0, warning=True)
     scheduled = condition.find(conditions, "PodScheduled")
     if shown == "ErrorUnschedulable" or (scheduled is not None and scheduled.get("reason") == "Unschedulable"):
         said = str((scheduled or {}).get("message") or "no host has room for it")
@@ -164,8 +169,6 @@ def why_not_running(machine: Machine, volumes: Sequence[Unstructured]) -> Wait:
     failed = condition.find(conditions, "Failure")
     if failed is not None and failed.get("status") == "True":
         return Wait("VMNotReady", f"{name}: {failed.get('message') or shown}", 30.0, warning=True)
-    if shown == "ErrorPvcNotFound":
-        return Wait("VMNotReady", f"{name}: a PersistentVolumeClaim of it does not exist", 30.0, warning=True)
     return Wait(CREATING, f"{name} is being created ({shown or 'no status yet'})", after=30.0)
 
 

@@ -18,8 +18,8 @@ from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
 from homeport.infra.protocol import MachineScope
 from homeport.infra.userdata import render_user_data, with_keys
-from homeport.machinery.quantity import parse_quantity
 from homeport.providers.harvester.connection import HarvesterSession
+from homeport.providers.harvester.disk import claim_templates, prefix_data_volumes, render_quantity, size_of
 from homeport.providers.harvester.image import Image, parse_name
 from homeport.providers.harvester.network import Card, mac_of, render_config_drive, render_no_cloud
 from homeport.providers.harvester.resource import (
@@ -101,6 +101,11 @@ def render_secret(scope: Scope, material: Material, source: str) -> Json:
     }
 
 
+def has_cloud_init(scope: Scope) -> bool:
+    """A machine that boots without user data gets no disk with it: systems such as Talos would read an empty one."""
+    return bool(scope.user_data or scope.addresses or not scope.bare)
+
+
 def data_source(scope: Scope, image: Image | None) -> str:
     """NoCloud or ConfigDrive: as the spec says, otherwise as the image needs it."""
     chosen = scope.infra.spec.user_data_source
@@ -152,7 +157,7 @@ def render_vm(scope: Scope, material: Material, source: str) -> Json:
     spec: Json = copy.deepcopy(template.spec)
     if "running" not in spec:
         spec.setdefault("runStrategy", "Always")
-    _prefix_data_volumes(spec, key.name, own)
+    prefix_data_volumes(spec, key.name, own)
     vmi = spec.setdefault("template", {})
     labels = {**_labels(template.metadata), **own, **_roles(scope), VM_NAME: label_value(key.name)}
     meta = vmi["metadata"] = {name: dict(value) for name, value in (vmi.get("metadata") or {}).items() if value}
@@ -162,8 +167,9 @@ def render_vm(scope: Scope, material: Material, source: str) -> Json:
         labels = {CREATOR: "homeport", **labels}
     inner = vmi.setdefault("spec", {})
     inner.setdefault("hostname", key.name)
-    claims = _with_disks(scope, material, spec, inner, _claim_templates(template.metadata, key, inner, own))
-    _with_cloud_init(inner, key.name, source, bool(scope.addresses))
+    claims = _with_disks(scope, material, spec, inner, claim_templates(template.metadata, key, inner, own))
+    if has_cloud_init(scope):
+        _with_cloud_init(inner, key.name, source, bool(scope.addresses))
     _with_devices(scope, key.namespace, inner)
     if scope.failure_domain:
         _with_zone(inner, scope.failure_domain)
@@ -198,52 +204,6 @@ def _notes(material: Material, claims: Sequence[Json]) -> dict[str, str]:
 
 
 # -- disks -----------------------------------------------------------------------------------------------------------
-
-
-def _prefix_data_volumes(spec: Json, name: str, own: Mapping[str, str]) -> None:
-    """A template is for many machines: each gets volumes of its own."""
-    renamed = {}
-    for each in spec.get("dataVolumeTemplates") or ():
-        meta = each.setdefault("metadata", {})
-        before = str(meta.get("name") or "")
-        renamed[before] = meta["name"] = f"{name}-{before}"
-        meta["labels"] = {**(meta.get("labels") or {}), **own}
-    for volume in ((spec.get("template") or {}).get("spec") or {}).get("volumes") or ():
-        for source, field_ in (("dataVolume", "name"), ("persistentVolumeClaim", "claimName")):
-            used = volume.get(source) or {}
-            if used.get(field_) in renamed:
-                used[field_] = renamed[used[field_]]
-
-
-def _claim_templates(metadata: Mapping[str, Any], key: Key, inner: Json, own: Mapping[str, str]) -> list[Json]:
-    """Those that the user wrote into Harvester's annotation, one of each for this machine."""
-    text = (metadata.get("annotations") or {}).get(CLAIM_TEMPLATES)
-    claims: list[Json] = parse_claim_templates(text) if text else []
-    renamed = {}
-    for each in claims:
-        meta = each.setdefault("metadata", {})
-        before = meta["name"]
-        renamed[before] = meta["name"] = f"{key.name}-{before}"
-        meta["labels"] = {**(meta.get("labels") or {}), **own}
-    for volume in inner.get("volumes") or ():
-        used = volume.get("persistentVolumeClaim") or {}
-        if used.get("claimName") in renamed:
-            used["claimName"] = renamed[used["claimName"]]
-    return claims
-
-
-def parse_claim_templates(text: str) -> list[Json]:
-    where = f"virtualMachineTemplate.metadata.annotations[{CLAIM_TEMPLATES}]"
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise Misconfigured(f"{where}: is not valid JSON: {error}") from None
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise Misconfigured(f"{where}: must be a list of PersistentVolumeClaims")
-    for number, each in enumerate(found):
-        if not (each.get("metadata") or {}).get("name"):
-            raise Misconfigured(f"{where}: entry {number} has no metadata.name")
-    return found
 
 
 def _with_disks(scope: Scope, material: Material, spec: Json, inner: Json, claims: list[Json]) -> list[Json]:
@@ -286,7 +246,7 @@ def _claim(scope: Scope, name: str, size: int, storage_class: str) -> Json:
     spec: Json = {
         "accessModes": ["ReadWriteMany"],
         "volumeMode": "Block",
-        "resources": {"requests": {"storage": _quantity(size)}},
+        "resources": {"requests": {"storage": render_quantity(size)}},
     }
     if storage_class:
         spec["storageClassName"] = storage_class
@@ -294,27 +254,10 @@ def _claim(scope: Scope, name: str, size: int, storage_class: str) -> Json:
 
 
 def _data_volume(scope: Scope, name: str, disk: DataDisk, size: int) -> Json:
-    storage: Json = {"resources": {"requests": {"storage": _quantity(size)}}}
+    storage: Json = {"resources": {"requests": {"storage": render_quantity(size)}}}
     if disk.storage_class_name:
         storage["storageClassName"] = disk.storage_class_name
     return {"metadata": {"name": name, "labels": marks(scope)}, "spec": {"source": _EMPTY_SOURCE, "storage": storage}}
-
-
-def _quantity(size: int) -> str:
-    for unit, factor in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if size % factor == 0:
-            return f"{size // factor}{unit}"
-    return str(size)
-
-
-def size_of(text: str | int, where: str) -> int:
-    try:
-        size = int(parse_quantity(text).amount)
-    except ValueError:
-        raise Misconfigured(f"{where}: {text!r} is not a valid quantity: expected for example 40Gi") from None
-    if size <= 0:
-        raise Misconfigured(f"{where}: must be more than zero")
-    return size
 
 
 # -- devices and placement -------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Preflight:
         self, session: HarvesterSession, plans: Sequence[MachinePlan], namespace: str
     ) -> Sequence[Check]:
         """Each step needs those before it: what an account may not read can't be checked."""
-        checks = await _check_version(session)
+        checks = await check_release(session)
         checks += await permission.check_machines(session, [each.template.spec.template.spec for each in plans])
         if not passed(checks):
             return checks
@@ -74,13 +74,13 @@ class Preflight:
     async def run(self, scope: Scope) -> Sequence[Check]:
         if scope.provisioned:
             return []  # its own machines hold the address by now
-        kind = front(scope)
+        kind, left = front(scope), await permission.check_balancers(scope.session)
         if kind is None:
-            return await self._check_address(scope)
+            return [*await self._check_address(scope), *left]
         checks = await permission.check_front(scope.session, kind, front_key(scope, kind).namespace)
         if kind is LOAD_BALANCER and passed(checks):
             checks += await _check_balancer(scope)
-        return checks
+        return [*checks, *left]
 
     async def _check_address(self, scope: Scope) -> list[Check]:
         """A virtual address that the machines announce themselves: nobody else may have it or give it out."""
@@ -100,7 +100,7 @@ class Preflight:
         return [*check_reach(address, ranges), *check_disjoint(scope, ranges)]
 
 
-async def _check_version(session: HarvesterSession) -> list[Check]:
+async def check_release(session: HarvesterSession) -> list[Check]:
     """Builds that have no number are those of developers, who know best."""
     if not session.harvester:
         return []
@@ -129,7 +129,7 @@ async def _check_balancer(scope: Scope) -> list[Check]:
     chosen = [each for each in pools if not name or each.name == name]
     if not chosen:
         close = near(name, [each.name for each in pools]) if name else ""
-        what = f"IPPool {name!r} does not exist" if name else "there is no IPPool"
+        what = f"IPPool {name!r} does not exist" if name else "no IPPool exists"
         text = f"{field}: {what}: create it in the Harvester dashboard, Networks, IP Pools{close}"
         return [Check(REFERENCES, False, "NotFound", text)]
     own = f"{front_key(scope, LOAD_BALANCER)}"

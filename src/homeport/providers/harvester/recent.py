@@ -18,6 +18,9 @@ class Recent:
         self._seconds = seconds
         self._kept: dict[Hashable, tuple[float, Any]] = {}
 
+    def forget(self) -> None:
+        self._kept.clear()
+
     async def get(self, key: Hashable, read: Callable[[], Awaitable[T | None]]) -> T | None:
         now = self._clock.monotonic()
         at, value = self._kept.get(key, (float("-inf"), None))

@@ -17,9 +17,10 @@ from homeport.infra.plan import MachinePlan
 from homeport.infra.preflight import REFERENCES
 from homeport.infra.protocol import Check
 from homeport.providers.harvester.connection import HarvesterSession
+from homeport.providers.harvester.disk import parse_claim_templates, size_of
 from homeport.providers.harvester.image import Image, choose, parse_name, ready
 from homeport.providers.harvester.permission import networks_of
-from homeport.providers.harvester.plan import namespace_of, parse_claim_templates, size_of
+from homeport.providers.harvester.plan import namespace_of
 from homeport.providers.harvester.resource import (
     CLAIM,
     CLAIM_TEMPLATES,

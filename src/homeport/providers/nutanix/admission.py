@@ -17,7 +17,7 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachine,
     NutanixMachineTemplate,
 )
-from homeport.capi.family import is_host
+from homeport.capi.family import is_host, wrong_endpoint
 from homeport.client.errors import Cause
 from homeport.infra.error import Misconfigured
 from homeport.providers.nutanix import spelling
@@ -167,7 +167,8 @@ def default_cluster(obj: Json, old: Json | None) -> None:
 
 
 def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
-    del old
+    if old is not None and old.get("spec") == obj.get("spec"):
+        return []  # what is stored must not keep the object from being labelled or deleted
     return list(_cluster_causes(obj.get("spec") or {}, _TOP_SPEC))
 
 
@@ -195,8 +196,8 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
         yield from _central_causes(central, f"{path}.prismCentral")
     endpoint = spec.get("controlPlaneEndpoint") or {}
     host = str(endpoint.get("host") or "")
-    if host and not is_host(host):
-        text = f"{host!r} is not a valid host name or IP address: remove scheme, port and brackets"
+    text = wrong_endpoint(host) if host else ""
+    if text:
         yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
     if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
         yield _invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")

@@ -7,7 +7,7 @@ import json
 import re
 import ssl
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import aiohttp
 import orjson
 
 from homeport.client.dial import DialOptions
+from homeport.client.failure import reason_of
 from homeport.infra.account import Account
 from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import (
@@ -31,6 +32,8 @@ from homeport.infra.error import (
 )
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)
+# Images are large: only silence ends an upload.
+_UPLOAD_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=15.0, sock_read=300.0)
 # Codes that mean "not here, not now" rather than "not like this".
 _CAPACITY = ("VMM-34418", "VMM-31800", "VMM-31802")
 # Of an address that was asked for: it is somebody's, or the subnet gives out none.
@@ -89,14 +92,17 @@ class Client:
         dial: DialOptions,
         bundle: bytes | None = None,
         insecure: bool = False,
+        trust: str = "spec.prismCentral.additionalTrustBundle",
     ) -> None:
+        """`trust`: where users set the CA of Prism Central, for messages."""
         host = f"[{address}]" if ":" in address and not address.startswith("[") else address
         self.address = f"{host}:{port}"
         self._root = f"https://{self.address}"
         self._credentials = credentials
         self._endpoint = endpoint
         self._proxy = dial.proxy or None
-        self._tls = _insecure_tls() if insecure else _tls(dial, bundle)
+        self._tls = _insecure_tls() if insecure else _tls(dial, bundle, trust)
+        self._trust = trust
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
         self._account = Account(endpoint.clock)
@@ -134,6 +140,27 @@ class Client:
             if reply.status >= 400:
                 raise self._error(reply, what)
             return reply
+
+    async def upload(self, path: str, content: AsyncIterator[bytes], headers: Mapping[str, str], *, what: str) -> None:
+        """Sends bytes; returns when Prism Central has all of them. Raises ProviderError.
+
+        It takes no turn of the endpoint: others would wait for it.
+        """
+        await self.call("GET", "/api/nutanix/v3/users/me", what="the user")  # the session must not end within the bytes
+        sent = {"Content-Type": "application/octet-stream", "Accept": "application/json", **headers}
+        session = self._opened()
+        sent |= {} if self._logged_in else self._credentials.headers()
+        try:
+            async with session.put(
+                self._root + path, data=content, headers=sent, proxy=self._proxy, timeout=_UPLOAD_TIMEOUT
+            ) as answer:
+                data = await answer.read()
+                after = {"Retry-After": answer.headers.get("Retry-After", "")}
+                reply = Reply(answer.status, _decoded(data, answer.status, after))
+        except (aiohttp.ClientError, TimeoutError, OSError) as failed:
+            raise self._no_answer(failed) from failed
+        if reply.status >= 400:
+            raise self._error(reply, what)
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -216,11 +243,18 @@ class Client:
         if certificate:
             return Misconfigured(
                 f"Prism Central {self.address}: the certificate is not trusted ({certificate}): set its CA in "
-                "spec.prismCentral.additionalTrustBundle, or correct the address"
+                f"{self._trust}, or correct the address"
             )
         if isinstance(error, asyncio.TimeoutError):
-            return Unreachable(f"Prism Central {self.address} did not answer within {_TIMEOUT.total:.0f} s")
-        return Unreachable(f"Prism Central {self.address} can't be reached: {error or type(error).__name__}")
+            return Unreachable(
+                f"Prism Central {self.address} did not answer within {_TIMEOUT.total:.0f} s: check that no firewall "
+                "blocks the port"
+            )
+        port = self.address.rpartition(":")[2]
+        return Unreachable(
+            f"Prism Central {self.address} can't be reached: {reason_of(error)}; check the address, and "
+            f"that no firewall blocks port {port}"
+        )
 
     def _error(self, reply: Reply, what: str) -> ProviderError:
         text, codes = read_error(reply.body)
@@ -311,11 +345,11 @@ def _certificate_error(error: BaseException | None) -> str:
     return ""
 
 
-def _tls(dial: DialOptions, bundle: bytes | None) -> ssl.SSLContext:
+def _tls(dial: DialOptions, bundle: bytes | None, trust: str) -> ssl.SSLContext:
     try:
         return dial.tls(bundle)
     except ValueError as error:
-        raise Misconfigured(f"spec.prismCentral.additionalTrustBundle: {error}") from None
+        raise Misconfigured(f"{trust}: {error}") from None
 
 
 def _insecure_tls() -> ssl.SSLContext:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-
 from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.capi.cloud import CloudConfig, CloudFile, CloudRequest, CloudSupport, Sources
 from homeport.client.dial import DIRECT, DialOptions
-from homeport.client.protocol import Client
+from homeport.client.protocol import Client, Key
+from homeport.machinery.address import is_address
 from homeport.providers.nutanix import cloudconfig
 from homeport.providers.nutanix.cloud import NutanixCloud
 from homeport.providers.nutanix.connection import Connector
@@ -26,15 +25,17 @@ class Configurator:
     async def render(self, infra: NutanixCluster, request: CloudRequest) -> CloudConfig:
         target, credentials, bundle = await self._connector.material(infra)
         host = request.cluster.spec.control_plane_endpoint.host or infra.spec.control_plane_endpoint.host
+        place = Key(request.namespace, request.secret) if request.secret else target.secret
         text = cloudconfig.render_config(
             target,
             bundle,
-            secret=request.secret,
-            namespace=request.namespace,
-            ignored=[host] if _is_address(host) else [],
+            secret=place.name,
+            namespace=place.namespace,
+            ignored=[host] if is_address(host) else [],
             pools=request.pools,
         )
-        return CloudConfig(cloudconfig.FILE, text, {"credentials": cloudconfig.render_credentials(credentials)})
+        given = {"credentials": cloudconfig.render_credentials(credentials)} if request.secret else {}
+        return CloudConfig(cloudconfig.FILE, text, given)
 
 
 def parse(text: str, namespace: str) -> CloudFile:
@@ -44,14 +45,6 @@ def parse(text: str, namespace: str) -> CloudFile:
         return NutanixCloud(config, Connector(client, clock, dial), clock)
 
     return CloudFile(open_cloud, config.pools)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 CLOUD = CloudSupport("nutanix", cloudconfig.FILE, NutanixCluster, parse, Configurator)

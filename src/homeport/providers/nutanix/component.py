@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from homeport.capi.component import Component, LogDeployment
+from homeport.capi.component import ChartFolder, Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.nutanix import admission
 from homeport.providers.nutanix.cloudsupport import CLOUD
 from homeport.providers.nutanix.definition import LISTED, definitions
 from homeport.providers.nutanix.install import install
+from homeport.providers.nutanix.platform import PLATFORM
 from homeport.runtime.webhook.hook import Hooks
 
 
@@ -26,4 +27,13 @@ COMPONENT = Component(
     inventory=(LISTED,),
     places=(LogDeployment("capx-system", "capx-controller-manager"),),
     cloud=CLOUD,
+    platform=PLATFORM,
+    charts=(
+        ChartFolder(
+            "https://nutanix.github.io/helm/",
+            "nutanix-cloud-controller-manager",
+            "0.3.0",
+            "homeport.providers.nutanix.chart",
+        ),
+    ),
 )

@@ -71,7 +71,7 @@ class Connector:
         return sources_of(infra)
 
     async def connect(self, infra: NutanixCluster) -> PrismSession:
-        return await self._shared(*await self.material(infra))
+        return await self.session(*await self.material(infra))
 
     async def connect_machine(self, infra: NutanixMachine, cluster: NutanixCluster | None) -> PrismSession:
         if cluster is None:
@@ -81,11 +81,12 @@ class Connector:
     async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> PrismSession:
         """`settings`: address, port, insecure and additionalTrustBundle (PEM)."""
         target = parse_settings(settings)
-        return await self._shared(
+        return await self.session(
             target, read_credentials(secret, "credentials"), target.inline_bundle.encode() or None
         )
 
-    async def _shared(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
+    async def session(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
+        """The one that all who use the same endpoint and credentials share."""
         key = fingerprint(
             target.address,
             str(target.port),
@@ -122,6 +123,7 @@ class Connector:
             dial=self._dial,
             bundle=bundle,
             insecure=target.insecure,
+            trust=target.trust,
         )
         try:
             prism: Prism = await probe_v4(client) or PrismV3(client)

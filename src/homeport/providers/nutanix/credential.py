@@ -25,6 +25,7 @@ GLOBAL_ENDPOINT = Key(GLOBAL_NAMESPACE, "nutanix-endpoint")
 _ENDPOINT_KEY = "prismCentral"
 _BUNDLE_KEYS = ("ca.crt", "ca-bundle.crt")
 DEFAULT_PORT = 9440
+TRUST = "spec.prismCentral.additionalTrustBundle"
 # What a ClusterClass renders for the name of a bundle if the Cluster sets no such variable. No object is called so.
 _UNSET = "<no value>"
 
@@ -39,6 +40,7 @@ class Target:
     secret: Key
     bundle: Key | None = None
     inline_bundle: str = ""
+    trust: str = TRUST  # where users set the CA of Prism Central, for messages
 
 
 def sources_of(infra: NutanixCluster) -> Sources:
@@ -199,5 +201,5 @@ def _decoded(secret: Mapping[str, Any]) -> dict[str, str]:
         try:
             found[name] = base64.b64decode(value).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError):
-            continue  # not one of ours
+            continue  # made by somebody else
     return found

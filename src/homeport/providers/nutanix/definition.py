@@ -7,7 +7,7 @@ from typing import Any
 from homeport.api.nutanix import metro
 from homeport.api.nutanix import v1beta1 as nutanix
 from homeport.capi.definition import inventory
-from homeport.capi.definition.column import AGE, CLUSTER_LABEL, Column
+from homeport.capi.definition.column import AGE, INFRA_MACHINE, READY, Column
 from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import MOVE_LABEL
 
@@ -15,23 +15,15 @@ LISTED = inventory.UpstreamProvider("InfrastructureProvider", "nutanix", "v1.10.
 # Their status keeps the forms of the older contract (failure domains by name); what the newer one adds stands beside.
 LABELS = {"cluster.x-k8s.io/v1beta1": "v1beta1", **inventory.labels(LISTED)}
 _MOVED = {**LABELS, MOVE_LABEL: ""}
-_READY = Column("Ready", ".status.ready", "boolean")
 
 _COLUMNS = {
     ("NutanixCluster", "v1beta1"): (
         Column("ControlplaneEndpoint", ".spec.controlPlaneEndpoint.host"),
-        _READY,
+        READY,
         Column("FailureDomains", ".status.failureDomains", wide=True),
         AGE,
     ),
-    ("NutanixMachine", "v1beta1"): (
-        CLUSTER_LABEL,
-        Column("Address", ".status.addresses[0].address"),
-        _READY,
-        Column("ProviderID", ".spec.providerID"),
-        Column("FailureDomain", ".status.failureDomain", wide=True),
-        AGE,
-    ),
+    ("NutanixMachine", "v1beta1"): INFRA_MACHINE,
     ("NutanixMachineTemplate", "v1beta1"): (AGE,),
     ("NutanixClusterTemplate", "v1beta1"): (AGE,),
     ("NutanixFailureDomain", "v1beta1"): (AGE,),
@@ -42,7 +34,7 @@ _COLUMNS = {
         Column("Group", ".spec.groupNameLabel"),
         AGE,
     ),
-    ("NutanixVirtualHADomain", "v1beta1"): (Column("Metro", ".spec.metroRef.name"), _READY, AGE),
+    ("NutanixVirtualHADomain", "v1beta1"): (Column("Metro", ".spec.metroRef.name"), READY, AGE),
 }
 
 _KINDS = (

@@ -17,6 +17,7 @@ from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
 from homeport.infra.driver import InstanceDriver
 from homeport.infra.install import install as install_provider
+from homeport.infra.location import Location
 from homeport.infra.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
@@ -68,6 +69,7 @@ def install(
         template_kind=NutanixMachineTemplate,
         capacity=capacity_of,
         vip_interface=lambda infra: "ens3",
+        location=lambda session: Location(f"Prism Central {session.prism.address}"),
         observe_seconds=600.0,  # whose VM changes is woken by the watch, within a minute
     )
     install_provider(manager, provider, capi)

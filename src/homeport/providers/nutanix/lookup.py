@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from homeport.api.nutanix.v1beta1 import Category as WantedCategory
+from homeport.api.nutanix.v1beta1 import Category as DesiredCategory
 from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
-from homeport.infra.error import Misconfigured, Missing, ProviderError
+from homeport.infra.error import Ambiguous, Misconfigured, Missing, ProviderError
 from homeport.infra.near import near
 from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet, Vm
 from homeport.runtime.clock import Clock
@@ -81,7 +81,7 @@ class Lookup:
         def usable(each: Subnet) -> bool:
             return each.kind == "OVERLAY" or not each.cluster_ids or element.id in each.cluster_ids
 
-        return await self._one(self._subnets, wanted, field, f"subnet on cluster {element.name!r}", usable)
+        return await self._one(self._subnets, wanted, field, "subnet", usable, element)
 
     async def image(self, wanted: Identifier, field: str) -> Image:
         return await self._one(self._images, wanted, field, "image", lambda each: True)
@@ -93,9 +93,7 @@ class Lookup:
         def usable(each: Container) -> bool:
             return each.cluster_id == element.id
 
-        return await self._one(
-            self._containers, wanted, field, f"storage container on cluster {element.name!r}", usable
-        )
+        return await self._one(self._containers, wanted, field, "storage container", usable, element)
 
     async def newest_image(self, wanted: ImageLookup, version: str) -> Image:
         """The youngest image whose name fits the pattern of `imageLookup`."""
@@ -109,7 +107,7 @@ class Lookup:
             f"spec.imageLookup: no image on Prism Central {self._prism.address} matches {pattern.pattern!r}{names}"
         )
 
-    async def category(self, wanted: WantedCategory, field: str) -> Category:
+    async def category(self, wanted: DesiredCategory, field: str) -> Category:
         found = await self.find_category(wanted.key, wanted.value)
         if found is None:
             raise Missing(
@@ -187,21 +185,31 @@ class Lookup:
     # -- inside ------------------------------------------------------------------------------------------------
 
     async def _one(
-        self, listing: _Listing[T], wanted: Identifier, field: str, what: str, usable: Callable[[T], bool]
+        self,
+        listing: _Listing[T],
+        wanted: Identifier,
+        field: str,
+        what: str,
+        usable: Callable[[T], bool],
+        element: Element | None = None,
     ) -> T:
+        """`element`: the cluster that it has to be on."""
+        where = f"cluster {element.name!r} of " if element is not None else ""
+        where += f"Prism Central {self._prism.address}"
         for younger_than in (_FRESH_SECONDS, _NEW_SECONDS):
             items = [each for each in await listing.get(younger_than=younger_than) if usable(each)]
             found = _matching(items, wanted)
             if len(found) == 1:
                 return found[0]
             if len(found) > 1:
-                ids = ", ".join(each.id for each in found)
-                raise Misconfigured(
-                    f"{field}: {len(found)} things on Prism Central {self._prism.address} are a {what} named {wanted}; "
-                    f"give its UUID instead: {ids}"
+                ids = [each.id for each in found]
+                raise Ambiguous(
+                    f"{field}: {len(found)} things on {where} are a {what} named {wanted}; give its UUID instead: "
+                    f"{', '.join(ids)}",
+                    ids,
                 )
         names = near(wanted.name or wanted.uuid or "", (each.name for each in items))
-        raise Missing(f"{field}: {what} {wanted} not found on Prism Central {self._prism.address}{names}")
+        raise Missing(f"{field}: {what} {wanted} not found on {where}{names}")
 
 
 def _noticed(task: asyncio.Task[Any]) -> None:

@@ -1,4 +1,4 @@
-"""From a NutanixMachine to the machine that Prism Central shall make: everything resolved, nothing sent."""
+"""From a NutanixMachine to the machine that Prism Central should create: everything resolved, nothing sent."""
 
 from __future__ import annotations
 

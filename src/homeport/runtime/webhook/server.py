@@ -72,7 +72,7 @@ class WebhookServer:
     def unready(self) -> str:
         """Why API servers could not use us now; '' when they can."""
         if self._leaf is None:
-            return "there is no certificate yet"
+            return "the certificate does not exist yet"
         if not self.started.is_set():
             return "not listening"
         if self._authority.now() >= self._leaf.not_valid_after_utc:

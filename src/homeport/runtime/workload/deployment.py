@@ -62,7 +62,7 @@ class DeploymentReconciler:
         elif _revision(new) < latest:  # rolled back to: the old version becomes the newest
             new = await self._annotate(REPLICA_SET, new, str(latest + 1))
         if _revision(deployment) != _revision(new):
-            await self._annotate(DEPLOYMENT, deployment, str(_revision(new)))
+            await self._hold_revision(deployment, str(_revision(new)))
         return new
 
     async def _create(self, deployment: Unstructured, revision: int) -> Unstructured:
@@ -78,6 +78,12 @@ class DeploymentReconciler:
                 if ours and same_template(spec_of(found)["template"], spec_of(deployment)["template"]):
                     return found
         raise AlreadyExists(f"every name for a new ReplicaSet of {deployment.name} is taken")
+
+    async def _hold_revision(self, deployment: Unstructured, revision: str) -> None:
+        """With the status: a changed annotation of a Deployment would count as a new generation."""
+        patch = MergePatch({"metadata": {"uid": deployment.uid, "annotations": {REVISION_ANNOTATION: revision}}})
+        key = Key(deployment.namespace, deployment.name)
+        await self._client.patch(DEPLOYMENT, key, patch, _WRITE, subresource="status")
 
     async def _annotate(self, kind: Any, obj: Unstructured, revision: str) -> Unstructured:
         patch = MergePatch({"metadata": {"uid": obj.uid, "annotations": {REVISION_ANNOTATION: revision}}})

@@ -18,6 +18,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
     cookies: Mapping[str, str] = field(default_factory=dict)
     body: Any = None  # JSON values; None without a body
+    upload: tuple[int, str] | None = None  # size and SHA-256 of a body of bytes
     raw_query: str = ""
     host: str = ""  # what the client called us, for links
     params: dict[str, str] = field(default_factory=dict)

@@ -132,6 +132,12 @@ class NoBoot(_Data, tag="no-boot", tag_field="kind", frozen=True):
     """The machine is powered on, and its guest never starts."""
 
 
+class Isolation(_Data, tag="isolation", tag_field="kind", frozen=True):
+    """The machine boots, and reaches none of these beyond its own network."""
+
+    lacks: tuple[Literal["internet", "dns", "registry"], ...] = ("internet",)
+
+
 class AddressLate(_Data, tag="address-late", tag_field="kind", frozen=True):
     """Addresses appear this long after the power-on; never, without a number."""
 
@@ -184,6 +190,7 @@ Effect = (
     | FullDisk
     | Crash
     | NoBoot
+    | Isolation
     | AddressLate
     | AddressChange
     | AddressLoss
@@ -241,7 +248,18 @@ def _kind(effect: type) -> str:
 # Of hypervisors whose API answers with tasks.
 TASK_VOCABULARY = Vocabulary(
     "prism",
-    (*REQUEST_EFFECTS, *TASK_EFFECTS, Outage, FullDisk, Crash, NoBoot, AddressLate, AddressChange, AddressLoss),
+    (
+        *REQUEST_EFFECTS,
+        *TASK_EFFECTS,
+        Outage,
+        FullDisk,
+        Crash,
+        NoBoot,
+        Isolation,
+        AddressLate,
+        AddressChange,
+        AddressLoss,
+    ),
     ("verb", "resource", "namespace"),
 )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from aiohttp.web import BaseRequest, Response, Server, ServerRunner, StreamResponse, TCPSite
 
@@ -13,6 +16,27 @@ from homeport.sim.engine.credential import AdminCredential
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 
 Handler = Callable[[BaseRequest], Awaitable[StreamResponse]]
+
+
+class StartError(Exception):
+    """Why a simulator of its own process can't start, with what to do."""
+
+
+@contextmanager
+def reported(option: str, value: str) -> Iterator[None]:
+    """An address that can't be served is a StartError with its option."""
+    try:
+        yield
+    except OSError as error:
+        raise StartError(f"{option} {value}: {listen_problem(error)}; choose another with {option}") from error
+
+
+def listen_problem(error: OSError) -> str:
+    """Why an address can't be served, in words: those of asyncio show its arguments."""
+    if error.errno == errno.EADDRINUSE:
+        return "the address is already in use"
+    known = error.errno in errno.errorcode
+    return os.strerror(error.errno or 0) if known else error.strerror or str(error)
 
 
 class Listeners:

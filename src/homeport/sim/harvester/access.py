@@ -28,6 +28,7 @@ Entry = tuple[Json, Resource]
 
 def objects() -> Iterator[Entry]:
     yield _role("harvesterhci.io:cloudprovider", _CLOUD_PROVIDER), CLUSTER_ROLE
+    yield _role("harvesterhci.io:csi-driver", _CSI_DRIVER), CLUSTER_ROLE
     yield _role("homeport:machines", _MACHINES), CLUSTER_ROLE
     yield _role("homeport:infrastructure", _INFRASTRUCTURE), CLUSTER_ROLE
     yield _role("homeport:view", _VIEW), CLUSTER_ROLE
@@ -63,6 +64,13 @@ _CLOUD_PROVIDER = [
     _rule("subresources.kubevirt.io", _VOLUME_CALLS, ("get", "update")),
     _rule("kubevirt.io", "virtualmachines virtualmachineinstances", _READ),
     _rule("", "pods", _READ),
+]
+_CSI_DRIVER = [
+    _rule("storage.k8s.io", "storageclasses", _READ),
+    _rule("", "pods", _READ),
+    _rule("", "persistentvolumeclaims", _WRITE),
+    _rule("kubevirt.io", "virtualmachines virtualmachineinstances", _READ),
+    _rule("subresources.kubevirt.io", _VOLUME_CALLS, ("get", "update")),
 ]
 _MACHINES = [
     _rule("kubevirt.io", "virtualmachines virtualmachineinstances virtualmachineinstancemigrations", _WRITE),

@@ -13,6 +13,7 @@ from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, parse_time, rfc3339
 from homeport.runtime.event import Recorder
+from homeport.sim.engine.download import Downloads
 from homeport.sim.engine.guest import Guests
 from homeport.sim.engine.injector import Injector, Subject
 from homeport.sim.harvester.kind import SECRET, SETTING, Json
@@ -35,6 +36,7 @@ class Core:
     recorder: Recorder
     leases: Leases
     rng: random.Random = field(default_factory=random.Random)
+    downloads: Downloads | None = None  # where images come from; None: every URL is there, whatever is in it
 
     @property
     def stamp(self) -> str:

@@ -27,6 +27,7 @@ from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import MergePatch
 from homeport.runtime.clock import Clock, SystemClock, rfc3339
 from homeport.runtime.manager import Manager
+from homeport.sim.engine.download import Downloads, Fetch
 from homeport.sim.engine.fault import Fault
 from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector
@@ -131,8 +132,12 @@ class Harvester:
         database: Path | None = None,
         copy_of: Path | None = None,
         network: Network | None = None,
+        fetch: Fetch | None = None,
     ) -> Harvester:
-        """`database` None keeps everything in memory, beginning with the backup `copy_of` if there is one."""
+        """`fetch` brings files that images are made of; None: every URL is there.
+
+        `database` None keeps everything in memory, beginning with the backup `copy_of` if there is one.
+        """
         clock = clock or SystemClock()
         world = world if world is not None else default_world()
         server = await EmbeddedServer.open(database, pki, clock=clock.now, history=_HISTORY, copy_of=copy_of)
@@ -150,6 +155,7 @@ class Harvester:
             Leases(world.vlans, world.pod_network),
             # Not the same again after a restart: names would be taken.
             random.Random(f"{seed}/{server.store.revision}"),  # noqa: S311  (names and pauses, not secrets)
+            Downloads(fetch) if fetch is not None else None,
         )
         made = cls(server, world, core, manager, network or Network(), journal if journal is not None else Journal())
         await made._start()
@@ -345,6 +351,8 @@ class Harvester:
     async def close(self) -> None:
         for loop in self.loops.values():
             await loop.close()
+        if self.core.downloads is not None:
+            await self.core.downloads.close()
         self.balancing.close()
         self.core.mirror.close()
         if self._running is not None:

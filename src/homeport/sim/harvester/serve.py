@@ -14,7 +14,7 @@ from homeport.sim.engine.admin import Admin, Page
 from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
-from homeport.sim.engine.wire import Listeners
+from homeport.sim.engine.wire import Listeners, StartError, reported
 from homeport.sim.harvester.fault import VOCABULARY
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.kubeconfig import Identity, render_kubeconfig, render_rke2, write_kubeconfig
@@ -24,10 +24,6 @@ from homeport.store import StoreError
 
 PORT = 16443  # 6443 is the plane's own
 _OPEN = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (looked up, not bound)
-
-
-class StartError(Exception):
-    """Why it can't start, with what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +78,10 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
         raise StartError(str(error)) from error
     listeners = Listeners()
     try:
-        try:
+        with reported("--listen", f"{options.host}:{options.port}"):
             url = await harvester.serve(options.host, options.port)
+        with reported("--admin-port", str(options.admin_port)):
             admin = await listeners.serve_admin(_admin(harvester), credential, options.admin_port)
-        except OSError as error:
-            raise StartError(f"can't listen: {error}; choose another port with --listen or --admin-port") from error
         kubeconfig, node = options.folder / "kubeconfig.yaml", options.folder / "rke2.yaml"
         write_kubeconfig(kubeconfig, render_kubeconfig(url, pki.ca_pem, Identity.admin(pki)))
         write_kubeconfig(node, render_rke2(pki))

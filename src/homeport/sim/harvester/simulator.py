@@ -23,7 +23,7 @@ from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.injector import Injector
 from homeport.sim.engine.journal import Entry, Journal
 from homeport.sim.engine.progress import parse_progress, real_share
-from homeport.sim.engine.wire import Listeners
+from homeport.sim.engine.wire import Listeners, listen_problem
 from homeport.sim.harvester.fault import VOCABULARY
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.kind import VM, VMI
@@ -136,6 +136,7 @@ class HarvesterSimulator:
                 guests=shared.guests,
                 database=self._database,
                 network=shared.network,
+                fetch=shared.fetch,
             )
         except (StoreError, ValueError) as error:
             raise SimulatorError(f"{self._database}: {error}; --sim-reset starts a new world") from error
@@ -146,8 +147,7 @@ class HarvesterSimulator:
             await harvester.close()
             shown = ":".join(str(each) for each in self._options.listen or ())
             raise SimulatorError(
-                f"--sim-listen {NAME}={shown}: {error.strerror or error}; choose another address, or leave the "
-                "option out"
+                f"--sim-listen {NAME}={shown}: {listen_problem(error)}; choose another address, or leave the option out"
             ) from error
         return harvester
 

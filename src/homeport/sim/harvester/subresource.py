@@ -1,4 +1,5 @@
-"""The group subresources.kubevirt.io: start, stop and restart of VMs, pause and reboot of instances."""
+"""The group subresources.kubevirt.io: start, stop and restart of VMs, pause and reboot of instances, and volumes that
+are plugged in while a VM runs."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from homeport.client.errors import ApiError, BadRequest, Internal, conflict, not
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.sim.harvester.controller.instance import FINAL, Instances
 from homeport.sim.harvester.controller.run import run_strategy
+from homeport.sim.harvester.controller.template import claim_names
 from homeport.sim.harvester.core import Core
-from homeport.sim.harvester.kind import VM, VMI, Json
+from homeport.sim.harvester.kind import CLAIM, VM, VMI, Json
 from homeport.sim.harvester.object import condition, key_of, status_of, with_condition, without_condition
 
 GROUP = "subresources.kubevirt.io"
@@ -30,7 +32,13 @@ class Subresources:
 
     def install(self, server: EmbeddedServer) -> None:
         actions: dict[str, dict[str, Action]] = {
-            "virtualmachines": {"start": self._start, "stop": self._stop, "restart": self._restart},
+            "virtualmachines": {
+                "start": self._start,
+                "stop": self._stop,
+                "restart": self._restart,
+                "addvolume": self._add_volume,
+                "removevolume": self._remove_volume,
+            },
             "virtualmachineinstances": {
                 "pause": self._pause,
                 "unpause": self._unpause,
@@ -121,6 +129,51 @@ class Subresources:
             VM, key_of(vm), MergePatch(patch), Write(field_manager="virt-api", dry_run=dry), subresource=subresource
         )
 
+    # -- volumes -----------------------------------------------------------------------------------------------------
+
+    async def _add_volume(self, call: Call) -> None:
+        """The VM has the volume from now on, and so has its instance if it runs."""
+        vm, body = self._machine(call), call.body or {}
+        name, source = body.get("name"), body.get("volumeSource") or {}
+        if not name or not body.get("disk") or not source:
+            raise BadRequest("AddVolumeOptions requires name, disk and volumeSource to be set")
+        claim = (source.get("persistentVolumeClaim") or {}).get("claimName")
+        claim = claim or (source.get("dataVolume") or {}).get("name")
+        if self._core.mirror.get(CLAIM, f"{call.namespace}/{claim}") is None:
+            raise not_found("", "persistentvolumeclaims", str(claim))
+        spec = vm["spec"]["template"]["spec"]
+        if any(each["name"] == name for each in spec.get("volumes") or ()):
+            raise _conflict(vm, f"Unable to add volume [{name}] because volume with that name already exists")
+        if claim in claim_names(vm):
+            raise _conflict(vm, f"Unable to add volume source [{claim}] because it already exists")
+        volume, disk = {"name": name, **source}, {**body["disk"], "name": name}
+        await self._write(call, vm, {"spec": {"template": {"spec": _with_volume(spec, volume, disk)}}}, "")
+        vmi = self._core.mirror.get(VMI, key_of(vm))
+        if vmi is not None:
+            number = len(vmi["spec"].get("volumes") or ())
+            entry = {"name": name, "target": f"sd{chr(ord('a') + number % 26)}", "phase": "Ready", "hotplugVolume": {}}
+            listed = [*(status_of(vmi).get("volumeStatus") or ()), entry]
+            await self._core.patch(VMI, vmi, {"spec": _with_volume(vmi["spec"], volume, disk)})
+            await self._core.patch(VMI, vmi, {"status": {"volumeStatus": listed}})
+
+    async def _remove_volume(self, call: Call) -> None:
+        vm, name = self._machine(call), (call.body or {}).get("name")
+        if not name:
+            raise BadRequest("RemoveVolumeOptions requires name to be set")
+        spec = vm["spec"]["template"]["spec"]
+        known = next((each for each in spec.get("volumes") or () if each["name"] == name), None)
+        if known is None:
+            raise _conflict(vm, f"Unable to remove volume [{name}] because it does not exist")
+        source = known.get("persistentVolumeClaim") or known.get("dataVolume") or {}
+        if not source.get("hotpluggable"):
+            raise _conflict(vm, f"Unable to remove volume [{name}] because it is not hotpluggable")
+        await self._write(call, vm, {"spec": {"template": {"spec": _without_volume(spec, name)}}}, "")
+        vmi = self._core.mirror.get(VMI, key_of(vm))
+        if vmi is not None:
+            listed = [each for each in status_of(vmi).get("volumeStatus") or () if each["name"] != name]
+            await self._core.patch(VMI, vmi, {"spec": _without_volume(vmi["spec"], name)})
+            await self._core.patch(VMI, vmi, {"status": {"volumeStatus": listed}})
+
     # -- instances ---------------------------------------------------------------------------------------------------
 
     async def _pause(self, call: Call) -> None:
@@ -161,6 +214,22 @@ class Subresources:
         if status_of(found).get("phase") != "Running":
             raise _conflict(found, "VMI is not running")
         return found
+
+
+def _with_volume(spec: Json, volume: Json, disk: Json) -> Json:
+    disks = ((spec.get("domain") or {}).get("devices") or {}).get("disks") or []
+    return {
+        "volumes": [*(spec.get("volumes") or ()), volume],
+        "domain": {"devices": {"disks": [*disks, disk]}},
+    }
+
+
+def _without_volume(spec: Json, name: str) -> Json:
+    disks = ((spec.get("domain") or {}).get("devices") or {}).get("disks") or []
+    return {
+        "volumes": [each for each in spec.get("volumes") or () if each["name"] != name],
+        "domain": {"devices": {"disks": [each for each in disks if each["name"] != name]}},
+    }
 
 
 def _conflict(obj: Json, why: str) -> ApiError:

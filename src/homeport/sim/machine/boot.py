@@ -7,15 +7,15 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from homeport.sim.machine.cloudconfig import CloudConfig, Command, File, read_cloud_config
+from homeport.sim.machine.download import DownloadError, check_reach, downloads
 from homeport.sim.machine.ignition import run_ignition
 from homeport.sim.machine.instance import instance_data, local_hostname, parse_meta_data
-from homeport.sim.machine.k0s import K0s
+from homeport.sim.machine.k0s.command import K0s, resume
 from homeport.sim.machine.kubeadm.command import kubeadm
-from homeport.sim.machine.kubeadm.config import KubeadmError
 from homeport.sim.machine.program import TOOLS
-from homeport.sim.machine.shell import Invocation, Program, Ran, Shell
-from homeport.sim.machine.talos import run_talos
-from homeport.sim.machine.userdata import UserData, parse_user_data
+from homeport.sim.machine.shell import NOT_FOUND, Invocation, Program, Ran, Shell
+from homeport.sim.machine.talos.guest import restart_talos, run_talos
+from homeport.sim.machine.userdata import UserData, parse_user_data, unpacked
 from homeport.sim.machine.vm import Machine
 
 Joined = Callable[[Machine], Awaitable[None]]
@@ -36,6 +36,10 @@ async def boot(machine: Machine, joined: Joined, bootstrap: asyncio.Event) -> No
     machine.host.set_up(True)
     if machine.provisioned:
         say(f"{machine.image.name}: services started")
+        if machine.image.reader == "talos":
+            restart_talos(machine, bootstrap)
+        else:
+            await resume(machine, joined)
         return
     if machine.image.reader == "none":
         say(f"{machine.image.name} does not read user data")
@@ -50,7 +54,8 @@ async def boot(machine: Machine, joined: Joined, bootstrap: asyncio.Event) -> No
     for warning in data.warnings:
         say(f"cloud-init: WARNING: {warning}")
     await _carry_out(machine, data, joined, bootstrap)
-    machine.provisioned = True
+    # Talos tries again after every start, until it is a node.
+    machine.provisioned = machine.image.reader != "talos" or machine.kubelet is not None
 
 
 def _boots(machine: Machine) -> bool:
@@ -115,13 +120,8 @@ async def _carry_out_talos(machine: Machine, data: UserData, joined: Joined, boo
             else f"{data.kind} data instead of a machine configuration"
         )
         machine.console.say(f"[talos] {what}: this machine is reachable in maintenance mode")
-        return
-    try:
-        await run_talos(machine, data.config, bootstrap)
-    except KubeadmError as error:
-        machine.console.say(f"[talos] failed: {error}")
-        return
-    await joined(machine)
+    if await run_talos(machine, unpacked(machine.user_data) if data.kind == "talos" else b"", bootstrap):
+        await joined(machine)
 
 
 # -- cloud-init ----------------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ async def _run_cloud_init(machine: Machine, data: UserData, shell: Shell) -> Non
     for user in config.users:
         say(f"cloud-init: user {user.name}")
     _write(machine, [file for file in config.files if file.defer])
-    if config.packages:
-        _install(machine, config.packages)
+    if config.packages and not _install(machine, config.packages):
+        say("cloud-init: Running module package_update_upgrade_install failed: packages could not be installed")
     for script in data.scripts:
         await shell.script(script)
     if config.runcmd:
@@ -191,39 +191,70 @@ def programs(machine: Machine, k0s: K0s, joined: Joined) -> Mapping[str, Program
         words = [each for each in call.args[1:] if not each.startswith("-")]
         if words[:1] == ["install"] and not _install(machine, words[1:]):
             return Ran(100)
+        if words[:1] == ["update"]:
+            _packages_reachable(machine)  # a warning: the lists that are there are used
         return Ran()
 
     async def systemctl(call: Invocation) -> Ran:
         words = [each for each in call.args[1:] if not each.startswith("-")]
         starts = words[:1] in (["start"], ["restart"]) or (words[:1] == ["enable"] and "--now" in call.args)
-        if starts and any(k0s.is_service(name) for name in words[1:]):
-            return Ran(0 if await k0s.start() else 5)
+        for name in words[1:]:
+            if k0s.is_service(name):
+                return Ran(0 if not starts or await k0s.start() else 5)
+            if name.removesuffix(".service") in ("k0scontroller", "k0sworker"):
+                return call.fail(f"Failed to {words[0]} {name}: Unit {name} not found.", 5)
         return Ran()
 
-    async def curl(call: Invocation) -> Ran:
-        """The installer of k0s is known."""
-        if any("get.k0s.sh" in each for each in call.args):
-            return Ran(0, "k0s-get\n")
-        return await TOOLS["curl"](call)
+    async def command(call: Invocation) -> Ran:
+        """kubeadm is there once its package is."""
+        asks = call.args[1:2] == ["-v"] or call.args[0] in ("which", "type")
+        name = call.args[-1]
+        if asks and ((name == "kubeadm" and not machine.installed) or not machine.has(name)):
+            return Ran(1)
+        return await TOOLS["command"](call)
 
     own: dict[str, Program] = {
         "kubeadm": kubeadm(machine, joined),
         "hostnamectl": hostnamectl,
         "hostname": hostname,
         "systemctl": systemctl,
-        "curl": curl,
+        **downloads(machine),
+        **dict.fromkeys(("command", "which", "type"), command),
         **dict.fromkeys(("apt-get", "apt", "yum", "dnf", "tdnf", "zypper"), package_manager),
         **k0s.programs(),
     }
-    return {**TOOLS, **own}
+    return {name: _if_there(machine, name, program) for name, program in {**TOOLS, **own}.items()}
+
+
+def _if_there(machine: Machine, name: str, program: Program) -> Program:
+    if machine.has(name):
+        return program
+
+    async def run(call: Invocation) -> Ran:
+        """Not on this image; a package may bring it."""
+        return await program(call) if machine.has(name) else call.fail(f"sh: 1: {call.args[0]}: not found", NOT_FOUND)
+
+    return run
+
+
+def _packages_reachable(machine: Machine) -> bool:
+    host = "http://archive.ubuntu.com" if machine.image.family in ("ubuntu", "linux") else "https://mirrors.example.com"
+    try:
+        check_reach(machine, host)
+    except DownloadError as failed:
+        machine.console.say(f"E: Failed to fetch {host}: {failed}")
+        return False
+    return True
 
 
 def _install(machine: Machine, packages: list[str]) -> bool:
     """Packages are there for the asking, but for those of Kubernetes: these need a version or their repository."""
+    if packages and not _packages_reachable(machine):
+        return False
     for package in packages:
         found = _PACKAGE.fullmatch(package)
         if found is None:
-            machine.programs.add(package.partition("=")[0])
+            machine.programs.add(package.partition("=")[0].removesuffix(".io"))
             continue
         version = found.group(2) or _repository_version(machine)
         if not version:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -16,11 +17,21 @@ class Entry:
 class Disk:
     """Files by absolute path; folders are there when something is in them, or when they were made."""
 
-    __slots__ = ("_files", "_folders")
+    __slots__ = ("_files", "_folders", "_watchers")
 
     def __init__(self) -> None:
         self._files: dict[str, Entry] = {}
         self._folders: set[str] = set()
+        self._watchers: dict[str, Callable[[], None]] = {}
+
+    def watch(self, folder: str, watcher: Callable[[], None]) -> None:
+        """Calls `watcher` after a change below a folder; another watcher of the folder replaces it."""
+        self._watchers[folder.rstrip("/") + "/"] = watcher
+
+    def _changed(self, path: str) -> None:
+        for folder, watcher in self._watchers.items():
+            if path.startswith(folder) or folder.startswith(f"{path}/"):
+                watcher()
 
     def write(
         self, path: str, content: bytes, *, mode: int = 0o644, owner: str = "root:root", append: bool = False
@@ -30,6 +41,7 @@ class Disk:
         if append and known is not None:
             content = known.content + content
         self._files[path] = Entry(content, mode, owner)
+        self._changed(path)
 
     def rewrite(self, path: str, content: bytes, *, append: bool = False) -> None:
         """As a program does that opens a file: mode and owner of a file that exists stay."""
@@ -38,6 +50,7 @@ class Disk:
             self.write(path, content)
         else:
             known.content = known.content + content if append else content
+            self._changed(_normal(path))
 
     def read(self, path: str) -> bytes | None:
         entry = self._files.get(_normal(path))
@@ -60,6 +73,8 @@ class Disk:
         for name in gone:
             del self._files[name]
         self._folders.discard(path)
+        if gone:
+            self._changed(path)
         return bool(gone)
 
     def make_folder(self, path: str) -> None:

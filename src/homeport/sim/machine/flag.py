@@ -7,7 +7,8 @@ _SWITCHES = frozenset(
     {
         "upload-certs", "control-plane", "discovery-token-unsafe-skip-ca-verification", "dry-run", "force", "single",
         "enable-worker", "no-taints", "enable-dynamic-config", "enable-cloud-provider", "disable-components-none",
-        "enable-k0s-cloud-provider", "debug", "verbose", "start", "help",
+        "enable-k0s-cloud-provider", "enable-metrics-scraper",
+        "ignore-pre-flight-checks", "init-only", "debug", "verbose", "start", "help",
     }
 )  # fmt: skip
 

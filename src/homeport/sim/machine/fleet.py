@@ -33,6 +33,8 @@ def describe(machine: guest.Machine) -> Image:
         image_type=machine.image_type,
         family=machine.image_os,
         cni=machine.image_network != "none",
+        programs=machine.image_programs,
+        without=machine.image_without,
     )
 
 
@@ -59,6 +61,7 @@ class Fleet:
         self.pace = pace
         self.machines: dict[str, Machine] = {}
         self._by_host: dict[str, Machine] = {}
+        self.hosted: dict[str, WorkloadCluster] = {}  # clusters whose control planes are Pods, by their datastore
         self.heart = Heartbeats(clock)
         self._images = images
         self._consoles = consoles
@@ -76,6 +79,7 @@ class Fleet:
         found.cpus, found.memory_bytes, found.uefi = machine.vcpus, machine.memory_bytes or 4 * GIB, machine.uefi
         if not found.provisioned:
             found.user_data, found.meta_data = machine.user_data, machine.meta_data
+        found.lacks = frozenset(machine.lacks)
         found.state = "booting"
         self._address(found, machine.addresses)
         event = self._bootstraps.setdefault(found.id, asyncio.Event())
@@ -85,10 +89,8 @@ class Fleet:
         found = self.machines.get(ext_id)
         if found is None or found.state == "off":
             return
-        if found.task is not None:
-            found.task.cancel()
+        found.stop()
         found.console.say("crashed" if crashed else "reboot: Power down")
-        found.state = "off"
         found.host.set_up(False)
 
     def readdressed(self, ext_id: str, addresses: tuple[str, ...]) -> None:
@@ -102,9 +104,7 @@ class Fleet:
         found = self.machines.pop(ext_id, None)
         if found is None:
             return
-        if found.task is not None:
-            found.task.cancel()
-        found.state = "off"
+        found.stop()
         self._bootstraps.pop(ext_id, None)
         self._by_host.pop(found.host.name, None)
         self.network.detach(found.host)
@@ -125,6 +125,7 @@ class Fleet:
         found = {
             id(machine.cluster): machine.cluster for machine in self.machines.values() if machine.cluster is not None
         }
+        found |= {id(cluster): cluster for cluster in self.hosted.values()}
         return [cluster for cluster in found.values() if not cluster.closed]
 
     def bootstrap(self, ext_id: str) -> None:
@@ -132,11 +133,17 @@ class Fleet:
         self._bootstraps.setdefault(ext_id, asyncio.Event()).set()
 
     async def settled(self) -> None:
-        """Returns when no machine boots any more."""
-        while tasks := [machine.task for machine in self.machines.values() if machine.task and not machine.task.done()]:
-            await asyncio.wait(tasks)
+        """Returns when no machine boots any more; one that waits for a configuration does not."""
+        while tasks := [
+            machine.task
+            for machine in self.machines.values()
+            if machine.task and not machine.task.done() and not machine.waiting
+        ]:
+            await asyncio.wait(tasks, timeout=self.pace.poll)
         for cluster in self.clusters():
             await cluster.controllers.idle()
+            if cluster.k0s is not None:
+                await cluster.k0s.idle()
 
     async def close(self) -> None:
         await self.heart.close()
@@ -164,6 +171,7 @@ class Fleet:
             network=self.network,
             clock=self.clock,
             pace=self.pace,
+            spawn=self._spawn,
             platform=platform,
             simulator=simulator,
             sink=None if self._consoles is None else partial(self._consoles, ext_id),

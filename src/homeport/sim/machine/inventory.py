@@ -45,4 +45,5 @@ _FAMILIES = {
 def inventory(image: Image) -> set[str]:
     """What is on an image besides the programs that are simulated. Packages that are installed later are added."""
     names = _BUILTIN + _SYSTEM + _FAMILIES.get(image.family, "")
-    return set((names + _KUBERNETES if image.kubernetes else names).split())
+    found = set((names + _KUBERNETES if image.kubernetes else names).split())
+    return (found | set(image.programs)) - set(image.without)

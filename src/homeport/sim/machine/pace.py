@@ -19,6 +19,7 @@ class Pace:
     kubelet: float = 0.0  # until a node registers
     poll: float = 0.5
     patience: float = 60.0
+    restart: float = 10.0  # before systemd starts a service again that failed
     jitter: float = 0.0
     rng: random.Random = field(default_factory=random.Random, compare=False)
 
@@ -38,7 +39,9 @@ class Pace:
 
 
 QUICK = Pace()
-REALISTIC = Pace(firmware=12.0, cloud_init=15.0, kubeadm=35.0, kubelet=8.0, poll=5.0, patience=300.0, jitter=0.2)
+REALISTIC = Pace(
+    firmware=12.0, cloud_init=15.0, kubeadm=35.0, kubelet=8.0, poll=5.0, patience=300.0, restart=120.0, jitter=0.2
+)
 
 
 def pace_of(speed: str) -> Pace:

@@ -18,6 +18,7 @@ import msgspec
 import orjson
 
 from homeport.apiserver.auth import certificate as certs
+from homeport.apiserver.auth.certificate import Issuer
 from homeport.apiserver.auth.file import make_private_dir, write_private
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -25,7 +26,14 @@ from homeport.runtime.clock import Clock
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.image import Image
 from homeport.sim.machine.vm import Machine
-from homeport.sim.machine.workload.authority import Authority, ClusterPki, load_authority, load_key
+from homeport.sim.machine.workload.authority import (
+    Authority,
+    ClusterPki,
+    HostedPki,
+    load_authority,
+    load_certificate,
+    load_key,
+)
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.etcd import Member
 from homeport.sim.machine.workload.facts import Facts
@@ -69,6 +77,8 @@ class _Plane(msgspec.Struct, frozen=True):
     port: int
     vip: VipConfig | None
     more_ports: tuple[int, ...]
+    version: str = ""
+    more_vips: tuple[VipConfig, ...] = ()
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -91,6 +101,7 @@ class _Cluster(msgspec.Struct, frozen=True):
     term: int
     alarms: list[tuple[int, str]]
     unfinished: list[str]  # nodes of machines that are not kept
+    hosted: str = ""
 
 
 class _Fleet(msgspec.Struct, frozen=True):
@@ -109,7 +120,7 @@ class Snapshot:
 
     async def save(self, fleet: Fleet) -> None:
         make_private_dir(self._folder)
-        clusters = {cluster.etcd.cluster_id: cluster for cluster in fleet.clusters() if _kept_planes(cluster)}
+        clusters = {cluster.etcd.cluster_id: cluster for cluster in fleet.clusters() if _is_kept(cluster)}
         names = {id(cluster): f"{number:016x}" for number, cluster in clusters.items()}
         for cluster in clusters.values():
             await self._save_database(names[id(cluster)], cluster)
@@ -157,9 +168,9 @@ class Snapshot:
 
     async def _load_cluster(self, fleet: Fleet, saved: _Cluster) -> WorkloadCluster:
         clock = fleet.clock
-        pki = ClusterPki.of(
-            _to_authority(saved.authority, clock), load_key("sa", saved.signing_key), saved.hosts, clock
-        )
+        authority = _to_issuer(saved.authority) if saved.hosted else _to_authority(saved.authority, clock)
+        made = HostedPki if saved.hosted else ClusterPki
+        pki = made.of(authority, load_key("sa", saved.signing_key), saved.hosts, clock)
         pki.secrets_key = saved.secrets_key
         etcd = None if saved.etcd_authority is None else _to_authority(saved.etcd_authority, clock)
         copy = self._folder / f"{saved.id}.db"
@@ -167,6 +178,10 @@ class Snapshot:
             saved.facts, pki, etcd, fleet.network, clock, fleet.pace.rng, copy_of=copy
         )
         cluster.initialized = True
+        if saved.hosted:
+            cluster.hosted = saved.hosted
+            cluster.controllers.play(frozenset())  # until its Pods are back
+            fleet.hosted[saved.hosted] = cluster
         cluster.containers.programs = fleet.programs
         found = cluster.etcd
         found.members = {member.name: member for member in saved.members}
@@ -176,6 +191,10 @@ class Snapshot:
 
 
 # -- to plain state ------------------------------------------------------------------------------------------------
+
+
+def _is_kept(cluster: WorkloadCluster) -> bool:
+    return bool(cluster.hosted or _kept_planes(cluster))
 
 
 def _kept_planes(cluster: WorkloadCluster) -> list[ControlPlane]:
@@ -225,6 +244,7 @@ def _of_cluster(cluster: WorkloadCluster, name: str) -> _Cluster:
         etcd.term,
         sorted(etcd.alarms),
         [node for node in cluster.kubelets if _unfinished(cluster, node)],
+        cluster.hosted,
     )
 
 
@@ -237,7 +257,16 @@ def _unfinished(cluster: WorkloadCluster, node: str) -> bool:
 
 def _of_plane(plane: ControlPlane) -> _Plane:
     assert isinstance(plane.guest, Machine)
-    return _Plane(plane.guest.id, plane.node, plane.address, plane.port, plane.vip, plane.more_ports)
+    return _Plane(
+        plane.guest.id,
+        plane.node,
+        plane.address,
+        plane.port,
+        plane.vip,
+        plane.more_ports,
+        plane.version,
+        plane.more_vips,
+    )
 
 
 def _of_authority(authority: Authority) -> _Pair:
@@ -249,6 +278,11 @@ def _of_authority(authority: Authority) -> _Pair:
 
 def _to_authority(pair: _Pair, clock: Clock) -> Authority:
     return load_authority("ca", pair.certificate, pair.key, clock)
+
+
+def _to_issuer(pair: _Pair) -> Authority:
+    """Of a hosted cluster: what its Pods bring replaces it, so it need not be good."""
+    return Authority(Issuer(load_certificate("ca", pair.certificate), load_key("ca", pair.key)))
 
 
 def _to_machine(fleet: Fleet, saved: _Machine) -> Machine:
@@ -265,7 +299,16 @@ def _to_planes(cluster: WorkloadCluster, saved: _Cluster, machines: dict[str, Ma
         machine = machines[each.machine]
         machine.cluster = cluster
         cluster.add_control_plane(
-            ControlPlane(machine, each.node, each.address, each.port, each.vip, tuple(each.more_ports))
+            ControlPlane(
+                machine,
+                each.node,
+                each.address,
+                each.port,
+                each.vip,
+                tuple(each.more_ports),
+                each.version,
+                tuple(each.more_vips),
+            )
         )
 
 

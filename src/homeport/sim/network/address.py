@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
+from homeport.machinery.address import is_address
+
 Address = IPv4Address | IPv6Address
 
 
@@ -29,14 +31,6 @@ def normal(host: str) -> str:
         return str(ip_address(text))
     except ValueError:
         return text.rstrip(".").lower()
-
-
-def is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def split_endpoint(text: str, default_port: int = 6443) -> tuple[str, int]:

@@ -39,3 +39,14 @@ class Balancer:
             return
         # A balancer accepts first and looks for a backend then: the client sees a connection that closes.
         raise ConnectionResetError(f"connection reset: no backend of {self._host.name} answers ({failure})")
+
+
+def answering(network: Network, source: str, host: str, port: int) -> Service:
+    """The service that answers `source` at host:port, also behind a balancer. Raises OSError."""
+    service = network.find(source, host, port)[2]
+    if not isinstance(service, Balancer):
+        return service
+    behind = service.behind()
+    if behind is None:
+        raise ConnectionResetError("EOF: no backend of the load balancer answers")
+    return behind

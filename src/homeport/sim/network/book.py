@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from homeport.sim.network.address import is_address, normal
-from homeport.sim.network.service import Service, pair
+from homeport.machinery.address import is_address
+from homeport.sim.network.address import normal
+from homeport.sim.network.service import Service, connect
 
 # The source of connections from outside of the network: the management plane, users with kubectl.
 OUTSIDE = "outside"
@@ -45,7 +46,7 @@ class Host:
         self.up = True
         self.addresses: list[str] = []
         self._network = network
-        self._ports: dict[int, Service] = {}
+        self._ports: dict[tuple[str, int], Service] = {}  # by address, '' for all, and port
 
     def assign(self, address: str) -> None:
         """The host claims an address, and announces it: it gets the traffic from now on."""
@@ -62,15 +63,25 @@ class Host:
             self.addresses.remove(address)
             self._network._unclaim(self, address)
 
-    def listen(self, port: int, service: Service) -> None:
-        self._ports[port] = service
+    def listen(self, port: int, service: Service, address: str = "") -> None:
+        """With an address, only there: what listens at all addresses no longer answers at this one, at any port."""
+        self._ports[address and normal(address), port] = service
 
-    def unlisten(self, port: int) -> None:
-        self._ports.pop(port, None)
-        self._network._break(lambda link: link.target == self.name and link.port == port)
+    def unlisten(self, port: int, address: str = "") -> None:
+        address = address and normal(address)
+        self._ports.pop((address, port), None)
+        self._network._break(
+            lambda link: (link.target, link.port) == (self.name, port) and address in ("", link.address)
+        )
 
-    def service(self, port: int) -> Service | None:
-        return self._ports.get(port)
+    def service(self, port: int, address: str = "") -> Service | None:
+        own = any(bound == address for bound, _ in self._ports) if address else False
+        return self._ports.get((address if own else "", port))
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where it listens."""
+        return tuple(sorted({port for _, port in self._ports}))
 
     def set_up(self, up: bool) -> None:
         """A host that is not up answers nothing and loses its connections; its addresses stay its own."""
@@ -283,7 +294,7 @@ class Network:
             raise OSError(errno.EHOSTUNREACH, f"no route to host: no machine has the address {address}")
         if not self.reaches(source, holder.name):
             raise TimeoutError(errno.ETIMEDOUT, f"i/o timeout: {address} does not answer")
-        service = holder.service(port)
+        service = holder.service(port, address)
         if service is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"connection refused: {address} port {port}")
         return holder, address, service
@@ -305,14 +316,7 @@ class Network:
 
     async def connect(self, source: str, host: str, port: int) -> socket.socket:
         """A connection from a host to host:port, as a socket that does not block."""
-        near, far = pair()
-        try:
-            await self.hand(far, source, host, port)
-        except BaseException:
-            near.close()
-            far.close()
-            raise
-        return near
+        return await connect(lambda far: self.hand(far, source, host, port))
 
     def _track(self, link: _Link) -> None:
         self._links.add(link)

@@ -15,11 +15,12 @@ import binascii
 import contextlib
 import socket
 from collections.abc import Iterator
-from urllib.parse import unquote, urlsplit
+from typing import Protocol
+from urllib.parse import quote, unquote, urlsplit
 
 from homeport.sim.network.address import split_endpoint
-from homeport.sim.network.book import OUTSIDE, Network
-from homeport.sim.network.service import relay
+from homeport.sim.network.book import OUTSIDE, Host
+from homeport.sim.network.service import connections, relay
 
 _HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 30.0
@@ -32,10 +33,22 @@ class _Refused(Exception):
         self.status = status
 
 
+class Book(Protocol):
+    """What a proxy serves: a network, or a part of one."""
+
+    def host(self, name: str) -> Host | None: ...
+
+    async def locate(self, source: str, host: str, port: int) -> object: ...
+
+    async def hand(self, sock: socket.socket, source: str, host: str, port: int) -> None: ...
+
+    async def connect(self, source: str, host: str, port: int) -> socket.socket: ...
+
+
 class Proxy:
     """`start` it, give `url` to clients, `close` it."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Book) -> None:
         self._network = network
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
@@ -51,7 +64,9 @@ class Proxy:
         return self.url()
 
     def url(self, source: str = "") -> str:
-        return f"http://{source}@127.0.0.1:{self.port}" if source else f"http://127.0.0.1:{self.port}"
+        """With `source`, whoever dials through it does so from that host of the network."""
+        user = f"{quote(source, safe='')}@" if source else ""
+        return f"http://{user}127.0.0.1:{self.port}"
 
     async def close(self) -> None:
         tasks = [*self._heads, *((self._accepting,) if self._accepting else ())]
@@ -62,15 +77,7 @@ class Proxy:
             self._listener.close()
 
     async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                sock, _ = await loop.sock_accept(listener)
-            except OSError:  # out of descriptors: those that are open have to end first
-                await asyncio.sleep(0.05)
-                continue
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        async for sock in connections(listener):
             task = asyncio.create_task(self._serve(sock), name="sim proxy request")
             self._heads.add(task)
             task.add_done_callback(self._heads.discard)

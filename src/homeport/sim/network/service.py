@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 _CHUNK = 64 * 1024
@@ -38,6 +39,32 @@ def pair() -> tuple[socket.socket, socket.socket]:
     first.setblocking(False)
     second.setblocking(False)
     return first, second
+
+
+async def connect(hand: Callable[[socket.socket], Awaitable[None]]) -> socket.socket:
+    """A new connection whose far end is passed to `hand`."""
+    near, far = pair()
+    try:
+        await hand(far)
+    except BaseException:
+        near.close()
+        far.close()
+        raise
+    return near
+
+
+async def connections(listener: socket.socket) -> AsyncIterator[socket.socket]:
+    """Those that come to a real listener, without end."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            sock, _ = await loop.sock_accept(listener)
+        except OSError:  # out of descriptors: those that are open have to end first
+            await asyncio.sleep(0.05)
+            continue
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield sock
 
 
 async def dial(host: str, port: int) -> socket.socket:

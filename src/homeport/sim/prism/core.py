@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from homeport.runtime.clock import Clock, SystemClock
+from homeport.sim.engine.download import Downloads
 from homeport.sim.engine.fault import FullDisk, Outage
 from homeport.sim.engine.guest import Guests, NoGuests
 from homeport.sim.engine.injector import Injector, Subject
@@ -52,6 +53,7 @@ class Core:
     rng: random.Random = field(init=False)
     at: float | None = None  # while the past is caught up with, the moment that is being lived through
     on_change: Callable[[], None] = lambda: None
+    downloads: Downloads | None = None  # where images come from; None: every URL is there, whatever is in it
 
     def __post_init__(self) -> None:
         self.faults = Injector(self.clock, seed=self.seed)

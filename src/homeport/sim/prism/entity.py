@@ -80,6 +80,7 @@ class Subnet(Entity, frozen=True, kw_only=True):
     reserved: tuple[Reservation, ...] = ()
     vpc: str = ""
     external: bool = False
+    lacks: tuple[Literal["internet", "dns", "registry"], ...] = ()  # what machines on it do not reach
 
     def __post_init__(self) -> None:
         if self.cidr:
@@ -107,6 +108,8 @@ class Image(Entity, frozen=True, kw_only=True):
     source: str = ""
     os: str = ""  # family of the system on it: talos, ubuntu, rocky, ...
     network: Literal["bridge", "none"] = "bridge"  # none: kubeadm Nodes stay NotReady until a CNI plugin is installed
+    programs: tuple[str, ...] = ()  # that it has besides the usual ones: oras, ...
+    without: tuple[str, ...] = ()  # usual ones that it does not have: curl, ...
     clusters: tuple[str, ...] = ()  # none: everywhere
     categories: tuple[str, ...] = ()
     checksum: str = ""  # sha256:...

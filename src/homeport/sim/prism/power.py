@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Collection
 from ipaddress import IPv6Address, IPv6Network
 
-from homeport.sim.engine.fault import AddressChange, AddressLoss, Crash, NoBoot
+from homeport.sim.engine.fault import AddressChange, AddressLoss, Crash, Isolation, NoBoot
 from homeport.sim.engine.guest import Machine
 from homeport.sim.prism.capacity import place
 from homeport.sim.prism.core import Core, replace
@@ -95,7 +95,8 @@ class Power:
         core = self._core
         nics = tuple(self._with_address(vm, nic) for nic in vm.nics)
         vm = core.put(core.world.vms, vm, booted=True, nics=nics)
-        core.guests.powered_on(machine_of(core, vm))
+        isolated = {each for _, effect in core.faults.strike(core.subject(vm), Isolation) for each in effect.lacks}
+        core.guests.powered_on(machine_of(core, vm, isolated))
 
     def _with_address(self, vm: Vm, nic: Nic) -> Nic:
         subnet = self._core.world.subnets.get(nic.subnet)
@@ -177,7 +178,15 @@ def learned6(prefix: str, mac: str) -> tuple[str, ...]:
     return tuple(str(IPv6Address(int(each.network_address) | own)) for each in networks)
 
 
-def machine_of(core: Core, vm: Vm) -> Machine:
+def _lacks(core: Core, vm: Vm) -> set[str]:
+    """What none of its networks reaches."""
+    subnets = [core.world.subnets.get(nic.subnet) for nic in vm.nics if nic.connected]
+    missing: list[set[str]] = [set(subnet.lacks) for subnet in subnets if subnet is not None]
+    return set.intersection(*missing) if missing else set()
+
+
+def machine_of(core: Core, vm: Vm, isolated: Collection[str] = ()) -> Machine:
+    """`isolated`: what it does not reach, whatever its networks do."""
     boot = next((disk for disk in vm.disks if not disk.cdrom), vm.disks[0] if vm.disks else None)
     image = core.world.images.get(boot.image) if boot is not None else None
     return Machine(
@@ -188,6 +197,9 @@ def machine_of(core: Core, vm: Vm) -> Machine:
         image_type=image.type if image else "",
         image_os=image.os if image else "",
         image_network=image.network if image else "bridge",
+        image_programs=image.programs if image else (),
+        image_without=image.without if image else (),
+        lacks=tuple(sorted({*_lacks(core, vm), *isolated})),
         uefi=vm.boot != "LEGACY",
         secure_boot=vm.boot == "SECURE_BOOT",
         vcpus=vm.vcpus,

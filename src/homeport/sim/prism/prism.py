@@ -10,6 +10,7 @@ from typing import Final
 
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.sim.engine.call import Answer, Call, Route
+from homeport.sim.engine.download import Downloads, Fetch
 from homeport.sim.engine.fault import Fault
 from homeport.sim.engine.gate import Gate
 from homeport.sim.engine.guest import Guests, NoGuests
@@ -62,8 +63,10 @@ class Prism:
         session_seconds: float = SESSION_SECONDS,
         journal_size: int = DEFAULT_SIZE,
         newest_minor: int | None = 4,
+        fetch: Fetch | None = None,
     ) -> None:
-        """`newest_minor`: of API v4, as clients are offered it; None: an older release that has only v3."""
+        """`newest_minor`: of API v4, as clients are offered it; None: an older release that has only v3. `fetch` brings
+        files that images are made of; None: every URL is there, whatever is in it."""
         self.core = Core(
             World(world if world is not None else default_world()),
             clock=clock or SystemClock(),
@@ -71,6 +74,7 @@ class Prism:
             guests=guests or NoGuests(),
             seed=seed,
             newest_minor=newest_minor or 0,
+            downloads=Downloads(fetch) if fetch is not None else None,
         )
         self.core.faults.set(faults)
         self.power = Power(self.core)

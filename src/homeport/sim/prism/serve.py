@@ -14,6 +14,7 @@ from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.tls import Authority
+from homeport.sim.engine.wire import StartError, reported
 from homeport.sim.prism.pace import parse_speed
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.wire import Wire
@@ -22,10 +23,6 @@ from homeport.sim.prism.world import default_world, load_world
 # The names and addresses that guides call a Prism Central by, so that their certificates verify.
 NAMES = ("localhost", "127.0.0.1", "::1", "prism-central.example.com", "10.1.1.100")
 _OPEN = ("0.0.0.0", "::")  # noqa: S104  (recognised, never a default)
-
-
-class StartError(Exception):
-    """Why it can't start, with what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +88,10 @@ async def run(options: Options, ready: Callable[[Running], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     try:
-        try:
+        with reported("--listen", f"{options.host}:{options.port}"):
             port = await wire.start(options.host, options.port, tls=called.context)
+        with reported("--admin-port", str(options.admin_port)):
             admin = await wire.start_admin(credential, options.admin_port)
-        except OSError as error:
-            raise StartError(f"can't listen: {error}; choose another port with --listen or --admin-port") from error
         host = reachable(options.host)
         host = f"[{host}]" if ":" in host else host
         user, password = credentials(prism)

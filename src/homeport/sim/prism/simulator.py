@@ -13,10 +13,11 @@ from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.journal import Entry
 from homeport.sim.engine.tls import Authority
+from homeport.sim.engine.wire import StartError, listen_problem
 from homeport.sim.network import Loopback
 from homeport.sim.prism.pace import parse_speed
 from homeport.sim.prism.prism import Prism
-from homeport.sim.prism.serve import NAMES, StartError, credentials, reachable
+from homeport.sim.prism.serve import NAMES, credentials, reachable
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world, load_world
 from homeport.sim.saved import SavedWorld, WorldStore
@@ -25,6 +26,8 @@ from homeport.sim.simulator import Options, SharedServices, Simulator, Simulator
 NAME = "prism"
 LOG = "sim-prism"
 PORT = 9440
+# By this name Prism Central shows a certificate that no client trusts, as a new installation does.
+SELF_SIGNED = "self-signed.example.com"
 _MOST_VMS = 200  # of a world that is saved before each answer: writing a larger one takes too long for that
 
 
@@ -43,7 +46,14 @@ class PrismSimulator:
         if options.reset:
             self._store.discard()
         self._saved_world = self._store.read(options.world, world)
-        self.prism = Prism(self._saved_world.world, clock=shared.clock, pace=pace, faults=faults, guests=shared.guests)
+        self.prism = Prism(
+            self._saved_world.world,
+            clock=shared.clock,
+            pace=pace,
+            faults=faults,
+            guests=shared.guests,
+            fetch=shared.fetch,
+        )
         self.prism.journal.on_entry = self._note
         self._wire = Wire(self.prism, self._save_before_answer)
         self._authority = Authority.ensure(shared.folder, shared.clock)
@@ -63,7 +73,16 @@ class PrismSimulator:
             return answering
 
         network = self._shared.network
-        network.stand_in(PORT, network.attach("prism-central"), answer)
+        central = network.attach("prism-central")
+        network.stand_in(PORT, central, answer)
+        untrusted = await self._listen_untrusted()
+        network.stand_in(PORT, central, lambda dialled: untrusted, [SELF_SIGNED])
+
+    async def _listen_untrusted(self) -> Loopback:
+        clock = self._shared.clock
+        authority = Authority.ensure(self._shared.folder / "self-signed", clock)
+        tls = authority.context("server", (SELF_SIGNED,), clock)
+        return Loopback("127.0.0.1", await self._wire.start("127.0.0.1", 0, tls=tls))
 
     async def _listen(self, tls: ssl.SSLContext) -> tuple[str, int]:
         """On the port that was asked for; by default the usual one, or a free one if that is taken."""
@@ -72,7 +91,7 @@ class PrismSimulator:
             try:
                 return reachable(host), await self._wire.start(host, port, tls=tls)
             except OSError as error:
-                why = error.strerror or error
+                why = listen_problem(error)
                 raise SimulatorError(
                     f"--sim-listen {host}:{port}: {why}; choose another address, or leave the option out"
                 ) from error

@@ -28,7 +28,7 @@ class Tasks:
         self._on_timer = on_timer
         self._due: list[tuple[float, int, str, str]] = []  # moment, order, table, id
         self._order = 0
-        self._held: set[str] = set()  # due, and waiting for their cluster
+        self._held: set[str] = set()  # due, and waiting for their cluster or a file
         self.rebuild()
 
     def on(self, action: str, perform: Action) -> None:
@@ -97,7 +97,7 @@ class Tasks:
             task = self._with_child(task, sub_operation)
         core.put(core.world.tasks, task)
         self._forget_old()
-        if task.countdown.done(now) and not core.out_of_reach(cluster):
+        if task.countdown.done(now) and not self._blocked(task):
             self._finish(task.ext_id)
         else:
             self._schedule(task)
@@ -142,7 +142,7 @@ class Tasks:
         if whole is not None and not whole.over and whole.countdown.reads is not None:
             counted = replace(whole, countdown=whole.countdown.read())
             self._core.world.tasks.put(counted)
-            if counted.countdown.done(self._core.now()) and not self._core.out_of_reach(whole.cluster):
+            if counted.countdown.done(self._core.now()) and not self._blocked(whole):
                 self._finish(whole.ext_id)
         return self._core.world.tasks.get(task.ext_id) or task
 
@@ -171,11 +171,18 @@ class Tasks:
     def next_due(self) -> float | None:
         return self._due[0][0] if self._due else None
 
+    def _blocked(self, task: Task) -> bool:
+        """Its time is over, but its cluster does not answer, or the file that it needs is not there yet."""
+        core, url = self._core, str(task.arguments.get("url") or "")
+        if core.out_of_reach(task.cluster):
+            return True
+        return bool(url) and core.downloads is not None and core.downloads.ask(task.ext_id, url, core.on_change) is None
+
     def _came_due(self, ext_id: str) -> None:
         task = self._core.world.tasks.get(ext_id)
         if task is None or task.over:
             return
-        if self._core.out_of_reach(task.cluster):
+        if self._blocked(task):
             self._held.add(ext_id)
             return
         self._finish(ext_id)
@@ -183,7 +190,7 @@ class Tasks:
     def _retry_held(self) -> None:
         for ext_id in sorted(self._held):
             task = self._core.world.tasks.get(ext_id)
-            if task is None or task.over or not self._core.out_of_reach(task.cluster):
+            if task is None or task.over or not self._blocked(task):
                 self._held.discard(ext_id)
                 if task is not None and not task.over:
                     self._finish(ext_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +25,7 @@ from homeport.sim.prism.world import parse_world
 log = structlog.get_logger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
+_BYTES = "application/octet-stream"
 _PAGES = "GET or PUT /world, GET /console/VM, POST /sessions/expire"
 
 
@@ -80,6 +82,8 @@ class Wire:
                 await self._ticking
             self._ticking = None
         await self._listeners.close()
+        if self.prism.core.downloads is not None:
+            await self.prism.core.downloads.close()
 
     async def _tick(self) -> None:
         """Advances the world without requests: machines boot, tasks end, outages pass."""
@@ -118,7 +122,8 @@ class Wire:
 
 
 async def _read(request: BaseRequest) -> Call:
-    raw = await request.read()
+    upload = await _read_upload(request) if request.content_type == _BYTES else None
+    raw = await request.read() if upload is None else b""
     if len(raw) > LARGEST_BODY:
         raise ValueError("the body is too large")
     body = None
@@ -134,9 +139,19 @@ async def _read(request: BaseRequest) -> Call:
         headers={name.lower(): value for name, value in request.headers.items()},
         cookies=dict(request.cookies),
         body=body,
+        upload=upload,
         raw_query=request.rel_url.raw_query_string,
         host=request.headers.get("Host", "localhost:9440"),
     )
+
+
+async def _read_upload(request: BaseRequest) -> tuple[int, str]:
+    """Of any size: nothing of it is kept."""
+    digest, size = hashlib.sha256(), 0
+    async for chunk in request.content.iter_chunked(1 << 20):
+        digest.update(chunk)
+        size += len(chunk)
+    return size, digest.hexdigest()
 
 
 def _write(answer: Answer) -> Response:

@@ -9,8 +9,11 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.meta import Resource
 from homeport.capi.remote import pki
-from homeport.client.errors import NotFound
+from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.core.cluster import admission
+from homeport.runtime.webhook.embedded import install as install_hooks
+from homeport.runtime.webhook.hook import Hooks
 from reconcile.core.provider import (
     C1,
     CONTROL_PLANE,
@@ -18,6 +21,7 @@ from reconcile.core.provider import (
     INFRA_CLUSTER,
     INFRA_MACHINE,
     PROVISIONED,
+    World,
     cluster,
     foreign,
     machine,
@@ -108,6 +112,71 @@ async def test_the_control_plane_may_give_the_endpoint() -> None:
         _, found = await w.cluster()
         assert found.spec.control_plane_endpoint.host == "10.0.0.1"
         assert said(found, "ControlPlaneInitialized")[:2] == ("False", "NotInitialized")
+
+
+NETWORK = {"pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.0.0.0/16"]}}
+
+
+def checked(w: World) -> None:
+    """Clusters are validated, as in a whole plane."""
+    hooks = Hooks()
+    admission.register(hooks, w.client)
+    install_hooks(hooks, w.p.server)
+
+
+async def test_an_endpoint_among_the_services_is_reported_with_range_and_cure_until_the_network_is_corrected() -> None:
+    own = cluster(spec={"clusterNetwork": NETWORK}, metadata={"finalizers": []})
+    async with world(own, infra(), foreign(CONTROL_PLANE, "c1")) as w:
+        checked(w)
+        outcome, found = await w.cluster()
+        assert outcome.error is None
+        assert found.metadata.finalizers == ["cluster.cluster.x-k8s.io"]
+        assert not found.spec.control_plane_endpoint.host
+        assert not found.status.initialization.infrastructure_provisioned
+        status, reason, message = said(found, "InfrastructureReady")
+        assert (status, reason) == ("False", "EndpointNotUsable")
+        for words in (
+            "FakeCluster c1 offers the endpoint 10.0.0.1:6443",
+            "is in 10.0.0.0/16 of spec.clusterNetwork.services.cidrBlocks[0]",
+            "choose an address in the network of the machines",
+            "Correct the endpoint of FakeCluster c1, or spec.clusterNetwork of the Cluster",
+        ):
+            assert words in message
+            assert words in said(found, "Available")[2].split("\n")[0]
+        again, _ = await w.cluster()
+        assert again.written == ()
+        body = {"spec": {"clusterNetwork": {"services": {"cidrBlocks": ["10.96.0.0/12"]}}}}
+        await w.client.patch(Cluster, C1, MergePatch(body))
+        _, found = await w.cluster()
+        assert found.spec.control_plane_endpoint.host == "10.0.0.1"
+        assert found.status.initialization.infrastructure_provisioned
+        assert said(found, "InfrastructureReady")[:2] == ("True", "Ready")
+
+
+async def test_an_endpoint_of_a_control_plane_that_is_not_usable_is_reported_until_it_is_corrected() -> None:
+    bare = foreign(INFRA_CLUSTER, "c1", status={"initialization": {"provisioned": True}})
+    plane = foreign(CONTROL_PLANE, "c1", spec={"controlPlaneEndpoint": ENDPOINT})
+    async with world(cluster(spec={"clusterNetwork": NETWORK}), bare, plane) as w:
+        checked(w)
+        _, found = await w.cluster()
+        status, reason, message = said(found, "ControlPlaneAvailable")
+        assert (status, reason) == ("False", "EndpointNotUsable")
+        assert "FakeControlPlane c1 offers the endpoint 10.0.0.1:6443" in message
+        await w.say(CONTROL_PLANE, C1, spec={"controlPlaneEndpoint": {"host": "10.1.0.1", "port": 6443}})
+        _, found = await w.cluster()
+        assert found.spec.control_plane_endpoint.host == "10.1.0.1"
+        assert said(found, "ControlPlaneAvailable")[1] == "NotAvailable"
+
+
+async def test_an_error_of_the_server_is_part_of_why_a_cluster_is_not_available() -> None:
+    """Whatever ends a loop must be seen on the object: nobody looks for it in logs first."""
+    async with world(cluster(), infra(), foreign(CONTROL_PLANE, "c1")) as w:
+        hooks = Hooks()
+        hooks.validate(INFRA_CLUSTER, lambda obj, old: [Cause("FieldValueInvalid", "not today", "metadata")])
+        install_hooks(hooks, w.p.server)
+        outcome, found = await w.cluster()
+        assert outcome.error is not None
+        assert "not today" in said(found, "Available")[2].split("\n")[0]
 
 
 async def test_initialization_never_goes_back() -> None:
@@ -208,7 +277,7 @@ async def test_without_infrastructure_it_counts_as_provisioned() -> None:
         assert said(found, "InfrastructureReady")[0] == "True"
 
 
-async def test_workers_are_counted_and_their_state_told() -> None:
+async def test_workers_are_counted_and_their_state_reported() -> None:
     status = {
         "replicas": 2,
         "readyReplicas": 1,

@@ -159,7 +159,7 @@ async def test_what_a_cluster_refuses_is_tried_again_less_and_less_often() -> No
         assert await d.has("x")
 
 
-async def test_a_manifest_that_has_grown_old_is_told_what_the_cluster_serves() -> None:
+async def test_a_manifest_that_has_grown_old_is_reported_with_what_the_cluster_serves() -> None:
     old = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n"
     unknown = "apiVersion: v1\nkind: Boat\nmetadata: {name: b}\n"
     async with desk(cluster("one"), config_map("net", a=old, b=unknown), resource_set("net")) as d:

@@ -256,7 +256,7 @@ async def test_without_connection_the_drain_says_so_and_the_timeout_still_counts
     async with world(*going(spec={"deletion": {"nodeDrainTimeoutSeconds": 60}})) as w:
         await w.client.delete(Machine, M1)
         outcome, found = await w.machine()
-        assert "there is no connection to the workload cluster" in said(found, "Deleting")[2]
+        assert "no connection to the workload cluster" in said(found, "Deleting")[2]
         assert outcome.wait is not None
         assert outcome.wait.after is not None
         assert 55 < outcome.wait.after <= 60

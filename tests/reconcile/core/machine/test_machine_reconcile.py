@@ -169,7 +169,7 @@ async def test_a_machine_without_cluster_waits_for_it() -> None:
 # -- the Node --------------------------------------------------------------------------------------------------------
 
 
-async def test_the_node_is_found_by_provider_id_and_told_about_its_machine() -> None:
+async def test_the_node_is_found_by_provider_id_and_annotated_with_its_machine() -> None:
     labels = {"node-role.kubernetes.io/worker": "", "not-for-nodes": "x", "node.cluster.x-k8s.io/zone": "a"}
     held = [cluster(status=PROVISIONED), machine(metadata={"labels": labels}), *parts()[2:]]
     taints = [

@@ -169,7 +169,7 @@ async def test_machines_that_are_to_be_left_alone_are_no_targets() -> None:
 
 
 @virtual
-async def test_others_are_asked_to_heal_and_told_when_it_is_over() -> None:
+async def test_others_are_asked_to_heal_and_notified_when_it_is_over() -> None:
     where = {"apiVersion": "provider.example.com/v1", "kind": "FakeRemediationTemplate", "name": "heal"}
     async with checked("a", spec={"remediation": {"templateRef": where}}) as c:
         await c.w.p.settle()

@@ -9,6 +9,7 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineSet
 from homeport.client.errors import ApiError, Unavailable
 from homeport.client.protocol import Key, MergePatch, Query
+from homeport.core.machineset import creation
 from homeport.core.machineset.reconciler import SetReconciler
 from homeport.runtime.testing import virtual
 from reconcile.core.machineset.worker_kit import (
@@ -68,6 +69,23 @@ async def test_machines_get_a_config_and_infrastructure_of_their_name() -> None:
         for kind, name in ((INFRA_TEMPLATE, "small"), (CONFIG_TEMPLATE, "config")):
             template = await w.client.get(kind, Key("default", name))
             assert [r["kind"] for r in template.metadata["ownerReferences"]] == ["Cluster"]
+
+
+@virtual
+async def test_a_set_that_wants_more_than_one_loop_may_make_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creation, "_IN_A_LOOP", 3)
+    async with workers(cluster(), machine_set(7)) as w:
+        await running(w, 7)
+        assert len(await w.machines()) == 7
+
+
+@virtual
+async def test_a_number_of_machines_that_nobody_can_have_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creation, "_IN_A_LOOP", 3)
+    async with workers(cluster(), machine_set(2_000_000_000)) as w:
+        await w.p.until(MachineSet, MS, lambda s: (s.status.replicas or 0) > 0, 300, what="it grows")
+        await w.client.patch(MachineSet, MS, MergePatch({"spec": {"replicas": 1}}))
+        await running(w, 1)
 
 
 @virtual

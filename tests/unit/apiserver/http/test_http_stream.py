@@ -115,7 +115,7 @@ async def test_the_socket_closes_in_order_when_every_port_has_ended() -> None:
         assert ws.close_code == 1000
 
 
-async def test_a_port_that_refuses_is_told_on_its_channel_of_errors() -> None:
+async def test_a_port_that_refuses_is_reported_on_its_channel_of_errors() -> None:
     async with forwarding() as (api, _), opened(api, "?ports=4000") as ws:
         assert [await ws.receive_bytes() for _ in range(2)] == [b"\x00\xa0\x0f", b"\x01\xa0\x0f"]
         text = (await ws.receive_bytes()).decode()
@@ -214,7 +214,7 @@ async def _grant(api: Api, *verbs: str) -> None:
         ("GET", f"{PATH}?ports=7", {"Connection": "Upgrade", "Upgrade": "websocket"}, 400, "handshake"),
     ],
 )
-async def test_what_can_not_be_upgraded_is_told_why(
+async def test_what_can_not_be_upgraded_is_refused_with_the_reason(
     method: str, path: str, sent: dict[str, str], code: int, message: str
 ) -> None:
     async with forwarding() as (api, _):
@@ -356,7 +356,7 @@ async def test_connections_share_one_session(carried: Any) -> None:
         assert Frame(0, 3, data=b"a") in got
 
 
-async def test_a_port_that_refuses_is_told_on_the_stream_of_errors(carried: Any) -> None:
+async def test_a_port_that_refuses_is_reported_on_the_stream_of_errors(carried: Any) -> None:
     async with forwarding() as (api, _), carried(api) as peer:
         await peer.open(4000)
         told = await peer.frame()

@@ -93,7 +93,7 @@ async def test_an_empty_streamed_list_still_says_that_it_is_complete(api: Api) -
         assert (await lines.next())["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_watch_of_compacted_history_is_told_so_inside_the_stream(api: Api) -> None:
+async def test_a_watch_of_compacted_history_reports_that_inside_the_stream(api: Api) -> None:
     for name in ("a", "b", "c"):
         await api.post(WIDGETS, widget(name))
     await api.registry.store.compact(api.registry.store.revision)

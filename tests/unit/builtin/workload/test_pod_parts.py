@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from homeport.api.meta import Unstructured
-from homeport.builtin.workload.coroutine import CoroutineRunner, until_stopped
 from homeport.builtin.workload.material import expand, field_of
 from homeport.builtin.workload.process import relocate
-from homeport.builtin.workload.runner import RUNNER_ANNOTATION, Runners
 from homeport.builtin.workload.status import ContainerState, pod_phase
+from homeport.runtime.workload.coroutine import CoroutineRunner, until_stopped
 from homeport.runtime.workload.kind import DEPLOYMENT, REPLICA_SET
 from homeport.runtime.workload.replicaset import surplus
+from homeport.runtime.workload.runner import RUNNER_ANNOTATION, Runners
 from homeport.runtime.workload.statefulset import ordinal
 from homeport.runtime.workload.template import pod_of, same_template, share_of, short_hash
 

@@ -56,3 +56,20 @@ async def test_a_port_that_opens_is_healthy() -> None:
 async def test_a_command_that_ends_well_is_healthy() -> None:
     assert await _probe({"exec": {"command": ["good"]}}).ask()
     assert not await _probe({"exec": {"command": ["bad"]}}).ask()
+
+
+async def test_a_busy_process_does_not_take_its_own_delay_for_the_containers() -> None:
+    """The loop was late by half a second: an answer that takes longer than the timeout still counts."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.3)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        probe = _probe({"httpGet": {"path": "/", "port": port}, "timeoutSeconds": 0.1})
+        assert not await probe.ask()
+        probe._late = 0.5
+        assert await probe.ask()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from homeport.builtin.workload.process import ProcessRunner
-from homeport.builtin.workload.runner import Launch, Mount, RunError
+from homeport.builtin.workload.process import ProcessRunner, copy_claims
+from homeport.runtime.workload.runner import Launch, Mount, RunError
 
 
 class Lines(list[str]):
@@ -47,6 +47,19 @@ async def test_a_command_runs_with_its_environment_and_files(tmp_path: Path) -> 
     assert (disk / "file").read_text() == "kept\n"
     secret = tmp_path / "pods" / "u" / "c" / "files" / "etc" / "conf" / "a" / "b.txt"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
+async def test_volumes_within_each_other_and_files_of_one_folder_are_all_there(tmp_path: Path) -> None:
+    lines = Lines()
+    mounts = [
+        Mount("/etc/k/pki", "files", "pki", {"ca.crt": b"ca"}),
+        Mount("/etc/k", "files", "conf", {"a.conf": b"a"}),
+        Mount("/etc/k", "files", "conf", {"b.conf": b"b"}),
+    ]
+    launch = _launch(lines, "sh", "-c", "cat /etc/k/pki/ca.crt /etc/k/a.conf /etc/k/b.conf", mounts=mounts)
+    running = await ProcessRunner(tmp_path).run(launch)
+    assert await running.wait() == 0
+    assert lines == ["caab"]
 
 
 async def test_nothing_of_our_own_environment_leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,3 +119,46 @@ async def test_probes_run_beside_it_and_files_go_with_the_pod(tmp_path: Path) ->
     await running.wait()
     runner.forget("u")
     assert os.listdir(tmp_path / "pods") == []
+
+
+async def test_volumes_are_copied_as_they_are_at_one_moment_and_the_process_goes_on(tmp_path: Path) -> None:
+    lines = Lines()
+    script = """
+    count=0
+    while :; do count=$((count+1)); echo $count >> /data/first; echo $count >> /data/second
+    [ $count = 200 ] && echo begun; [ -e /data/stop ] && echo stopped && exit 0; done
+    """
+    launch = _launch(lines, "sh", "-c", script, mounts=[Mount("/data", "claim", "disk")])
+    running = await ProcessRunner(tmp_path).run(launch)
+    try:
+        await lines.until("begun")
+        assert await asyncio.to_thread(copy_claims, tmp_path, tmp_path / "copy")
+        copied = [(tmp_path / "copy" / "ns" / "disk" / name).read_text().split() for name in ("first", "second")]
+        assert len(copied[0]) - len(copied[1]) in (0, 1)
+        (tmp_path / "claims" / "ns" / "disk" / "stop").touch()
+        await lines.until("stopped")
+    finally:
+        await running.stop(0)
+
+
+def test_without_volumes_nothing_is_copied(tmp_path: Path) -> None:
+    assert not copy_claims(tmp_path, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+async def test_containers_share_a_folder_whose_path_is_short_enough_for_a_socket(tmp_path: Path) -> None:
+    lines, uid = Lines(), "0b9d0c4e-7c1f-4b0e-9a55-0f2f3b1c7a55"
+    config = b"udsName: /run/konnectivity/konnectivity-server.socket\n"
+    mounts = [
+        Mount("/run/konnectivity", "empty", "konnectivity-socket"),
+        Mount("/etc/egress", "files", "egress", {"config.yaml": config}),
+    ]
+    runner = ProcessRunner(tmp_path)
+    running = await runner.run(_launch(lines, "sh", "-c", "cat /etc/egress/config.yaml", uid=uid, mounts=mounts))
+    assert await running.wait() == 0
+    [socket] = [Path(line.removeprefix("udsName: ")) for line in lines]
+    assert len(str(socket.relative_to(tmp_path))) < 50
+    assert socket.parent.resolve() == tmp_path / "pods" / uid / "empty" / "konnectivity-socket"
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    runner.forget(uid)
+    assert [*(tmp_path / "run").iterdir()] == []

@@ -10,6 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from homeport.api.meta import Object
@@ -19,6 +20,10 @@ Json = dict[str, Any]
 
 # Durations are plain strings to the schema of an older version.
 _DURATION = re.compile(r"(Timeout|Period|^ttl|^timeout|^timeoutForControlPlane)$")
+# Explaining failures would trace every line, which takes minutes here.
+PROPERTY = settings(
+    max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink], derandomize=True
+)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 

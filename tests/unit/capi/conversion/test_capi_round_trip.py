@@ -6,22 +6,18 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from homeport.api.meta import Object
 from homeport.capi.conversion import converters
 from homeport.capi.conversion.loss import ANNOTATION
 from homeport.capi.definition.kind import KINDS
-from unit.capi.conversion.capi_object import objects
+from unit.capi.conversion.capi_object import PROPERTY, objects
 
 CONVERTERS = converters()
 OLDER = [(older, kind.versions[-1]) for kind in KINDS for older in kind.versions[:-1]]
 NAMES = [f"{older.__name__}-{older.__resource__.version}" for older, _ in OLDER]
-# Explaining failures would trace every line, which takes minutes here.
-PROPERTY = settings(
-    max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink], derandomize=True
-)
 
 
 def convert(obj: dict[str, Any], cls: type[Object]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from homeport.capi.remote.grpc import Channel, GrpcError, ProtocolError
+from homeport.capi.remote.tunnel import Tunnel, context_of
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, MemberAlarm
-from homeport.controlplane.kubeadm.etcd.grpc import Channel, GrpcError, ProtocolError
-from homeport.controlplane.kubeadm.etcd.tunnel import Tunnel, context_of
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.workload.authority import Authority, make_authority, now_of

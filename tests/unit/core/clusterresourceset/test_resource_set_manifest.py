@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from homeport.core.clusterresourceset.manifest import ManifestError, content, described, parse_objects
+from homeport.machinery.manifest import ManifestError, content, described, parse_objects
 
 
 def kinds(**texts: str) -> list[str]:

@@ -105,7 +105,7 @@ def known(kind: str, status: str = "True", reason: str = "NodeHealthy") -> dict[
         (None, NOW - 301, "ConnectionDown"),
     ],
 )
-def test_lost_connections_are_told_after_a_while(
+def test_lost_connections_are_reported_after_a_while(
     last_probe: float | None, since: float | None, expected: str | None
 ) -> None:
     made = machine()

@@ -95,3 +95,81 @@ def test_a_template_is_immutable_but_for_dry_runs_of_topologies() -> None:
 )
 def test_a_cluster_that_can_not_work_is_refused_by_its_field(spec: Json, field: str) -> None:
     assert [cause.field for cause in validate_cluster({"spec": spec}, None)] == [field]
+
+
+_VM = "spec.virtualMachineTemplate"
+_INNER = f"{_VM}.spec.template.spec"
+_INNER_CASES: list[tuple[Json, str]] = [
+    ({"domain": "x"}, "domain"),
+    ({"domain": {"cpu": "x"}}, "domain.cpu"),
+    ({"domain": {"memory": 8}}, "domain.memory"),
+    ({"domain": {"resources": "x"}}, "domain.resources"),
+    ({"domain": {"resources": {"requests": "x"}}}, "domain.resources.requests"),
+    ({"domain": {"devices": "x"}}, "domain.devices"),
+    ({"domain": {"devices": {"disks": "x"}}}, "domain.devices.disks"),
+    ({"domain": {"devices": {"interfaces": ["x"]}}}, "domain.devices.interfaces[0]"),
+    ({"networks": "x"}, "networks"),
+    ({"networks": [{"name": "a", "multus": "x"}]}, "networks[0].multus"),
+    ({"volumes": [{"name": "v", "persistentVolumeClaim": "x"}]}, "volumes[0].persistentVolumeClaim"),
+    ({"affinity": "x"}, "affinity"),
+    ({"affinity": {"nodeAffinity": "x"}}, "affinity.nodeAffinity"),
+    ({"nodeSelector": "x"}, "nodeSelector"),
+    ({"dnsConfig": "x"}, "dnsConfig"),
+]
+
+
+@pytest.mark.parametrize(
+    ("template", "field"),
+    [
+        ({"metadata": {"labels": "x"}}, f"{_VM}.metadata.labels"),
+        ({"metadata": {"annotations": "x"}}, f"{_VM}.metadata.annotations"),
+        ({"metadata": {"namespace": 5}}, f"{_VM}.metadata.namespace"),
+        ({"metadata": {"namespace": "Bad_NS"}}, f"{_VM}.metadata.namespace"),
+        ({"spec": {"template": "x"}}, f"{_VM}.spec.template"),
+        ({"spec": {"template": {"metadata": "x"}}}, f"{_VM}.spec.template.metadata"),
+        ({"spec": {"template": {"metadata": {"labels": "x"}}}}, f"{_VM}.spec.template.metadata.labels"),
+        ({"spec": {"dataVolumeTemplates": "x"}}, f"{_VM}.spec.dataVolumeTemplates"),
+        ({"spec": {"dataVolumeTemplates": ["x"]}}, f"{_VM}.spec.dataVolumeTemplates[0]"),
+        ({"spec": {"running": "yes"}}, f"{_VM}.spec.running"),
+        ({"spec": {"template": {"spec": "x"}}}, _INNER),
+        *(({"spec": {"template": {"spec": inner}}}, f"{_INNER}.{field}") for inner, field in _INNER_CASES),
+    ],
+)
+def test_a_part_of_the_wrong_type_is_refused_by_its_field(template: Json, field: str) -> None:
+    (cause,) = validate_machine(machine(virtualMachineTemplate=template), None)
+    assert cause.field == field
+    assert cause.message.startswith("Invalid value: ")
+
+
+def test_parts_that_are_null_or_unknown_are_left_to_the_infrastructure_cluster() -> None:
+    inner: Json = {"domain": None, "networks": None, "volumes": [], "somethingNew": "x"}
+    spec = {"virtualMachineTemplate": {"metadata": None, "spec": {"template": {"metadata": None, "spec": inner}}}}
+    assert validate_machine(machine(**spec), None) == []
+
+
+def test_metadata_of_a_service_template_has_the_right_types() -> None:
+    wrong = {"spec": {"controlPlaneServiceTemplate": {"metadata": {"labels": "x", "annotations": []}}}}
+    fields = [each.field for each in validate_cluster(wrong, None)]
+    at = "spec.controlPlaneServiceTemplate.metadata"
+    assert fields == [f"{at}.labels", f"{at}.annotations"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1", "::1", "224.0.0.1", "169.254.1.1", "fe80::1"])
+def test_an_endpoint_that_no_other_machine_reaches_is_refused(host: str) -> None:
+    (cause,) = validate_cluster({"spec": {"controlPlaneEndpoint": {"host": host, "port": 6443}}}, None)
+    assert cause.field == "spec.controlPlaneEndpoint.host"
+    assert "can't be reached from other machines" in cause.message
+
+
+def test_objects_of_before_a_rule_existed_can_be_labelled_and_deleted() -> None:
+    cluster: Json = {"metadata": {"name": "c"}, "spec": {"controlPlaneEndpoint": {"host": "127.0.0.1"}}}
+    wrong = vm({"domain": "x"})
+    for validate, old in (
+        (validate_cluster, cluster),
+        (validate_machine, machine(**wrong)),
+        (validate_template, template(wrong)),
+    ):
+        assert validate(old, None) != []
+        labelled = copy.deepcopy(old)
+        labelled["metadata"]["labels"] = {"a": "b"}
+        assert validate(labelled, old) == []

@@ -41,7 +41,8 @@ def test_what_is_rendered_is_read_again() -> None:
         complete=False,
         pools={"default": "10.0.0.1-10.0.0.2"},
     )
-    for each in (CONFIG, full, CloudConfig("one", ("a",), "creds", "kube-system", balances=False)):
+    here = CloudConfig("one", ("a",), "", "elsewhere")  # VMs in the cluster that the manager reads Secrets from
+    for each in (CONFIG, full, here, CloudConfig("one", ("a",), "creds", "kube-system", balances=False)):
         assert parse_config(render_config(each), "elsewhere") == each
 
 
@@ -87,7 +88,7 @@ async def never() -> HarvesterSession:
         (balanced(ports=[{"port": 80, "nodePort": 1, "protocol": "SCTP"}]), "support TCP and UDP, not SCTP"),
     ],
 )
-def test_a_service_that_no_load_balancer_can_serve_is_told_why(service: Unstructured, said: str) -> None:
+def test_a_service_that_no_load_balancer_can_serve_is_refused_with_the_reason(service: Unstructured, said: str) -> None:
     with pytest.raises(Misconfigured, match=said):
         HarvesterBalancer(CONFIG, never)._balancer(service)
 

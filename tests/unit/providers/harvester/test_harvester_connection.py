@@ -69,7 +69,7 @@ async def served(**world: Any) -> AsyncIterator[tuple[Harvester, str]]:
 
 
 @pytest.mark.parametrize("harvester", [True, False])
-async def test_harvester_is_told_from_kubevirt_by_its_kinds(harvester: bool) -> None:
+async def test_harvester_is_distinguished_from_kubevirt_by_its_kinds(harvester: bool) -> None:
     async with connector() as made, served(harvester=harvester) as (_, url):
         ca = {"certificate-authority-data": encoded(shared_pki().ca_pem)}
         session = await made.open({}, {"kubeconfig": kubeconfig(url, admin(shared_pki()), **ca)})

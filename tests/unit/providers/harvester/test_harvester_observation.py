@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Unstructured
-from homeport.infra.error import Exhausted
+from homeport.client.errors import Internal
+from homeport.infra.error import Exhausted, Rejected, Unreachable
+from homeport.providers.harvester.error import provider_error
 from homeport.providers.harvester.observation import Machine, addresses_of, machine_of, power_of, vm_id, why_not_running
 
 Json = dict[str, Any]
@@ -104,3 +106,22 @@ def test_a_volume_that_is_not_ready_is_what_a_vm_waits_for(phase: str, reason: s
     conditions = [{"type": "Running", "status": "False", "reason": reason, "message": "x"}] if reason else []
     volume = Unstructured({"metadata": {"name": "m1-disk"}, "status": {"phase": phase, "conditions": conditions}})
     assert why_not_running(Machine(vm(status={"printableStatus": "Provisioning"})), [volume]).reason == expected
+
+
+def test_a_claim_that_does_not_exist_is_not_reported_as_a_lack_of_room() -> None:
+    """KubeVirt gives such a VM the reason Unschedulable as well."""
+    text = "failed to render launch manifest: didn't find PVC shared"
+    conditions = [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text},
+        {"type": "Synchronized", "status": "False", "reason": "FailedPvcNotFound", "message": text},
+    ]
+    found = vm(status={"printableStatus": "ErrorPvcNotFound", "conditions": conditions})
+    wait = why_not_running(Machine(found), ())
+    assert wait.reason == "VMNotReady"
+    assert wait.message == f"VM vms/m1: a PersistentVolumeClaim of it does not exist: {text}"
+
+
+def test_what_a_webhook_denies_is_rejected_whatever_its_code() -> None:
+    text = 'admission webhook "validator.harvesterhci.io" denied the request: failed to get storage class fast'
+    assert isinstance(provider_error(Internal(text), "https://harvester", "a Secret"), Rejected)
+    assert isinstance(provider_error(Internal("etcd is away"), "https://harvester", "a Secret"), Unreachable)

@@ -77,8 +77,10 @@ async def make(site: Site, prism: Prism, name: str, *categories: Category, on: b
     await over(prism, await prism.create_vm(new, str(uuid.uuid4())))
     (found,) = {vm.ext_id for vm in site.prism.world.vms} - before
     if on != ((await seen(prism, found)).power == "on"):
-        change = prism.power_on if on else prism.power_off
-        await over(prism, await change(await seen(prism, found)))
+        if on:
+            await over(prism, await prism.power_on(await seen(prism, found)))
+        else:
+            site.prism.power.off(found)
     return found
 
 
@@ -150,7 +152,7 @@ async def test_a_firmware_that_says_something_else_does_not_hide_a_vm_that_the_n
 
 
 @BOTH
-async def test_a_new_node_whose_firmware_is_of_no_use_is_told_by_swapped_bytes_or_by_its_name(
+async def test_a_new_node_whose_firmware_is_of_no_use_is_found_by_swapped_bytes_or_by_its_name(
     site: Site, api: Plane, version: str
 ) -> None:
     prism = await site.verbs(version)

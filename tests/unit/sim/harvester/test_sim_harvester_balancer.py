@@ -124,7 +124,7 @@ async def test_connections_to_its_address_reach_the_vms_in_turn(site: Site) -> N
         await site.call("10.20.1.1", 22)
 
 
-async def test_a_vm_without_an_address_is_told_apart_from_no_vm(site: Site) -> None:
+async def test_a_vm_without_an_address_is_distinguished_from_no_vm(site: Site) -> None:
     await site.balancer()
     await site.create(VMI, "silent", {"domain": {"devices": {}}}, metadata={"labels": {"role": "cp"}})
     assert ready(await site.get(LOAD_BALANCER, "lb")) == ("False", "running backend servers have no IP")

@@ -25,7 +25,7 @@ from homeport.sim.machine.fleet import Fleet
 from homeport.sim.network import Network
 from unit.sim.harvester.harvester_kit import class_of, harvester, press, vm_manifest
 from unit.sim.machine.sim_kit import PACE, Secrets, init_data, kube_vip
-from unit.sim.machine.test_sim_k0s_talos import talos_config
+from unit.sim.machine.test_sim_talos_machine import talos_config
 
 NODE_0 = Key("default", "node-0")
 UBUNTU = WorldImage("ubuntu", display_name="ubuntu-22.04-kube-v1.30.2")

@@ -93,7 +93,7 @@ async def test_dhcp_leaves_the_addresses_of_the_guide_free() -> None:
         assert not taken & {f"10.40.1.{number}" for number in range(51)}
 
 
-def test_a_mistake_in_a_world_is_told_with_its_place() -> None:
+def test_a_mistake_in_a_world_is_reported_with_its_place() -> None:
     with pytest.raises(DocumentError, match=r"world:2: networks\[0\].clusterNetwork: no entry of clusterNetworks"):
         parse_world("networks:\n- {name: lab, vlan: 7, clusterNetwork: fabric}\n")
     with pytest.raises(DocumentError, match=r"world:2: vlans\[0\]: dhcp: 10.8.0.1-10.8.0.9 is outside the subnet"):

@@ -185,6 +185,7 @@ class Sim:
     secrets: Secrets
     _next: int = 10
     _ids: dict[str, str] = field(default_factory=dict)
+    _addresses: dict[str, str] = field(default_factory=dict)
 
     def power_on(
         self,
@@ -197,11 +198,13 @@ class Sim:
         vcpus: int = 4,
         memory_gib: int = 8,
         again: bool = False,
+        **more: Any,
     ) -> None:
         if not again:
             self._next += 1
             self._ids[name] = f"{self._next:08d}-0000-0000-0000-000000000000"
-        given = f"10.0.0.{self._next}" if address is None else address
+            self._addresses[name] = f"10.0.0.{self._next}"
+        given = self._addresses[name] if address is None else address
         meta = yaml.safe_dump({"hostname": name, "uuid": self._ids[name]}).encode()
         self.fleet.powered_on(
             guest.Machine(
@@ -215,6 +218,7 @@ class Sim:
                 user_data=data,
                 meta_data=meta,
                 addresses=(given,) if given else (),
+                **more,
             )
         )
 

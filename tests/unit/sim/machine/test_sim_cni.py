@@ -60,7 +60,7 @@ def test_who_writes_the_configuration_of_a_network_brings_it(found: dict[str, An
         ([{"name": "KUBERNETES_SERVICE_PORT", "value": "6443"}], False),
     ],
 )
-def test_a_pod_finds_the_api_without_kube_proxy_when_it_was_told_where(env: list[dict[str, Any]], finds: bool) -> None:
+def test_a_pod_finds_the_api_without_kube_proxy_when_it_has_its_address(env: list[dict[str, Any]], finds: bool) -> None:
     assert finds_api(configuring(env=env)) is finds
 
 

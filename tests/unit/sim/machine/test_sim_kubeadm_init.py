@@ -200,6 +200,14 @@ async def test_packages_are_installed_from_the_repository_that_files_name() -> N
 
 
 @virtual
+async def test_kubeadm_is_not_found_before_its_package_is_installed() -> None:
+    async with simulation() as sim:
+        install = "command -v kubeadm || dnf install -y kubelet-1.30.0 kubeadm-1.30.0"
+        data = init_data(sim.secrets, version="v1.30.0", pre=(install,))
+        assert "initialized successfully" in await sim.boot("cp-0", data, image="rocky-9-cloud")
+
+
+@virtual
 async def test_a_configuration_that_is_not_there_is_named() -> None:
     async with simulation() as sim:
         console = await sim.boot("cp-0", b"#cloud-config\nruncmd:\n- kubeadm init --config /run/kubeadm/kubeadm.yaml\n")

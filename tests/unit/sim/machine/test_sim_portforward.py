@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from homeport.capi.remote.grpc import Channel
+from homeport.capi.remote.tunnel import Tunnel
 from homeport.client.errors import BadRequest, Forbidden, NotFound, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import merge, parse, resolve
@@ -16,8 +18,6 @@ from homeport.client.portforward import ForwardError
 from homeport.client.protocol import Key, MergePatch
 from homeport.client.retry import Retry
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient
-from homeport.controlplane.kubeadm.etcd.grpc import Channel
-from homeport.controlplane.kubeadm.etcd.tunnel import Tunnel
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.authority import now_of

@@ -14,7 +14,7 @@ from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import virtual
 from homeport.runtime.workload.kind import CLAIM, JOB, REVISION
 from homeport.sim.machine.workload.cluster import WorkloadCluster
-from homeport.sim.machine.workload.kind import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET
+from homeport.sim.machine.workload.kind import DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, VOLUME
 from unit.sim.machine.sim_kit import simulation
 
 KEY = Key("default", "app")
@@ -116,6 +116,9 @@ async def test_a_stateful_set_has_ordered_pods_claims_and_revisions() -> None:
             "metadata": {"name": "data"},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         }
+        for name in ("a", "b"):  # Pods wait for volumes
+            source = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": f"/{name}"}}
+            await it.put([({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], **source}}, VOLUME)])
         await settled(it, (selecting(2, serviceName="app", volumeClaimTemplates=[claim]), STATEFUL_SET))
         assert [pod.name for pod in await owned(it, POD)] == ["app-0", "app-1"]
         claims = (await it.client().list(CLAIM, Query(namespace="default"))).items

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, MergePatch
+from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
+from homeport.sim.machine.workload.k0s.definition import ETCD_MEMBER
 from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE
-from unit.sim.machine.sim_kit import Sim, join_data, simulation
+from unit.sim.machine.k0s_kit import K0S_IMAGE, controller_data, controller_token, k0s_token, worker_data
+from unit.sim.machine.sim_kit import VIP, Sim, join_data, simulation
 
 
 async def site(sim: Sim) -> None:
@@ -29,6 +32,7 @@ async def again(before: Sim, sim: Sim, folder: Path) -> None:
     await Snapshot(folder).load(sim.fleet)
     sim._ids.update(before._ids)
     sim._next = before._next
+    sim._addresses.update(before._addresses)
     sim.secrets = before.secrets
 
 
@@ -116,3 +120,44 @@ async def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     async with simulation() as sim:
         with pytest.raises(SnapshotError, match=r"fleet\.json"):
             await Snapshot(tmp_path).load(sim.fleet)
+
+
+async def test_controllers_and_workers_of_k0s_go_on_where_they_were(tmp_path: Path) -> None:
+    async with simulation() as before:
+        await before.boot("cp-0", controller_data(before.secrets), image=K0S_IMAGE)
+        token = await controller_token(before)
+        for name in ("cp-1", "cp-2"):
+            await before.boot(name, controller_data(None, token=token), image=K0S_IMAGE)
+        await before.boot("md-0", worker_data(await k0s_token(before)), image=K0S_IMAGE)
+        members = {name: found.id for name, found in before.cluster.etcd.members.items()}
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        for name in ("cp-0", "cp-1", "cp-2", "md-0"):
+            await sim.boot(name, again=True)
+        assert {name: found.id for name, found in sim.cluster.etcd.members.items()} == members
+        assert len(sim.cluster.serving()) == 3
+        assert sim.cluster.version() == "v1.31.5+k0s"
+        assert sim.network.holder(VIP) is not None
+        assert sim.cluster.reachable(sim.fleet.machines[sim.id("md-0")])
+        console = await sim.boot("cp-3", controller_data(None, token=await controller_token(sim)), image=K0S_IMAGE)
+        assert "cp-3" in sim.cluster.etcd.members, console
+        await sim.cluster.client().patch(ETCD_MEMBER, Key("", "cp-0"), MergePatch({"spec": {"leave": True}}))
+        assert sim.cluster.k0s is not None
+        await sim.cluster.k0s.idle()
+        assert set(sim.cluster.etcd.members) == {"cp-1", "cp-2", "cp-3"}
+
+
+async def test_a_k0s_worker_that_never_joined_goes_on_trying_after_a_restart(tmp_path: Path) -> None:
+    async with simulation(Pace(poll=0.05, patience=0.2)) as before:
+        await before.boot("cp-0", controller_data(before.secrets), image=K0S_IMAGE)
+        token = await k0s_token(before)
+        before.network.partition("apart", ["md-0"])
+        console = await before.boot("md-0", worker_data(token), image=K0S_IMAGE)
+        assert "i/o timeout" in console
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        await sim.boot("cp-0", again=True)
+        console = await sim.boot("md-0", again=True)
+        assert await sim.node("md-0") is not None, console

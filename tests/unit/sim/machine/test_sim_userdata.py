@@ -81,7 +81,7 @@ def test_the_kind_of_user_data_is_recognised(raw: bytes, kind: str) -> None:
     assert parse_user_data(raw).kind == kind
 
 
-def test_broken_yaml_is_told_and_leaves_no_configuration() -> None:
+def test_broken_yaml_is_reported_and_leaves_no_configuration() -> None:
     found = parse_user_data(b"#cloud-config\nruncmd: [\n")
     assert found.config == {}
     assert "Failed loading yaml blob" in found.warnings[0]

@@ -20,6 +20,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import CONFIG_MAP, DEPLOYMENT
 from homeport.sim.network import Loopback
+from tlspeer import tls_peer
 from unit.sim.machine.sim_kit import Sim, simulation
 
 SERVICE = Resource("", "v1", "Service", "services")
@@ -40,13 +41,8 @@ async def refuse(request: web.BaseRequest) -> web.Response:
 async def listener(authority: trustme.CA) -> AsyncIterator[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("hook.kube-system.svc").configure_cert(context)
-    runner = web.ServerRunner(web.Server(refuse))
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with tls_peer(refuse, context) as port:
+        yield port
 
 
 def deployment() -> dict[str, Any]:

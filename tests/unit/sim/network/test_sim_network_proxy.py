@@ -154,3 +154,12 @@ async def test_tls_is_end_to_end_through_connect() -> None:
     assert await reader.readline() == b"hello\n"
     writer.close()
     server.close()
+
+
+async def test_a_host_whose_name_is_not_a_word_dials_through_the_proxy_too() -> None:
+    """As the Pods of hosted control planes are called when their API servers call webhooks."""
+    async with proxied() as (network, proxy, config):
+        network.attach("pod default/shop 1234", ["10.0.0.7"])
+        inside = Config(config.server, config.credential, config.ca, proxy=proxy.url("pod default/shop 1234"))
+        async with HttpClient(inside) as client:
+            assert (await client.get(NAMESPACE, Key("", "kube-system"))).name == "kube-system"

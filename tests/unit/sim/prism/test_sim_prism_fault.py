@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 
 from homeport.runtime.clock import LoopClock, run_virtual
@@ -14,6 +15,7 @@ from homeport.sim.engine.guest import Machine
 from homeport.sim.engine.progress import Progress
 from homeport.sim.prism.pace import Pace
 from homeport.sim.prism.prism import Prism
+from homeport.sim.prism.world import default_world
 from unit.sim.prism.prism_caller import VMS, Caller, HandClock, code_of
 
 IMAGES = "/api/vmm/v4.3/content/images"
@@ -282,7 +284,7 @@ async def test_the_journal_keeps_the_newest_alone() -> None:
     assert [entry.number for entry in call.prism.journal] == [3, 4, 5]
 
 
-async def test_guests_of_a_saved_world_start_anew_in_the_next() -> None:
+async def test_guests_of_a_saved_world_start_again_in_the_next() -> None:
     first, second = Log(), Log()
     call = Caller(Prism(guests=first))
     await call.make("web", on=True)
@@ -293,3 +295,30 @@ async def test_guests_of_a_saved_world_start_anew_in_the_next() -> None:
     assert second.lines == first.lines
     again.restore(saved)
     assert second.lines == [*first.lines, "removed", *first.lines]
+
+
+@pytest.mark.parametrize(
+    ("subnet", "fault", "lacks"),
+    [
+        ((), "", ()),
+        (("dns", "registry"), "", ("dns", "registry")),
+        (("dns",), "- {match: {entity: web}, effect: {kind: isolation}}", ("dns", "internet")),
+        ((), "- {match: {entity: other}, effect: {kind: isolation, lacks: [dns]}}", ()),
+    ],
+)
+async def test_a_machine_lacks_what_its_subnet_and_its_faults_take_away(
+    subnet: tuple[str, ...], fault: str, lacks: tuple[str, ...]
+) -> None:
+    class Kept(Log):
+        lacks: tuple[str, ...] | None = None
+
+        def powered_on(self, machine: Machine) -> None:
+            self.lacks = machine.lacks
+
+    world = default_world()
+    subnets = tuple(msgspec.structs.replace(each, lacks=subnet) for each in world.subnets)
+    kept = Kept()
+    given = faults(fault) if fault else ()
+    call = Caller(Prism(msgspec.structs.replace(world, subnets=subnets), faults=given, guests=kept))
+    await call.make("web", on=True)
+    assert kept.lacks == lacks

@@ -1,4 +1,4 @@
-"""What kubeadm is told: cluster, init and join configuration."""
+"""Settings of kubeadm: cluster, init and join configuration."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Etcd(Model):
 
 
 class Networking(Model):
-    """Addresses of Pods and Services as kubeadm is told."""
+    """Addresses of Pods and Services for kubeadm."""
 
     dns_domain: Annotated[str, Size(1, 253)] = ""
     pod_subnet: Annotated[str, Size(1, 1024)] = ""
@@ -91,7 +91,7 @@ class Networking(Model):
 
 
 class ClusterConfiguration(Model):
-    """What kubeadm is told about the cluster as a whole."""
+    """Settings of kubeadm for the cluster as a whole."""
 
     api_server: APIServer = msgspec.field(default_factory=APIServer)
     api_version: str = ""
@@ -149,7 +149,7 @@ class Patches(Model):
 
 
 class InitConfiguration(Model):
-    """What `kubeadm init` is told."""
+    """Settings of `kubeadm init`."""
 
     api_version: str = ""
     bootstrap_tokens: Annotated[list[BootstrapToken], Size(None, 100)] = []
@@ -161,7 +161,7 @@ class InitConfiguration(Model):
 
 
 class JoinControlPlane(Model):
-    """What a joining control-plane node is told. If it is there, the node joins the control plane."""
+    """Settings of a joining control plane node. If they are set, the node joins the control plane."""
 
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
 
@@ -226,7 +226,7 @@ class Discovery(Model):
 
 
 class JoinConfiguration(Model):
-    """What `kubeadm join` is told."""
+    """Settings of `kubeadm join`."""
 
     api_version: str = ""
     ca_cert_path: Annotated[str, Size(1, 512)] = ""

@@ -14,7 +14,7 @@ from homeport.api.schema import Enum, Size
 
 
 class KubeadmConfigSpec(Model):
-    """What kubeadm and the host around it are told."""
+    """Settings of kubeadm and of the host."""
 
     boot_commands: Annotated[list[Annotated[str, Size(1, 10240)]], Size(None, 1000)] = []
     cluster_configuration: ClusterConfiguration | None = None

@@ -1,4 +1,4 @@
-"""What kubeadm is told: cluster, init and join configuration."""
+"""Settings of kubeadm: cluster, init and join configuration."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Scheduler(Model):
 
 
 class ClusterConfiguration(Model):
-    """What kubeadm is told about the cluster as a whole."""
+    """Settings of kubeadm for the cluster as a whole."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
@@ -216,7 +216,7 @@ class Timeouts(Model):
 
 
 class InitConfiguration(Model):
-    """What `kubeadm init` is told."""
+    """Settings of `kubeadm init`."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
@@ -229,7 +229,7 @@ class InitConfiguration(Model):
 
 
 class JoinControlPlane(Model):
-    """What a joining control-plane node is told. If it is there, the node joins the control plane."""
+    """Settings of a joining control plane node. If they are set, the node joins the control plane."""
 
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
 
@@ -315,7 +315,7 @@ class Discovery(Model):
 
 
 class JoinConfiguration(Model):
-    """What `kubeadm join` is told."""
+    """Settings of `kubeadm join`."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 

@@ -14,7 +14,7 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Size
 
 
 class KubeadmConfigSpec(Model):
-    """What kubeadm and the host around it are told."""
+    """Settings of kubeadm and of the host."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 

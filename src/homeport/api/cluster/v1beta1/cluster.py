@@ -37,7 +37,7 @@ class APIEndpoint(Model):
 
 
 class ClusterSpec(Model):
-    """What a Cluster shall be."""
+    """Desired state of a Cluster."""
 
     availability_gates: Annotated[
         list[ClusterAvailabilityGate], Size(None, 32), ListType("map", ("conditionType",))

@@ -23,7 +23,7 @@ class Bootstrap(Model):
 
 
 class MachineSpec(Model):
-    """What a Machine shall be."""
+    """Desired state of a Machine."""
 
     bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""

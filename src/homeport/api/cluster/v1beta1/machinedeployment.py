@@ -37,7 +37,7 @@ class MachineDeploymentStrategy(Model):
 
 
 class MachineDeploymentSpec(Model):
-    """What a MachineDeployment shall be."""
+    """Desired state of a MachineDeployment."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     machine_naming_strategy: MachineNamingStrategy | None = None

@@ -15,7 +15,7 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class MachinePoolSpec(Model):
-    """What a MachinePool shall be."""
+    """Desired state of a MachinePool."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100)] = []

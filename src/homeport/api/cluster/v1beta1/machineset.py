@@ -15,7 +15,7 @@ from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class MachineSetSpec(Model):
-    """What a MachineSet shall be."""
+    """Desired state of a MachineSet."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     delete_policy: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""

@@ -73,8 +73,6 @@ from homeport.api.cluster.v1beta2.machinehealthcheck import (
     MachineHealthCheckSpec,
     MachineHealthCheckStatus,
     MachineHealthCheckV1Beta1DeprecatedStatus,
-    UnhealthyMachineCondition,
-    UnhealthyNodeCondition,
 )
 from homeport.api.cluster.v1beta2.machinepool import (
     MachinePool,
@@ -112,6 +110,7 @@ from homeport.api.cluster.v1beta2.reference import (
     StatusVersion,
     TemplateMeta,
 )
+from homeport.api.cluster.v1beta2.shape import UnhealthyMachineCondition, UnhealthyNodeCondition
 from homeport.api.cluster.v1beta2.template import (
     ClusterClassTemplateReference,
     ControlPlaneClassHealthCheck,

@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from homeport.api.cluster.v1beta2.reference import ContractRef, StatusUpgradePlanVersion, StatusVersion
+from homeport.api.cluster.v1beta2.reference import ContractRef
+from homeport.api.cluster.v1beta2.shape import ReplicaCounts, V1Beta1FailureStatus
 from homeport.api.cluster.v1beta2.topology import Topology
-from homeport.api.field import Conditions, ConditionType, OldCondition, Port
+from homeport.api.field import Conditions, ConditionType, Port
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
 
@@ -47,7 +48,7 @@ class APIEndpoint(Model):
 
 
 class ClusterSpec(Model):
-    """What a Cluster shall be."""
+    """Desired state of a Cluster."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
@@ -60,24 +61,12 @@ class ClusterSpec(Model):
     topology: Topology = msgspec.field(default_factory=Topology)
 
 
-class ClusterControlPlaneStatus(Model):
+class ClusterControlPlaneStatus(ReplicaCounts):
     """Replicas of the control plane, counted."""
 
-    available_replicas: int | None = None
-    desired_replicas: int | None = None
-    ready_replicas: int | None = None
-    replicas: int | None = None
-    up_to_date_replicas: int | None = None
-    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
-    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
 
-
-class ClusterV1Beta1DeprecatedStatus(Model):
+class ClusterV1Beta1DeprecatedStatus(V1Beta1FailureStatus):
     """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-    failure_message: Annotated[str, Size(1, 10240)] | None = None
-    failure_reason: str | None = None
 
 
 class ClusterDeprecatedStatus(Model):
@@ -103,16 +92,8 @@ class ClusterInitializationStatus(Model):
     infrastructure_provisioned: bool | None = None
 
 
-class WorkersStatus(Model):
+class WorkersStatus(ReplicaCounts):
     """Replicas of all workers, counted."""
-
-    available_replicas: int | None = None
-    desired_replicas: int | None = None
-    ready_replicas: int | None = None
-    replicas: int | None = None
-    up_to_date_replicas: int | None = None
-    upgrade_plan: Annotated[list[StatusUpgradePlanVersion], Size(1, 32), ListType("atomic")] = []
-    versions: Annotated[list[StatusVersion], Size(1, 32), ListType("atomic")] = []
 
 
 class ClusterStatus(Model):

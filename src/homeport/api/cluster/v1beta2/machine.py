@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from homeport.api.cluster.v1beta2.reference import ContractRef, MachineAddress, MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta2.shape import DeletionTimeouts, Provisioning, V1Beta1FailureStatus
 from homeport.api.core.v1 import NodeSystemInfo
-from homeport.api.field import Conditions, ConditionType, Count, Name, OldCondition, Time
+from homeport.api.field import Conditions, ConditionType, Count, Name, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
 
@@ -27,18 +28,12 @@ class Bootstrap(Model):
     data_secret_name: Annotated[str, Size(0, 253)] | None = None
 
 
-class MachineDeletionSpec(Model):
+class MachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
 
 
 class MachineSpec(Model):
-    """What a Machine shall be."""
+    """Desired state of a Machine."""
 
     bootstrap: Required[Bootstrap] = msgspec.field(default_factory=Bootstrap)
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
@@ -68,12 +63,8 @@ class MachineDeletionStatus(Model):
     wait_for_pre_terminate_hook_start_time: Time | None = None
 
 
-class MachineV1Beta1DeprecatedStatus(Model):
+class MachineV1Beta1DeprecatedStatus(V1Beta1FailureStatus):
     """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-    failure_message: Annotated[str, Size(1, 10240)] | None = None
-    failure_reason: str | None = None
 
 
 class MachineDeprecatedStatus(Model):
@@ -82,13 +73,8 @@ class MachineDeprecatedStatus(Model):
     v1beta1: MachineV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineV1Beta1DeprecatedStatus)
 
 
-class MachineInitializationStatus(Model):
+class MachineInitializationStatus(Provisioning):
     """What was there once: bootstrap data and infrastructure."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    bootstrap_data_secret_created: bool | None = None
-    infrastructure_provisioned: bool | None = None
 
 
 class MachineNodeReference(Model):

@@ -8,6 +8,7 @@ import msgspec
 
 from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
 from homeport.api.cluster.v1beta2.reference import MachineNamingSpec, StatusVersion
+from homeport.api.cluster.v1beta2.shape import RollingUpdateLimits
 from homeport.api.field import Conditions, IntOrString, LabelSelector, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
@@ -29,13 +30,8 @@ class MachineDeploymentRemediationSpec(Model):
     max_in_flight: IntOrString | None = None
 
 
-class MachineDeploymentRolloutStrategyRollingUpdate(Model):
+class MachineDeploymentRolloutStrategyRollingUpdate(RollingUpdateLimits):
     """How many Machines may be missing or surplus meanwhile."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    max_surge: IntOrString | None = None
-    max_unavailable: IntOrString | None = None
 
 
 class MachineDeploymentRolloutStrategy(Model):
@@ -59,7 +55,7 @@ class MachineDeploymentRolloutSpec(Model):
 
 
 class MachineDeploymentSpec(Model):
-    """What a MachineDeployment shall be."""
+    """Desired state of a MachineDeployment."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     deletion: MachineDeploymentDeletionSpec = msgspec.field(default_factory=MachineDeploymentDeletionSpec)

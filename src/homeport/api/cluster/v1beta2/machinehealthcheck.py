@@ -6,68 +6,27 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from homeport.api.cluster.v1beta2.shape import HealthChecks, RemediationTrigger, TemplateReference
 from homeport.api.field import (
     Conditions,
     Count,
-    IntOrString,
-    Kind,
     LabelSelector,
-    MachineConditionType,
-    Name,
     OldCondition,
-    Truth,
 )
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Format, ListType, Mark, Pattern, Range, Required, Size
+from homeport.api.schema import Format, ListType, Mark, Range, Required, Size
 
 
-class UnhealthyMachineCondition(Model):
-    """A condition of the Machine that, kept for a time, makes it unhealthy."""
-
-    status: Required[Truth] = ""
-    timeout_seconds: Required[Count | None] = None
-    type: Required[MachineConditionType] = ""
-
-
-class UnhealthyNodeCondition(Model):
-    """A condition of the Node that, kept for a time, makes a Machine unhealthy."""
-
-    status: Required[Annotated[str, Size(1)]] = ""
-    timeout_seconds: Required[Count | None] = None
-    type: Required[Annotated[str, Size(1)]] = ""
-
-
-class MachineHealthCheckRemediationTemplateReference(Model):
+class MachineHealthCheckRemediationTemplateReference(TemplateReference):
     """A template for the object that asks somebody else to heal the Machine."""
 
-    api_version: Required[
-        Annotated[
-            str,
-            Size(1, 317),
-            Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$"),
-        ]
-    ] = ""
-    kind: Required[Kind] = ""
-    name: Required[Name] = ""
 
-
-class MachineHealthCheckChecks(Model):
+class MachineHealthCheckChecks(HealthChecks):
     """What makes a Machine unhealthy."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_startup_timeout_seconds: Count | None = None
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
-
-
-class MachineHealthCheckRemediationTriggerIf(Model):
+class MachineHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
-    unhealthy_less_than_or_equal_to: IntOrString | None = None
 
 
 class MachineHealthCheckRemediation(Model):

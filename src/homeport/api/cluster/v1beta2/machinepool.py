@@ -8,6 +8,7 @@ import msgspec
 
 from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
 from homeport.api.cluster.v1beta2.reference import StatusVersion
+from homeport.api.cluster.v1beta2.shape import Provisioning
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, OldCondition
 from homeport.api.meta import Model, Object, resource
@@ -15,7 +16,7 @@ from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, S
 
 
 class MachinePoolSpec(Model):
-    """What a MachinePool shall be."""
+    """Desired state of a MachinePool."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     failure_domains: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
@@ -41,13 +42,8 @@ class MachinePoolDeprecatedStatus(Model):
     v1beta1: MachinePoolV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachinePoolV1Beta1DeprecatedStatus)
 
 
-class MachinePoolInitializationStatus(Model):
+class MachinePoolInitializationStatus(Provisioning):
     """What was there once: bootstrap data and infrastructure."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    bootstrap_data_secret_created: bool | None = None
-    infrastructure_provisioned: bool | None = None
 
 
 class MachinePoolStatus(Model):

@@ -22,7 +22,7 @@ class MachineSetDeletionSpec(Model):
 
 
 class MachineSetSpec(Model):
-    """What a MachineSet shall be."""
+    """Desired state of a MachineSet."""
 
     cluster_name: Required[Annotated[str, Size(1, 63)]] = ""
     deletion: MachineSetDeletionSpec = msgspec.field(default_factory=MachineSetDeletionSpec)

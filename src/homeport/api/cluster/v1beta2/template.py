@@ -9,42 +9,30 @@ import msgspec
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.machinehealthcheck import (
     MachineHealthCheckRemediationTemplateReference,
-    UnhealthyMachineCondition,
-    UnhealthyNodeCondition,
 )
 from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
-from homeport.api.field import Count, IntOrString, Kind, Name
+from homeport.api.cluster.v1beta2.shape import (
+    DeletionTimeouts,
+    HealthChecks,
+    RemediationTrigger,
+    RollingUpdateLimits,
+    TemplateReference,
+)
+from homeport.api.field import Count, IntOrString
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
+from homeport.api.schema import Enum, ListType, Mark, Required, Size
 
 
-class ControlPlaneClassMachineDeletionSpec(Model):
+class ControlPlaneClassMachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
-
-
-class ControlPlaneClassHealthCheckChecks(Model):
+class ControlPlaneClassHealthCheckChecks(HealthChecks):
     """What makes a Machine unhealthy."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_startup_timeout_seconds: Count | None = None
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
-
-
-class ControlPlaneClassHealthCheckRemediationTriggerIf(Model):
+class ControlPlaneClassHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
-    unhealthy_less_than_or_equal_to: IntOrString | None = None
 
 
 class ControlPlaneClassHealthCheckRemediation(Model):
@@ -69,18 +57,8 @@ class ControlPlaneClassHealthCheck(Model):
     )
 
 
-class ClusterClassTemplateReference(Model):
+class ClusterClassTemplateReference(TemplateReference):
     """A template of any group, in the namespace of the class."""
-
-    api_version: Required[
-        Annotated[
-            str,
-            Size(1, 317),
-            Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[a-z]([-a-z0-9]*[a-z0-9])?$"),
-        ]
-    ] = ""
-    kind: Required[Kind] = ""
-    name: Required[Name] = ""
 
 
 class ControlPlaneClassMachineInfrastructureTemplate(Model):
@@ -114,23 +92,12 @@ class MachineDeploymentClassMachineDeletionSpec(Model):
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
-class MachineDeploymentClassHealthCheckChecks(Model):
+class MachineDeploymentClassHealthCheckChecks(HealthChecks):
     """What makes a Machine unhealthy."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_startup_timeout_seconds: Count | None = None
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
-
-
-class MachineDeploymentClassHealthCheckRemediationTriggerIf(Model):
+class MachineDeploymentClassHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
-    unhealthy_less_than_or_equal_to: IntOrString | None = None
 
 
 class MachineDeploymentClassHealthCheckRemediation(Model):
@@ -172,13 +139,8 @@ class MachineDeploymentClassNamingSpec(Model):
     template: Annotated[str, Size(1, 1024)] = ""
 
 
-class MachineDeploymentClassRolloutStrategyRollingUpdate(Model):
+class MachineDeploymentClassRolloutStrategyRollingUpdate(RollingUpdateLimits):
     """How many Machines may be missing or surplus meanwhile."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    max_surge: IntOrString | None = None
-    max_unavailable: IntOrString | None = None
 
 
 class MachineDeploymentClassRolloutStrategy(Model):
@@ -231,14 +193,8 @@ class MachinePoolClassBootstrapTemplate(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class MachinePoolClassMachineDeletionSpec(Model):
+class MachinePoolClassMachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
 
 
 class MachinePoolClassInfrastructureTemplate(Model):

@@ -9,10 +9,9 @@ import msgspec
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.machinehealthcheck import (
     MachineHealthCheckRemediationTemplateReference,
-    UnhealthyMachineCondition,
-    UnhealthyNodeCondition,
 )
 from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta2.shape import DeletionTimeouts, HealthChecks, RemediationTrigger, RollingUpdateLimits
 from homeport.api.field import Count, IntOrString, Name, Namespace, Raw, Time
 from homeport.api.meta import Model
 from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
@@ -25,33 +24,16 @@ class ClusterClassRef(Model):
     namespace: Namespace = ""
 
 
-class ControlPlaneTopologyMachineDeletionSpec(Model):
+class ControlPlaneTopologyMachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
-
-
-class ControlPlaneTopologyHealthCheckChecks(Model):
+class ControlPlaneTopologyHealthCheckChecks(HealthChecks):
     """What makes a Machine unhealthy."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_startup_timeout_seconds: Count | None = None
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
-
-
-class ControlPlaneTopologyHealthCheckRemediationTriggerIf(Model):
+class ControlPlaneTopologyHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
-    unhealthy_less_than_or_equal_to: IntOrString | None = None
 
 
 class ControlPlaneTopologyHealthCheckRemediation(Model):
@@ -128,23 +110,12 @@ class MachineDeploymentTopologyMachineDeletionSpec(Model):
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
-class MachineDeploymentTopologyHealthCheckChecks(Model):
+class MachineDeploymentTopologyHealthCheckChecks(HealthChecks):
     """What makes a Machine unhealthy."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    node_startup_timeout_seconds: Count | None = None
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
-
-
-class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(Model):
+class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
-    unhealthy_less_than_or_equal_to: IntOrString | None = None
 
 
 class MachineDeploymentTopologyHealthCheckRemediation(Model):
@@ -173,13 +144,8 @@ class MachineDeploymentTopologyHealthCheck(Model):
     )
 
 
-class MachineDeploymentTopologyRolloutStrategyRollingUpdate(Model):
+class MachineDeploymentTopologyRolloutStrategyRollingUpdate(RollingUpdateLimits):
     """How many Machines may be missing or surplus meanwhile."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    max_surge: IntOrString | None = None
-    max_unavailable: IntOrString | None = None
 
 
 class MachineDeploymentTopologyRolloutStrategy(Model):
@@ -235,14 +201,8 @@ class MachineDeploymentTopology(Model):
     variables: MachineDeploymentVariables = msgspec.field(default_factory=MachineDeploymentVariables)
 
 
-class MachinePoolTopologyMachineDeletionSpec(Model):
+class MachinePoolTopologyMachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
 
 
 class MachinePoolVariables(Model):

@@ -62,7 +62,7 @@ class RolloutStrategy(Model):
 
 
 class KubeadmControlPlaneSpec(Model):
-    """What a control plane shall be."""
+    """Desired state of a control plane."""
 
     kubeadm_config_spec: Required[KubeadmConfigSpec] = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming_strategy: MachineNamingStrategy | None = None

@@ -31,7 +31,7 @@ class KubeadmControlPlaneTemplateMachineTemplate(Model):
 
 
 class KubeadmControlPlaneTemplateResourceSpec(Model):
-    """What such a control plane shall be; replicas, version and infrastructure come from the Cluster."""
+    """Desired state of such a control plane; replicas, version and infrastructure come from the Cluster."""
 
     kubeadm_config_spec: Required[KubeadmConfigSpec] = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming_strategy: MachineNamingStrategy | None = None

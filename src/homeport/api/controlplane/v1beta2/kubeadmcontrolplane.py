@@ -9,6 +9,7 @@ import msgspec
 from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.reference import ContractRef, MachineTaint, StatusVersion, TemplateMeta
+from homeport.api.cluster.v1beta2.shape import DeletionTimeouts
 from homeport.api.field import Conditions, Count, IntOrString, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
@@ -22,14 +23,8 @@ class MachineNamingSpec(Model):
     template: Annotated[str, Size(1, 256)] = ""
 
 
-class KubeadmControlPlaneMachineTemplateDeletionSpec(Model):
+class KubeadmControlPlaneMachineTemplateDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
 
 
 class KubeadmControlPlaneMachineTemplateSpec(Model):
@@ -100,7 +95,7 @@ class KubeadmControlPlaneRolloutSpec(Model):
 
 
 class KubeadmControlPlaneSpec(Model):
-    """What a control plane shall be."""
+    """Desired state of a control plane."""
 
     kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)

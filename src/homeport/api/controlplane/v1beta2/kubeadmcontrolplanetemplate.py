@@ -8,24 +8,18 @@ import msgspec
 
 from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
 from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
+from homeport.api.cluster.v1beta2.shape import DeletionTimeouts
 from homeport.api.controlplane.v1beta2.kubeadmcontrolplane import (
     KubeadmControlPlaneRemediationSpec,
     KubeadmControlPlaneRolloutSpec,
     MachineNamingSpec,
 )
-from homeport.api.field import Count
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import ListType, Mark, Required, Size
 
 
-class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(Model):
+class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
 
 
 class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
@@ -51,7 +45,7 @@ class KubeadmControlPlaneTemplateMachineTemplate(Model):
 
 
 class KubeadmControlPlaneTemplateResourceSpec(Model):
-    """What such a control plane shall be; replicas, version and infrastructure come from the Cluster."""
+    """Desired state of such a control plane; replicas, version and infrastructure come from the Cluster."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 

@@ -2,7 +2,8 @@
 CSIStorageCapacity.
 
 Nothing here runs the controllers that keep volumes and claims until nobody uses them. Their finalizers are put on new
-objects as usual, and go with the deletion. Of the kinds of volume, those of single vendors are not checked.
+objects as usual, and go with the deletion, unless `controlled` says that such controllers run. Of the kinds of volume,
+those of single vendors are not checked.
 """
 
 from __future__ import annotations
@@ -72,11 +73,14 @@ def unprotect(obj: Json, finalizer: str) -> None:
 
 
 class PersistentVolumeClaim(WithStatus):
+    controlled = False  # a controller removes the finalizer
+
     def default(self, obj: Json) -> None:
         default_claim(obj)
 
     def prepare_delete(self, obj: Json, now: str) -> None:
-        unprotect(obj, CLAIM_PROTECTION)
+        if not self.controlled:
+            unprotect(obj, CLAIM_PROTECTION)
 
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         causes = list(claim_spec("spec", obj["spec"]))
@@ -106,6 +110,8 @@ class PersistentVolumeClaim(WithStatus):
 
 
 class PersistentVolume(WithStatus):
+    controlled = False  # a controller removes the finalizer
+
     def __init__(self, now: Callable[[], str] | None = None) -> None:
         self.now = now
 
@@ -115,7 +121,8 @@ class PersistentVolume(WithStatus):
             obj["status"]["lastPhaseTransitionTime"] = self.now()
 
     def prepare_delete(self, obj: Json, now: str) -> None:
-        unprotect(obj, VOLUME_PROTECTION)
+        if not self.controlled:
+            unprotect(obj, VOLUME_PROTECTION)
 
     def default(self, obj: Json) -> None:
         spec = obj["spec"] = obj.get("spec") or {}

@@ -24,6 +24,7 @@ from homeport.apiserver.kinds.check import (
 from homeport.apiserver.kinds.strategy import Plain, WithStatus
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
+from homeport.machinery.address import is_address
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _WILDCARD = re.compile(r"\*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+").fullmatch
@@ -68,7 +69,7 @@ def _host(field: str, host: str) -> Iterator[Cause]:
 def _rule(field: str, rule: Json) -> Iterator[Cause]:
     host = rule.get("host", "")
     if host:
-        if _is_address(host):
+        if is_address(host):
             yield invalid(f"{field}.host", host, "must be a DNS name, not an IP address")
         else:
             yield from _host(f"{field}.host", host)
@@ -79,14 +80,6 @@ def _rule(field: str, rule: Json) -> Iterator[Cause]:
         yield required(f"{field}.http.paths")
     for i, path in enumerate(http.get("paths") or ()):
         yield from _path(f"{field}.http.paths[{i}]", path)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _path(field: str, found: Json) -> Iterator[Cause]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from homeport.controlplane.kubeadm.etcd.grpc import Channel
+from homeport.capi.remote.grpc import Channel
 from homeport.machinery.protowire import Value, field, number_of, parse
 
 PORT = 2379

@@ -12,12 +12,12 @@ from typing import Protocol, TypeVar
 
 import structlog
 
+from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.capi.remote.pki import KeyPair, client_certificate
+from homeport.capi.remote.tunnel import Stream, Tunnel, context_of
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import PORT, EtcdClient, Member, MemberAlarm, Status
-from homeport.controlplane.kubeadm.etcd.grpc import Channel, GrpcError
-from homeport.controlplane.kubeadm.etcd.tunnel import Stream, Tunnel, context_of
 from homeport.controlplane.kubeadm.health import EtcdView
 from homeport.runtime.clock import Clock
 
@@ -87,7 +87,7 @@ class Inspector:
         self, cluster: Key, remote: Forwarder, authority: KeyPair, leader: str, candidates: Sequence[Member]
     ) -> None:
         """From `leader`, which alone can do it, to the first candidate that takes it."""
-        problem = "there is no other member"
+        problem = "etcd has no other member"
         for candidate in candidates:
             try:
                 await self._any(

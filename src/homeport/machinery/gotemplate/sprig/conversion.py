@@ -8,13 +8,16 @@ from typing import Final
 
 from homeport.machinery.gotemplate.literal import float_of, integer_of
 from homeport.machinery.gotemplate.printer import shown
-from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN
+from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN, Bytes
+from homeport.machinery.gotemplate.value import text_of as utf8
 
 _DECIMAL: Final = re.compile(r"([-+]?[0-9]*)(\.[0-9]*)?")
 _SPECIAL: Final = re.compile(r"([+-]?)(inf(?:inity)?|nan)", re.IGNORECASE)
 
 
 def text_of(value: object) -> str:
+    if isinstance(value, Bytes):
+        return utf8(value)
     return value if isinstance(value, str) else shown(value)
 
 

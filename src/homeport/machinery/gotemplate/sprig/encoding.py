@@ -15,7 +15,7 @@ from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
 from homeport.machinery.gotemplate.number import json_number
-from homeport.machinery.gotemplate.value import NilList, NilMap, NilStrings, Object, octets
+from homeport.machinery.gotemplate.value import Bytes, NilList, NilMap, NilStrings, Object, Struct, octets
 
 _ESCAPES: Final = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\b": r"\b", "\f": r"\f"}
 _MARKUP: Final = frozenset("<>&")
@@ -70,22 +70,26 @@ def _json(value: Any, indent: str, *, markup: bool, lead: str = "\n") -> str:
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, str | Object):
-        return _string(str(value), markup)
+        return _string(value.json_text() if isinstance(value, Object) else value, markup)
     if isinstance(value, NilList | NilStrings | NilMap):
         return "null"
+    if isinstance(value, Bytes):
+        return f'"{base64.b64encode(value).decode()}"'
     below = lead + indent if indent else ""
-    if isinstance(value, dict):
+    if isinstance(value, dict | Struct):
         gap = ": " if indent else ":"
-        items = [
-            f"{_string(key, markup)}{gap}{_json(value[key], indent, markup=markup, lead=below)}"
-            for key in sorted(value, key=octets)
-        ]
+        pairs = value.json_items() if isinstance(value, Struct) else _sorted(value)
+        items = [f"{_string(key, markup)}{gap}{_json(each, indent, markup=markup, lead=below)}" for key, each in pairs]
     else:
         items = [_json(each, indent, markup=markup, lead=below) for each in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    opening, closing = "[]" if isinstance(value, list) else "{}"
     if not items or not indent:
         return opening + ",".join(items) + closing
     return f"{opening}{below}{f',{below}'.join(items)}{lead}{closing}"
+
+
+def _sorted(value: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(key, value[key]) for key in sorted(value, key=octets)]
 
 
 def _string(text: str, markup: bool) -> str:

@@ -9,20 +9,20 @@ from urllib.parse import quote, unquote_to_bytes
 from homeport.machinery.gotemplate import value as go
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.function import functions
+from homeport.machinery.gotemplate.number import SECOND, span_text
 from homeport.machinery.gotemplate.value import INT_MAX, INT_MIN, Int64, octets, type_of, wrapped
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _USER: Final = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
-_SECOND: Final = 1_000_000_000
 _UNITS: Final = {
     "ns": 1,
     "us": 1000,
     "µs": 1000,
     "μs": 1000,
     "ms": 1_000_000,
-    "s": _SECOND,
-    "m": 60 * _SECOND,
-    "h": 3600 * _SECOND,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
 }
 _SPAN: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _ROUNDED: Final = (("y", 8760 * 3600), ("mo", 720 * 3600), ("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
@@ -150,45 +150,37 @@ def duration(value: object) -> str:
             seconds = max(INT_MIN, min(INT_MAX, int(value)))
     elif isinstance(value, Int64):
         seconds = int(value)
-    span = wrapped(seconds * _SECOND)
-    return _span(span)
-
-
-def _span(nanoseconds: int) -> str:
-    if nanoseconds == 0:
-        return "0s"
-    size = abs(nanoseconds)
-    sign = "-" if nanoseconds < 0 else ""
-    minutes, rest = divmod(size, 60 * _SECOND)
-    seconds = f"{rest // _SECOND}.{rest % _SECOND:09d}".rstrip("0").rstrip(".")
-    if not minutes:
-        return f"{sign}{seconds}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{sign}{hours}h{minutes}m{seconds}s" if hours else f"{sign}{minutes}m{seconds}s"
+    span = wrapped(seconds * SECOND)
+    return span_text(span)
 
 
 def duration_round(value: object) -> str:
     """Only the largest unit: 2h for 2h10m5s."""
-    span = _read(value) if isinstance(value, str) else int(value) if isinstance(value, Int64) else 0
+    span = (read_span(value) or 0) if isinstance(value, str) else int(value) if isinstance(value, Int64) else 0
     for unit, seconds in _ROUNDED:
-        if abs(span) > seconds * _SECOND:
-            return f"{abs(span) // (seconds * _SECOND)}{unit}"
+        if abs(span) > seconds * SECOND:
+            return f"{abs(span) // (seconds * SECOND)}{unit}"
     return "0s"
 
 
-def _read(text: str) -> int:
+def read_span(text: str) -> int | None:
+    """Nanoseconds of 1h2m3s; None if it can't be read."""
     body = text[1:] if text[:1] in ("+", "-") else text
     total, position = 0, 0
-    if len(text) > 200:
+    if body == "0":
         return 0
+    if not body or len(text) > 200:
+        return None
     while position < len(body):
         found = _SPAN.match(body, position)
         if found is None or not (found[1] or found[2]):
-            return 0
+            return None
         unit = _UNITS[found[3]]
         total += int(found[1] or 0) * unit + (int(found[2]) * unit // 10 ** len(found[2]) if found[2] else 0)
         position = found.end()
-    return total if total <= INT_MAX else 0
+    if total > INT_MAX:
+        return None
+    return -total if text[:1] == "-" else total
 
 
 FUNCTIONS: Final = functions(

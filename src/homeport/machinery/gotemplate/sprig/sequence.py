@@ -62,7 +62,7 @@ def part(value: object, *bounds: object) -> Any:
     start = to_int64(bounds[0]) if bounds else 0
     end = to_int64(bounds[1]) if len(bounds) > 1 else len(items)
     if not 0 <= start <= end <= len(items):
-        raise CallError(f"there is no part from {start} to {end} of a list with {len(items)} items")
+        raise CallError(f"the part from {start} to {end} is outside of a list with {len(items)} items")
     return type(items)(items[start:end])
 
 

@@ -53,7 +53,7 @@ def substring(start: int, end: int, text: str) -> str:
     raw = octets(text)
     first, last = (0, end) if start < 0 else (start, end if 0 <= end <= len(raw) else len(raw))
     if not 0 <= first <= last <= len(raw):
-        raise CallError(f"there is no part from {start} to {end} of a text with {len(raw)} bytes")
+        raise CallError(f"the part from {start} to {end} is outside of a text with {len(raw)} bytes")
     return go.text_of(raw[first:last])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -24,6 +24,7 @@ class Element(Entity):
 
     is_central: bool = False
     category_ids: tuple[str, ...] = ()
+    release: str = ""  # of AOS, or of Prism Central itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,26 @@ class Image(Entity):
     created: str = ""
     size_bytes: int = 0
     cluster_ids: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()  # what our description says
+    source: str = ""  # the URL that it was downloaded from
+    sha256: str = ""
+    failed: str = ""  # why it never became usable
+
+    def mark(self, key: str) -> str:
+        return mark_in(self.marks, key)
+
+
+@dataclass(frozen=True, slots=True)
+class NewImage:
+    """An image to be made. Without `source` its content is uploaded afterwards."""
+
+    name: str
+    cluster_id: str
+    marks: Sequence[str]
+    source: str = ""
+    sha256: str = ""
+    iso: bool = False
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +115,12 @@ class Vm:
     raw: Any = None
 
     def mark(self, key: str) -> str:
-        """The value of a mark `key:value`; '' if there is none."""
-        return next((each.partition(":")[2] for each in self.marks if each.partition(":")[0] == key), "")
+        return mark_in(self.marks, key)
+
+
+def mark_in(marks: Sequence[str], key: str) -> str:
+    """The value of a mark `key:value`; '' if there is none."""
+    return next((each.partition(":")[2] for each in marks if each.partition(":")[0] == key), "")
 
 
 def described(description: str, marks: Sequence[str]) -> str:
@@ -194,9 +219,13 @@ class Prism(Protocol):
     async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]: ...
     async def create_vm(self, vm: NewVm, request_id: str) -> str: ...
     async def power_on(self, vm: Vm) -> str: ...
-    async def power_off(self, vm: Vm) -> str: ...
     async def detach(self, vm: Vm, volume_group_id: str) -> str: ...
     async def delete_vm(self, vm: Vm) -> str: ...
+    async def create_image(self, image: NewImage, request_id: str) -> str: ...
+    async def upload_image(self, image_id: str, content: AsyncIterator[bytes], sha256: str) -> None:
+        """Returns when all of it was sent."""
+
+    async def delete_image(self, image: Image) -> str: ...
     async def tasks(self, ids: Sequence[str]) -> list[Task]:
         """Many in one call where the API can. One that is not known any more is left out."""
 

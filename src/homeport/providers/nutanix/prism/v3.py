@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from homeport.capi.family import reachable
-from homeport.infra.error import Missing, Rejected, Stale, Taken, Unreachable
+from homeport.infra.error import Missing, Rejected, Stale, Taken
 from homeport.infra.protocol import Power
 from homeport.infra.task import Task
 from homeport.providers.nutanix.client import Client
+from homeport.providers.nutanix.prism import v3_image as wire
 from homeport.providers.nutanix.prism.record import (
     Category,
     Container,
@@ -25,6 +26,7 @@ from homeport.providers.nutanix.prism.record import (
     GpuProfile,
     Host,
     Image,
+    NewImage,
     NewNic,
     NewVm,
     Project,
@@ -34,7 +36,7 @@ from homeport.providers.nutanix.prism.record import (
     marks_in,
 )
 
-_ROOT = "/api/nutanix/v3"
+_ROOT = wire.ROOT
 _PAGE = 200
 _MIB = 2**20
 _POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
@@ -61,36 +63,46 @@ class PrismV3:
     async def elements(self) -> list[Element]:
         found = await self._list("cluster")
         return [
-            Element(_uuid(each), _name(each), "PRISM_CENTRAL" in _services(each), _category_ids(each)) for each in found
+            Element(
+                wire.uuid_of(each),
+                wire.name_of(each),
+                "PRISM_CENTRAL" in _services(each),
+                _category_ids(each),
+                _release_of(each),
+            )
+            for each in found
         ]
 
     async def host_name(self, cluster_id: str, host_id: str) -> str:
         try:
-            return _name((await self._client.call("GET", f"{_ROOT}/hosts/{host_id}", what=f"host {host_id}")).body)
+            return wire.name_of(
+                (await self._client.call("GET", f"{_ROOT}/hosts/{host_id}", what=f"host {host_id}")).body
+            )
         except Missing:
             return ""
 
     async def hosts(self, cluster_id: str) -> list[Host]:
         found = [each for each in await self._list("host") if _reference(each, "cluster_reference") == cluster_id]
-        return [Host(each["metadata"]["uuid"], _name(each), _memory_of(each)) for each in found]
+        return [Host(each["metadata"]["uuid"], wire.name_of(each), _memory_of(each)) for each in found]
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("subnet")]
 
     async def images(self) -> list[Image]:
-        return [
-            Image(
-                _uuid(each),
-                _name(each),
-                "iso" if (each["status"].get("resources") or {}).get("image_type") == "ISO_IMAGE" else "disk",
-                each["metadata"].get("creation_time", ""),
-                int((each["status"].get("resources") or {}).get("size_bytes") or 0),
-            )
-            for each in await self._list("image")
-        ]
+        return [wire.read_image(each) for each in await self._list("image")]
+
+    async def create_image(self, image: NewImage, request_id: str) -> str:
+        return await wire.create_image(self._client, image, request_id)
+
+    async def upload_image(self, image_id: str, content: AsyncIterator[bytes], sha256: str) -> None:
+        await wire.upload_image(self._client, image_id, content, sha256)
+
+    async def delete_image(self, image: Image) -> str:
+        reply = await self._client.call("DELETE", f"{_ROOT}/images/{image.id}", what=f"image {image.name}")
+        return wire.task_of(reply.body)
 
     async def projects(self) -> list[Project]:
-        return [Project(_uuid(each), _name(each)) for each in await self._list("project")]
+        return [Project(wire.uuid_of(each), wire.name_of(each)) for each in await self._list("project")]
 
     async def containers(self) -> list[Container]:
         raise Rejected(
@@ -169,13 +181,10 @@ class PrismV3:
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
         body = _render(vm)
         reply = await self._client.call("POST", f"{_ROOT}/vms", body=body, request_id=request_id, what=f"VM {vm.name}")
-        return _task_of(reply.body)
+        return wire.task_of(reply.body)
 
     async def power_on(self, vm: Vm) -> str:
         return await self._change(vm, lambda spec: spec["resources"].update(power_state="ON"))
-
-    async def power_off(self, vm: Vm) -> str:
-        return await self._change(vm, lambda spec: spec["resources"].update(power_state="OFF"))
 
     async def detach(self, vm: Vm, volume_group_id: str) -> str:
         def remove(spec: dict[str, Any]) -> None:
@@ -188,7 +197,7 @@ class PrismV3:
 
     async def delete_vm(self, vm: Vm) -> str:
         reply = await self._client.call("DELETE", f"{_ROOT}/vms/{vm.id}", what=f"VM {vm.name}")
-        return _task_of(reply.body)
+        return wire.task_of(reply.body)
 
     async def _change(self, vm: Vm, edit: Any) -> str:
         """Read, edit, write back with the version that was read: somebody else's change is never overwritten."""
@@ -197,7 +206,7 @@ class PrismV3:
         spec = copy.deepcopy(current["spec"])
         edit(spec)
         body = {"api_version": "3.1", "metadata": current["metadata"], "spec": spec}
-        return _task_of((await self._client.call("PUT", path, body=body, what=f"VM {vm.name}")).body)
+        return wire.task_of((await self._client.call("PUT", path, body=body, what=f"VM {vm.name}")).body)
 
     # -- tasks -------------------------------------------------------------------------------------------------
 
@@ -233,17 +242,6 @@ def _category_path(key: str, value: str) -> str:
     return f"{_ROOT}/categories/{key}/{value}"
 
 
-def _uuid(entity: Mapping[str, Any]) -> str:
-    return str(entity["metadata"].get("uuid", ""))
-
-
-def _name(entity: Mapping[str, Any]) -> str:
-    for part in ("spec", "status"):
-        if (entity.get(part) or {}).get("name"):
-            return str(entity[part]["name"])
-    return str(entity["metadata"].get("name", ""))
-
-
 def _reference(entity: Mapping[str, Any], name: str) -> str:
     for part in ("status", "spec"):
         found = ((entity.get(part) or {}).get(name) or {}).get("uuid")
@@ -258,6 +256,11 @@ def _services(cluster: Mapping[str, Any]) -> Sequence[str]:
     return services
 
 
+def _release_of(cluster: Mapping[str, Any]) -> str:
+    config = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
+    return str((config.get("build") or {}).get("version") or "")
+
+
 def _subnet(each: Mapping[str, Any]) -> Subnet:
     resources = (each.get("status") or {}).get("resources") or (each.get("spec") or {}).get("resources") or {}
     config = resources.get("ip_config") or {}
@@ -265,8 +268,8 @@ def _subnet(each: Mapping[str, Any]) -> Subnet:
     cluster = _reference(each, "cluster_reference")
     pools = [str(pool.get("range", "")).replace("-", " ").split() for pool in config.get("pool_list") or ()]
     return Subnet(
-        _uuid(each),
-        _name(each),
+        wire.uuid_of(each),
+        wire.name_of(each),
         str(resources.get("subnet_type") or "VLAN"),
         (cluster,) if cluster else (),
         f"{address}/{config.get('prefix_length')}" if address else "",
@@ -285,8 +288,8 @@ def _vm(each: Mapping[str, Any]) -> Vm:
     resources = status.get("resources") or {}
     description = (each.get("spec") or {}).get("description") or status.get("description") or ""
     return Vm(
-        id=_uuid(each),
-        name=_name(each),
+        id=wire.uuid_of(each),
+        name=wire.name_of(each),
         cluster_id=_reference(each, "cluster_reference"),
         power=_POWER.get(str(resources.get("power_state")), "unknown"),
         memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
@@ -390,11 +393,3 @@ def _task(each: Mapping[str, Any]) -> Task:
         str(each.get("error_detail") or ""),
         tuple(filter(None, [str(each.get("error_code") or "")])),
     )
-
-
-def _task_of(body: Any) -> str:
-    found = ((body.get("status") or {}).get("execution_context") or {}).get("task_uuid")
-    found = found[0] if isinstance(found, list) and found else found
-    if not found:
-        raise Unreachable("Prism Central accepted a request but returned no task")
-    return str(found)

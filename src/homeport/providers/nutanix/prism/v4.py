@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
 from homeport.infra.task import Task
 from homeport.providers.nutanix.client import Client, read_error
+from homeport.providers.nutanix.prism import v3_image
+from homeport.providers.nutanix.prism import v4_image as image_wire
 from homeport.providers.nutanix.prism import v4_vm as wire
 from homeport.providers.nutanix.prism.record import (
     Category,
@@ -18,6 +20,7 @@ from homeport.providers.nutanix.prism.record import (
     GpuProfile,
     Host,
     Image,
+    NewImage,
     NewVm,
     Project,
     Subnet,
@@ -88,6 +91,7 @@ class PrismV4:
                 each.get("name", ""),
                 "PRISM_CENTRAL" in _functions(each),
                 tuple(each.get("categories") or ()),
+                str(((each.get("config") or {}).get("buildInfo") or {}).get("version") or ""),
             )
             for each in found
         ]
@@ -107,17 +111,22 @@ class PrismV4:
         return [_subnet(each) for each in await self._list("networking", "config/subnets")]
 
     async def images(self) -> list[Image]:
-        return [
-            Image(
-                each["extId"],
-                each.get("name", ""),
-                "iso" if each.get("type") == "ISO_IMAGE" else "disk",
-                each.get("createTime", ""),
-                int(each.get("sizeBytes") or 0),
-                tuple(each.get("clusterLocationExtIds") or ()),
-            )
-            for each in await self._list("vmm", "content/images")
-        ]
+        return [image_wire.read_image(each) for each in await self._list("vmm", "content/images")]
+
+    async def create_image(self, image: NewImage, request_id: str) -> str:
+        if not image.source:
+            return await v3_image.create_image(self._client, image, request_id)
+        path, body = await self._path("vmm", "content/images"), image_wire.render_image(image)
+        reply = await self._client.call("POST", path, body=body, request_id=request_id, what=f"image {image.name}")
+        return _task_id(reply.body)
+
+    async def upload_image(self, image_id: str, content: AsyncIterator[bytes], sha256: str) -> None:
+        await v3_image.upload_image(self._client, image_id, content, sha256)
+
+    async def delete_image(self, image: Image) -> str:
+        path, what = await self._path("vmm", f"content/images/{image.id}"), f"image {image.name}"
+        current = await self._client.call("GET", path, what=what)
+        return _task_id((await self._client.call("DELETE", path, etag=current.etag, what=what)).body)
 
     async def projects(self) -> list[Project]:
         """v4 has no projects that every release serves: v3's answer counts."""
@@ -216,9 +225,6 @@ class PrismV4:
 
     async def power_on(self, vm: Vm) -> str:
         return await self._act(vm, "power-on")
-
-    async def power_off(self, vm: Vm) -> str:
-        return await self._act(vm, "power-off")
 
     async def detach(self, vm: Vm, volume_group_id: str) -> str:
         path = await self._path("volumes", f"config/volume-groups/{volume_group_id}/$actions/detach-vm")

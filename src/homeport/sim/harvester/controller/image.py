@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+from homeport.sim.engine.download import Fetched
 from homeport.sim.engine.fault import ImportFailure
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.kind import IMAGE, STORAGE_CLASS, Json
@@ -14,6 +15,7 @@ from homeport.sim.harvester.world import Download
 IMAGE_ID = "harvesterhci.io/imageId"
 FINALIZER = "wrangler.cattle.io/vm-image-controller"
 _STEPS = 5
+_LOOK_SECONDS = 0.5  # while a file is being fetched
 _PARAMETERS = {"numberOfReplicas": "3", "staleReplicaTimeout": "30", "migratable": "true"}
 
 
@@ -58,8 +60,11 @@ class Images:
         for _, fault in self._core.faults.strike(self._core.subject(image, "image"), ImportFailure):
             raise ImportFailed(fault.message)
         download = self.download_of(image)
+        if download is None:
+            return _LOOK_SECONDS
         if not 200 <= download.status < 400:
-            raise ImportFailed(f"got {download.status} status code from {image['spec'].get('url', '')}")
+            told = f"got {download.status} status code from {image['spec'].get('url', '')}"
+            raise ImportFailed(download.message or told)
         name = await self._hold_class(image)
         size = {"size": download.size_bytes} if image["spec"].get("url") else {}
         await self._write(
@@ -73,6 +78,8 @@ class Images:
     async def _download(self, image: Json) -> float | None:
         core, status = self._core, status_of(image)
         download = self.download_of(image)
+        if download is None:  # it was fetched before a restart
+            return _LOOK_SECONDS
         seconds = core.pace.download
         began = condition(image, "Initialized").get("lastUpdateTime") or core.stamp
         passed = seconds - core.seconds_until(began, seconds) if seconds else 0.0
@@ -81,6 +88,7 @@ class Images:
         if download.fails_at is not None and progress >= download.fails_at:
             raise ImportFailed(download.message or "failed to download the file: unexpected EOF", download.fails_at)
         if progress >= 100:
+            self._check_sum(image)
             await self.finish(image, download.size_bytes, download.virtual_size_bytes)
             return None
         if progress != status.get("progress"):
@@ -161,9 +169,28 @@ class Images:
 
     # -- facts and writing ---------------------------------------------------------------------------------------
 
-    def download_of(self, image: Json) -> Download:
-        """What the network has at the image's URL."""
-        return find_download(self._core.world.downloads, str(image["spec"].get("url", "")))
+    def download_of(self, image: Json) -> Download | None:
+        """What the network has at the image's URL; None while that is being found out."""
+        url = str(image["spec"].get("url", ""))
+        known = find_download(self._core.world.downloads, url)
+        if known.url != "*" or not url or self._core.downloads is None:
+            return known
+        found = self._fetched(image)
+        if found is None:
+            return None
+        return Download(url="*", status=found.status or 503, size_bytes=found.size, message=found.error)
+
+    def _fetched(self, image: Json) -> Fetched | None:
+        downloads, status = self._core.downloads, status_of(image)
+        assert downloads is not None
+        key = f"{image['metadata']['uid']}/{status.get('failed', 0)}"  # each attempt fetches the file again
+        return downloads.ask(key, str(image["spec"].get("url", "")), lambda: None)
+
+    def _check_sum(self, image: Json) -> None:
+        wanted = image["spec"].get("checksum", "")
+        found = self._fetched(image) if wanted and self._core.downloads is not None else None
+        if found is not None and found.sha512 and found.sha512 != wanted:
+            raise ImportFailed(f"the actual checksum {found.sha512} doesn't match the expected checksum {wanted}", 99)
 
     async def _write(self, image: Json, status: Json, **conditions: tuple[str, str, str]) -> None:
         """These kinds have no status subresource: the status is written with the object."""

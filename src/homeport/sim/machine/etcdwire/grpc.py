@@ -44,7 +44,17 @@ class GrpcConnection:
         self._block: tuple[int, int, bytearray] | None = None  # stream, flags and headers that are not complete
 
     async def run(self) -> None:
-        """Until the peer leaves."""
+        """Until the peer leaves. Whoever is cancelled does not wait for a peer that may not read."""
+        try:
+            await self._answer_calls()
+            self._writer.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+        except BaseException:
+            self._writer.transport.abort()
+            raise
+
+    async def _answer_calls(self) -> None:
         try:
             if await self._reader.readexactly(len(http2.PREFACE)) != http2.PREFACE:
                 return
@@ -56,10 +66,6 @@ class GrpcConnection:
             self._send(http2.GOAWAY, 0, 0, struct.pack(">II", 0, 1))
         except (asyncio.IncompleteReadError, OSError):
             pass
-        finally:
-            self._writer.close()
-            with contextlib.suppress(OSError):
-                await self._writer.wait_closed()
 
     async def _frame(self) -> None:
         head = await self._reader.readexactly(http2.HEAD_BYTES)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
 import tempfile
 from collections.abc import Callable
@@ -12,14 +10,14 @@ from typing import Protocol
 
 from homeport.machinery.protowire import field, nested, number_of, parse
 from homeport.runtime.clock import Clock
-from homeport.sim.machine.etcdwire.grpc import Call, GrpcConnection, Status
+from homeport.sim.machine.etcdwire.grpc import Call, Status
+from homeport.sim.machine.etcdwire.port import GrpcPort
 from homeport.sim.machine.workload.authority import Authority, now_of
 from homeport.sim.machine.workload.etcd import Etcd, EtcdError, Member
 
 PORT = 2379
 _VERSION = "3.5.21"
 _ALARMS = {"NOSPACE": 1, "CORRUPT": 2}
-_HANDSHAKE_SECONDS = 10.0
 # Refusals and the gRPC codes that they come with.
 _CODES = (
     ("no leader", 14),
@@ -35,7 +33,7 @@ class Revision(Protocol):
     def revision(self) -> int: ...
 
 
-class EtcdService:
+class EtcdService(GrpcPort):
     """Answers at port 2379 of a control plane. The TLS context is made when the first client comes."""
 
     def __init__(
@@ -48,6 +46,7 @@ class EtcdService:
         clock: Clock,
         changed: Callable[[], None],
     ) -> None:
+        super().__init__(f"etcd {node}")
         self._etcd = etcd
         self._node = node
         self._store = store
@@ -56,29 +55,12 @@ class EtcdService:
         self._clock = clock
         self._changed = changed  # told when members or leader are others
         self._tls: ssl.SSLContext | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def accept(self, sock: socket.socket, source: str) -> None:
-        task = asyncio.create_task(self._serve(sock), name=f"etcd {self._node} for {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def calls_for(self, writer: asyncio.StreamWriter) -> dict[str, Call]:
+        del writer
+        return self.calls()
 
-    async def _serve(self, sock: socket.socket) -> None:
-        reader = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(reader)
-        loop = asyncio.get_running_loop()
-        try:
-            transport, _ = await loop.connect_accepted_socket(
-                lambda: protocol, sock, ssl=self._context(), ssl_handshake_timeout=_HANDSHAKE_SECONDS
-            )
-        except (OSError, ssl.SSLError):
-            with contextlib.suppress(OSError):
-                sock.close()
-            return
-        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-        await GrpcConnection(reader, writer, self.calls()).run()
-
-    def _context(self) -> ssl.SSLContext:
+    def tls(self) -> ssl.SSLContext:
         if self._tls is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2

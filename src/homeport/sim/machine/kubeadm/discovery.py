@@ -15,6 +15,7 @@ from homeport.apiserver.auth.decision import Attributes, describe
 from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.source import read
 from homeport.apiserver.request import User
+from homeport.machinery.address import is_address
 from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import KubeadmError
 from homeport.sim.machine.vm import Machine
@@ -115,8 +116,12 @@ async def discover(machine: Machine, wanted: Discovery, seconds: float) -> Workl
         await asyncio.sleep(machine.pace.poll)
 
 
-def look(machine: Machine, wanted: Discovery) -> WorkloadCluster:
-    where = f'Get "https://{wanted.shown}/api/v1/namespaces/kube-public/configmaps/cluster-info?timeout=10s"'
+def look(machine: Machine, wanted: Discovery, request: str = "") -> WorkloadCluster:
+    """`request`: what the program asks for, as it shows in its errors. Raises RetryLater, KubeadmError."""
+    where = request or f'Get "https://{wanted.shown}/api/v1/namespaces/kube-public/configmaps/cluster-info?timeout=10s"'
+    host = wanted.endpoint[0]
+    if "dns" in machine.lacks and not is_address(host):
+        raise RetryLater(f"{where}: dial tcp: lookup {host}: Temporary failure in name resolution")
     try:
         cluster = cluster_at(machine.network, machine.host.name, *wanted.endpoint)
     except OSError as error:
@@ -127,6 +132,8 @@ def look(machine: Machine, wanted: Discovery) -> WorkloadCluster:
         _check_authority(cluster, wanted, where)
     elif cluster.facts.flavour == "kubeadm":
         _check_cluster_info(cluster, wanted)
+    if cluster.hosted:
+        cluster.facts.endpoint = wanted.endpoint  # Pods don't know the address that leads to them
     return cluster
 
 

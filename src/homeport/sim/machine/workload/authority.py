@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -106,10 +107,15 @@ class ClusterPki(PKI):
     """The PKI of a cluster that others made the authority for. Keeps nothing on disk."""
 
     @classmethod
-    def of(cls, authority: Authority, signing_key: PrivateKey, hosts: Iterable[str], clock: Clock) -> ClusterPki:
+    def of(cls, authority: Authority, signing_key: PrivateKey, hosts: Iterable[str], clock: Clock) -> Self:
         made = cls(Path(os.devnull), authority.issuer, signing_key, os.urandom(32), (), now_of(clock))
         made.hosts = server_hosts(*hosts)
         return made
+
+    @property
+    def server_name(self) -> str:
+        """A name of the server's certificate, for those who connect by an address that it does not have."""
+        return ""
 
     def add_hosts(self, hosts: Iterable[str]) -> bool:
         """More names for the server's certificate. True if there is one among them that it did not have."""
@@ -144,3 +150,29 @@ class ClusterPki(PKI):
             f'    certificate-authority-data: {data}\n    server: {server}\n  name: ""\n'
             'contexts: null\ncurrent-context: ""\nkind: Config\npreferences: {}\nusers: null\n'
         )
+
+
+class HostedPki(ClusterPki):
+    """The PKI of a cluster whose control plane is given its certificates as files, the server's own included."""
+
+    given: bytes = b""  # key and certificate of the server, PEM; none before the first Pod has brought them
+    clients: bytes = b""  # the authorities that clients may come from, PEM
+
+    @property
+    def server_name(self) -> str:
+        if not self.given:
+            return ""
+        start = self.given.index(b"-----BEGIN CERTIFICATE-----")
+        names = certs.host_names(load_certificate("apiserver", self.given[start:]))
+        return next((each for each in sorted(names) if each != "localhost"), "")
+
+    def load_server(self, context: ssl.SSLContext) -> None:
+        if self.clients:
+            context.load_verify_locations(cadata=self.clients.decode())
+        if not self.given:
+            super().load_server(context)
+            return
+        with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
+            file.write(self.given)
+            file.flush()
+            context.load_cert_chain(file.name)

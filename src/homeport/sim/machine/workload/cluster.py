@@ -16,6 +16,7 @@ import orjson
 
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds.install import leave_protection
 from homeport.apiserver.local import LocalClient
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch
@@ -28,13 +29,16 @@ from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts, parse_version
 from homeport.sim.machine.workload.guest import Guest
-from homeport.sim.machine.workload.k0smember import K0sMembers
+from homeport.sim.machine.workload.k0s.platform import Platform
 from homeport.sim.machine.workload.kind import LEASE, NODE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.podnetwork import PodNetwork
 from homeport.sim.machine.workload.portforward import PodDialer
+from homeport.sim.machine.workload.standin.standins import Standins
 from homeport.sim.machine.workload.vip import Vip, VipConfig
 from homeport.sim.machine.workload.webhook import WebhookRoute
-from homeport.sim.network import Balancer, Network
+from homeport.sim.network import Network, Service
+from homeport.sim.network.balancer import answering
 from homeport.store import Change, History
 
 _BOOTSTRAP_MANAGER = "kubeadm"
@@ -66,11 +70,18 @@ class ControlPlane:
     address: str
     port: int
     vip: VipConfig | None = None
-    more_ports: tuple[int, ...] = ()  # where the same server answers, too: k0s' join API
+    more_ports: tuple[int, ...] = ()  # of k0s: the join API and konnectivity
+    version: str = ""  # of the API server, where no Node tells it: controllers of k0s, Pods of a hosted cluster
+    more_vips: tuple[VipConfig, ...] = ()
+    stopped: bool = False  # its programs are being restarted
 
     @property
     def ports(self) -> tuple[int, ...]:
         return (self.port, *self.more_ports)
+
+    @property
+    def vips(self) -> tuple[VipConfig, ...]:
+        return (*((self.vip,) if self.vip is not None else ()), *self.more_vips)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -92,19 +103,26 @@ class WorkloadCluster:
     _vips: dict[str, Vip] = field(default_factory=dict)
     beats: int = 0  # revisions that only renew Leases
     etcd: Etcd = field(init=False)
+    pods: PodNetwork = field(init=False)
     containers: Containers = field(init=False)
+    standins: Standins = field(init=False)
     controllers: Controllers = field(init=False)
     webhooks: WebhookRoute = field(init=False)
-    k0s: K0sMembers | None = None
+    k0s: Platform | None = None
+    hosted: str = ""  # the datastore of a cluster whose control plane runs as Pods: it outlives them
 
     def __post_init__(self) -> None:
         self.etcd = Etcd(self._alive, self._hears, self.rng)
         self.server.store.subscribe(LEASE.qualified, self._count_beats)
+        self.pods = PodNetwork(self)
         self.containers = Containers(self)
+        self.standins = Standins(self)
         self.webhooks = WebhookRoute(self)
-        self.controllers = Controllers(self.server, self.clock, self._kubelet_alive, self.containers)
+        self.controllers = Controllers(
+            self.server, self.clock, self._kubelet_alive, self.containers, self.standins, self._pull_problem
+        )
         if self.facts.flavour == "k0s":
-            self.k0s = K0sMembers(self)
+            self.k0s = Platform(self)
 
     def _count_beats(self, changes: list[Change]) -> None:
         self.beats += len(changes)
@@ -125,6 +143,7 @@ class WorkloadCluster:
         server = await EmbeddedServer.open(
             None, pki, clock=clock.now, service_network=services, history=_HISTORY, copy_of=copy_of
         )
+        leave_protection(server.registry)
         made = cls(facts, pki, etcd_authority, network, clock, server, rng)
         server.builtin.ports.dial = PodDialer(made).dial
         server.webhook_caller.route = made.webhooks.reach
@@ -167,11 +186,19 @@ class WorkloadCluster:
 
     def add_control_plane(self, plane: ControlPlane) -> None:
         self.control_planes[plane.node] = plane
-        if plane.vip is not None and plane.vip.address not in self._vips:
-            self._vips[plane.vip.address] = Vip(plane.vip)
+        for vip in plane.vips:
+            if vip.address not in self._vips:
+                self._vips[vip.address] = Vip(vip)
         if self.pki.add_hosts([plane.node, plane.address, *plane.guest.host.addresses]):
             self.server.reload_certificate()
         self.refresh()
+
+    def drop_control_plane(self, node: str) -> None:
+        """Its program has ended; what the cluster holds stays."""
+        plane = self.control_planes.pop(node, None)
+        if plane is not None:
+            self._stop_listening(plane)
+            self.refresh()
 
     def runs_on(self, guest: Guest) -> bool:
         """Whether the machine is a control plane."""
@@ -195,7 +222,7 @@ class WorkloadCluster:
 
     def version(self) -> str:
         """The version of the API server. While an upgrade runs, the older one: the newer is not everywhere yet."""
-        found = [version for plane in self.serving() if (version := self._version_at(plane.node))]
+        found = [version for plane in self.serving() if (version := plane.version or self._version_at(plane.node))]
         return min(found, key=parse_version, default=self.facts.version)
 
     def _version_at(self, node: str) -> str:
@@ -215,15 +242,24 @@ class WorkloadCluster:
                 self._stop_listening(plane)
                 continue
             for port in plane.ports:
-                if plane.guest.host.service(port) is not self.service:
-                    plane.guest.host.listen(port, self.service)
+                service = self._service_at(plane, port)
+                if plane.guest.host.service(port) is not service:
+                    plane.guest.host.listen(port, service)
         for address, vip in self._vips.items():
             vip.settle(lambda address=address: self._able(address))  # type: ignore[misc]
         self.controllers.wake()
+        if self.k0s is not None:
+            self.k0s.wake()
+
+    def _service_at(self, plane: ControlPlane, port: int) -> Service:
+        assert self.service is not None
+        if self.k0s is None or self.hosted or port == plane.port:
+            return self.service
+        return self.k0s.service(plane, port)
 
     def _listen_etcd(self, plane: ControlPlane) -> None:
-        """etcd answers without quorum, too; a member that was removed ends."""
-        if self.etcd_authority is None:
+        """etcd answers without quorum, too; a member that was removed ends. k0s keeps its etcd to itself."""
+        if self.etcd_authority is None or self.k0s is not None:
             return
         host = plane.guest.host
         if plane.node not in self.etcd.members:
@@ -237,23 +273,24 @@ class WorkloadCluster:
 
     def _stop_listening(self, plane: ControlPlane) -> None:
         for port in plane.ports:
-            if plane.guest.host.service(port) is self.service:
+            if self.service is not None and plane.guest.host.service(port) is self._service_at(plane, port):
                 plane.guest.host.unlisten(port)
 
     def virtual_addresses(self) -> frozenset[str]:
-        return frozenset(self._vips)
+        """Addresses that machines hold for the cluster, besides their own."""
+        return self.standins.addresses() | self._vips.keys()
 
     def _able(self, address: str) -> list[Guest]:
-        return [plane.guest for plane in self.serving() if plane.vip is not None and plane.vip.address == address]
+        return [plane.guest for plane in self.serving() if any(vip.address == address for vip in plane.vips)]
 
     def _serves(self, plane: ControlPlane) -> bool:
-        if not plane.guest.running:
+        if not plane.guest.running or plane.stopped:
             return False
         return self.facts.external_etcd or self.etcd.quorum_at(plane.node)
 
     def _alive(self, node: str) -> bool:
         plane = self.control_planes.get(node)
-        return plane is not None and plane.guest.running
+        return plane is not None and plane.guest.running and not plane.stopped
 
     def _hears(self, node: str, other: str) -> bool:
         a, b = self.control_planes.get(node), self.control_planes.get(other)
@@ -262,10 +299,16 @@ class WorkloadCluster:
     # -- who reaches it ----------------------------------------------------------------------------------------
 
     def reachable(self, guest: Guest) -> bool:
-        """Whether a machine reaches this cluster by its endpoint."""
+        """Whether a machine reaches this cluster by its endpoint. k0s on a controller uses the API server beside it."""
+        if self.k0s is not None and any(plane.guest is guest for plane in self.serving()):
+            return True
         with contextlib.suppress(OSError):
             return cluster_at(self.network, guest.host.name, *self.facts.endpoint) is self
         return False
+
+    def _pull_problem(self, node: str, image: str) -> str:
+        kubelet = self.kubelets.get(node)
+        return "" if kubelet is None else kubelet.guest.pull_problem(image)
 
     def _kubelet_alive(self, node: str) -> bool:
         kubelet = self.kubelets.get(node)
@@ -285,10 +328,5 @@ async def _serve(server: EmbeddedServer, pki: ClusterPki, network: Network) -> N
 
 def cluster_at(network: Network, source: str, host: str, port: int) -> WorkloadCluster | None:
     """Which cluster answers `source` at host:port; None for something that is no API server. Raises OSError."""
-    service = network.find(source, host, port)[2]
-    if isinstance(service, Balancer):
-        behind = service.behind()
-        if behind is None:
-            raise ConnectionResetError("EOF: no backend of the load balancer answers")
-        service = behind
+    service = answering(network, source, host, port)
     return service.cluster if isinstance(service, ApiService) else None

@@ -156,6 +156,9 @@ class Containers:
         for key in self._logs.keys() - wanted - self._running.keys():
             self._logs.pop(key).close()
 
+    def has_program(self, container: Json) -> bool:
+        return self.programs is not None and self.programs(container) is not None
+
     def busy(self, pod: Json) -> bool:
         """Whether something of the Pod still runs: its object stays as long as that needs it."""
         return any(uid == pod["metadata"]["uid"] for uid, _ in self._running)
@@ -170,7 +173,8 @@ class Containers:
         if kubelet is None or files is None:
             return  # a ConfigMap or Secret is missing: its coming wakes us
         cluster = self._cluster
-        client = HttpClient(Config(cluster.server.url, AccountToken(cluster, pod), cluster.pki.ca_pem))
+        token, name = AccountToken(cluster, pod), cluster.pki.server_name
+        client = HttpClient(Config(cluster.server.url, token, cluster.pki.ca_pem, server_name=name))
         program = Program(pod, container, files, client, kubelet.guest.host.name, cluster.clock)
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {container['name']}"
         self._log(key, pod, container).write(f"started on node {pod['spec']['nodeName']}")
@@ -220,7 +224,8 @@ class Containers:
     async def close(self) -> None:
         tasks = [started.task for started in self._running.values()]
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # one that ends already must be left to close its client
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         while self._logs:
             self._logs.popitem()[1].close()

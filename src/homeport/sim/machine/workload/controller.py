@@ -15,7 +15,9 @@ import structlog
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import ApiError
 from homeport.runtime.clock import Clock
+from homeport.sim.machine.workload.alarm import Alarm
 from homeport.sim.machine.workload.budget import settle_budgets
+from homeport.sim.machine.workload.claim import settle_claims
 from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.daemon import settle_daemon_sets
 from homeport.sim.machine.workload.podlife import settle_pods
@@ -28,6 +30,7 @@ from homeport.sim.machine.workload.replica import (
 )
 from homeport.sim.machine.workload.scheduler import settle_schedule
 from homeport.sim.machine.workload.signer import settle_requests
+from homeport.sim.machine.workload.standin.standins import WATCHED, Standins
 from homeport.sim.machine.workload.token import settle_tokens
 from homeport.sim.machine.workload.view import Reader, View
 from homeport.sim.machine.workload.volume import settle_volumes
@@ -38,44 +41,63 @@ log = structlog.get_logger(__name__)
 _WATCHED = (
     "pods", "nodes", "deployments.apps", "replicasets.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch",
     "poddisruptionbudgets.policy", "namespaces", "volumeattachments.storage.k8s.io",
-    "persistentvolumes", "persistentvolumeclaims",
-    "certificatesigningrequests.certificates.k8s.io", "secrets", "configmaps",
+    "persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io",
+    "certificatesigningrequests.certificates.k8s.io", "secrets", "configmaps", *WATCHED,
 )  # fmt: skip
 _MOST_PASSES = 100
 _RETRY_SECONDS = 5.0
+# Which program does what. Where a control plane's programs are started one by one, only some of them may run.
+MANAGER, SIGNER, TOKENS, SCHEDULER, KUBELET = "manager", "signer", "tokens", "scheduler", "kubelet"
 _STEPS = (
-    settle_deployments,
-    settle_replica_sets,
-    settle_stateful_sets,
-    settle_jobs,
-    settle_daemon_sets,
-    settle_orphans,
-    settle_schedule,
-    settle_pods,
-    settle_volumes,
-    settle_budgets,
-    settle_requests,
-    settle_tokens,
+    (MANAGER, settle_deployments),
+    (MANAGER, settle_replica_sets),
+    (MANAGER, settle_stateful_sets),
+    (MANAGER, settle_jobs),
+    (MANAGER, settle_daemon_sets),
+    (MANAGER, settle_orphans),
+    (MANAGER, settle_claims),
+    (SCHEDULER, settle_schedule),
+    (KUBELET, settle_pods),
+    (MANAGER, settle_volumes),
+    (MANAGER, settle_budgets),
+    (SIGNER, settle_requests),
+    (TOKENS, settle_tokens),
 )
+EVERYTHING = frozenset(role for role, _ in _STEPS)
 
 
 class Controllers:
-    """`alive(node)`: the kubelet of that node runs and reaches the API."""
+    """`alive(node)`: the kubelet of that node runs and reaches the API. `pull_problem(node, image)`: see Guest."""
 
     def __init__(
-        self, server: EmbeddedServer, clock: Clock, alive: Callable[[str], bool], containers: Containers
+        self,
+        server: EmbeddedServer,
+        clock: Clock,
+        alive: Callable[[str], bool],
+        containers: Containers,
+        standins: Standins,
+        pull_problem: Callable[[str, str], str],
     ) -> None:
         self._server = server
+        self._standins = standins
         self._containers = containers
         self._clock = clock
         self._alive = alive
+        self._pull_problem = pull_problem
         self._dirty = False
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._again)
         self._closed = False
         self._stuck = False  # waits for the timer whatever else happens
+        self._roles = EVERYTHING
         for bucket in _WATCHED:
             server.store.subscribe(bucket, self._take)
+
+    def play(self, roles: frozenset[str]) -> None:
+        """Which programs run from now on."""
+        if roles != self._roles:
+            self._roles = roles
+            self.wake()
 
     def _take(self, changes: list[Change]) -> None:
         self.wake()
@@ -107,25 +129,30 @@ class Controllers:
                 self.wake()
 
     async def _pass(self, reader: Reader) -> None:
-        for step in _STEPS:
-            await step(self._view(reader))
-        self._containers.settle(self._view(reader))
+        for role, step in _STEPS:
+            if role in self._roles:
+                await step(self._view(reader))
+        if KUBELET in self._roles:
+            await self._standins.settle(self._view(reader))
+            self._containers.settle(self._view(reader))
 
     def _view(self, reader: Reader) -> View:
-        return View(self._server, reader, self._clock, self._alive, self._later, self._containers.busy)
+        containers = self._containers
+        return View(
+            self._server,
+            reader,
+            self._clock,
+            self._alive,
+            self._later,
+            containers.busy,
+            containers.has_program,
+            self._pull_problem,
+        )
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:
-        if self._closed:
-            return
-        loop = asyncio.get_running_loop()
-        if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
-                return
-            self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._again)
+        self._alarm.after(seconds)
 
     def _again(self) -> None:
-        self._timer = None
         self._stuck = False
         self.wake()
 
@@ -137,10 +164,10 @@ class Controllers:
 
     async def close(self) -> None:
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.close()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+        await self._standins.close()
         await self._containers.close()

@@ -22,6 +22,9 @@ class Guest(Protocol):
     def cni(self) -> bool:
         """Its image brings a network for Pods along; without, a node is not ready until its cluster has one."""
 
+    def pull_problem(self, image: str) -> str:
+        """Why an image can't be pulled there; '' if it can."""
+
     @property
     def running(self) -> bool:
         """Powered on, and its services started."""

@@ -26,6 +26,7 @@ BUDGET: Final = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbu
 ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 CLAIM: Final = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 VOLUME: Final = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+STORAGE_CLASS: Final = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 REQUEST: Final = Resource(
     "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
 )

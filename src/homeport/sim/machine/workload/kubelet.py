@@ -40,6 +40,7 @@ BEAT_SECONDS = 10.0
 GRACE_SECONDS = 40.0  # how long the node controller waits for a heartbeat
 STATUS_SECONDS = 300.0
 LEASE_NAMESPACE = "kube-node-lease"
+K0S_NETWORK = "quay.io/k0sproject/kube-router"
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -55,17 +56,24 @@ class Kubelet:
     networked: bool = True  # Pods have a network
     moves: bool = True  # tells the addresses that the machine has; with --node-ip it tells that one alone
 
-    async def register(self, found: Registration) -> Json:
-        """Creates the Node, its Lease and its mirror Pods. Raises KubeletProblem or ApiError."""
+    async def register(self, found: Registration, *, adopt: bool = False) -> Json:
+        """Creates the Node, its Lease and its mirror Pods. Raises KubeletProblem or ApiError.
+
+        `adopt`: a Node of this name that is there already becomes this kubelet's own; its labels and taints stay.
+        """
         now = self.cluster.clock.now()
         self.moves = "node-ip" not in found.arguments
         body = build_node(found, now)
-        self.networked = self.guest.cni or self.cluster.facts.flavour != "kubeadm"
+        self.networked = self._has_network()
         if not self.networked:
             body["status"]["conditions"] = conditions(False, now, NO_NETWORK)
             body["spec"]["taints"] = [*(body["spec"].get("taints") or ()), *not_ready_taints(now)]
         client = self.cluster.client("kubelet")
-        node = await client.create(body, kind=NODE)
+        try:
+            await client.create(body, kind=NODE)
+        except AlreadyExists:
+            if not adopt:
+                raise
         status = MergePatch({"status": body["status"]})
         node = await client.patch(NODE, Key("", self.node), status, subresource="status")
         self.seen = self.reported = now
@@ -73,6 +81,13 @@ class Kubelet:
         await self._create_lease(node)
         await self.show_static_pods(node)
         return node
+
+    def _has_network(self) -> bool:
+        """k0s brings one, unless it was told not to or its image can't be pulled."""
+        facts = self.cluster.facts
+        if facts.flavour != "k0s":
+            return self.guest.cni
+        return facts.configuration.get("network") != "custom" and not self.guest.pull_problem(K0S_NETWORK)
 
     async def _create_lease(self, node: Json) -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": node["metadata"]["uid"]}

@@ -71,7 +71,7 @@ def build_node(found: Registration, now: float) -> Json:
         **_labels(arguments.get("node-labels", "")),
         **found.labels,
     }
-    taints = list(found.taints or []) + _taints(arguments.get("register-with-taints", ""))
+    taints = list(found.taints or []) + parse_taints(arguments.get("register-with-taints", ""))
     if found.control_plane:
         labels |= {CONTROL_PLANE: "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
         if found.taints is None:
@@ -179,7 +179,7 @@ def _may_set(key: str) -> bool:
     return any(domain == own or domain.endswith(f".{own}") for own in _OWN_DOMAINS)
 
 
-def _taints(text: str) -> list[Json]:
+def parse_taints(text: str) -> list[Json]:
     found: list[Json] = []
     for each in filter(None, text.split(",")):
         match = _TAINT.fullmatch(each.strip())

@@ -8,10 +8,13 @@ from homeport.runtime.clock import parse_time
 from homeport.runtime.workload.kind import JOB
 from homeport.sim.machine.workload.kind import POD, Json
 from homeport.sim.machine.workload.node import NO_NETWORK
+from homeport.sim.machine.workload.standin.mark import simulated_condition
 from homeport.sim.machine.workload.view import View, finished, leaving
+from homeport.sim.machine.workload.volume import awaits_volumes
 
 _EVICT_SECONDS = 300.0
 _JOB_SECONDS = 2.0
+_PULL_SECONDS = 60.0
 
 
 async def settle_pods(view: View) -> None:
@@ -40,8 +43,17 @@ async def _run(view: View, pod: Json, node: Json) -> None:
         if any(ref["kind"] == JOB.kind for ref in pod["metadata"].get("ownerReferences") or ()):
             await _complete(view, pod)
         return
-    if not pod["spec"].get("hostNetwork") and _without_network(node):
-        await _await_network(view, pod)
+    if (not pod["spec"].get("hostNetwork") and _without_network(node)) or awaits_volumes(view, pod):
+        await _wait(view, pod, {})
+        return
+    problems = {
+        each["name"]: problem
+        for each in pod["spec"]["containers"]
+        if (problem := view.pull_problem(node["metadata"]["name"], str(each.get("image") or "")))
+    }
+    if problems:
+        await _wait(view, pod, problems)
+        view.later(_PULL_SECONDS)
         return
     host = next(
         (a["address"] for a in (node.get("status") or {}).get("addresses") or () if a["type"] == "InternalIP"), ""
@@ -57,8 +69,11 @@ async def _run(view: View, pod: Json, node: Json) -> None:
             "podIPs": [{"ip": address}],
             "startTime": view.stamp,
             "conditions": [
-                {"type": kind, "status": "True", "lastTransitionTime": view.stamp}
-                for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+                *(
+                    {"type": kind, "status": "True", "lastTransitionTime": view.stamp}
+                    for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+                ),
+                simulated_condition(pod, view.has_program, view.stamp),
             ],
             "containerStatuses": [
                 {
@@ -100,9 +115,8 @@ def _without_network(node: Json) -> bool:
     return any(each["type"] == "Ready" and each.get("message") == NO_NETWORK for each in conditions)
 
 
-async def _await_network(view: View, pod: Json) -> None:
-    """Its node is told by a change when there is one: that brings us back."""
-    waiting = {"waiting": {"reason": "ContainerCreating"}}
+async def _wait(view: View, pod: Json, problems: dict[str, str]) -> None:
+    """A change of its node, or of what it mounts, brings us back. `problems`: of pulling images, by container."""
     status: Json = {
         "phase": "Pending",
         "containerStatuses": [
@@ -113,12 +127,19 @@ async def _await_network(view: View, pod: Json) -> None:
                 "ready": False,
                 "started": False,
                 "restartCount": 0,
-                "state": waiting,
+                "state": {"waiting": _waiting(each, problems.get(each["name"], ""))},
             }
             for each in pod["spec"]["containers"]
         ],
     }
     await view.set_status(POD, pod, status)
+
+
+def _waiting(container: Json, problem: str) -> Json:
+    if not problem:
+        return {"reason": "ContainerCreating"}
+    text = f'Back-off pulling image "{container.get("image", "")}": ErrImagePull: {problem}'
+    return {"reason": "ImagePullBackOff", "message": text}
 
 
 def _pod_address(pod: Json) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from homeport.sim.machine.workload.kind import POD, Json
+from homeport.client.protocol import Key
+from homeport.sim.machine.workload.claim import SELECTED_NODE, claim_names, is_bound, waits_for_consumer
+from homeport.sim.machine.workload.kind import CLAIM, POD, Json
 from homeport.sim.machine.workload.load import Load
 from homeport.sim.machine.workload.view import View, finished, leaving
 
@@ -20,14 +22,53 @@ async def settle_schedule(view: View) -> None:
         if name in loads and not finished(pod):
             loads[name].take(pod)
     for pod in waiting:
+        unbound = _unbound_claims(view, pod)
+        if isinstance(unbound, str):
+            await _report_unschedulable(view, pod, unbound)
+            continue
         refused = {name: why_not(pod, node, loads[name]) for name, node in view.nodes.items()}
         fitting = [name for name, why in refused.items() if not why]
         if fitting:
-            chosen = min(fitting, key=lambda name: (loads[name].pods, name))
+            given = _node_of_volumes(view, pod)
+            chosen = given if given in fitting else min(fitting, key=lambda name: (loads[name].pods, name))
             loads[chosen].take(pod)
-            await view.bind(pod, chosen)
+            if unbound:  # their volumes are made where the Pod is going to run, and it waits for them
+                for claim in unbound:
+                    await view.patch(CLAIM, claim, {"metadata": {"annotations": {SELECTED_NODE: chosen}}})
+            else:
+                await view.bind(pod, chosen)
         else:
             await _say_unschedulable(view, pod, refused.values())
+
+
+def _unbound_claims(view: View, pod: Json) -> list[Json] | str:
+    """Claims whose volume waits for a node; or why the Pod can't have one yet."""
+    waiting = []
+    for claim in _claims(view, pod):
+        if isinstance(claim, str):
+            return f'persistentvolumeclaim "{claim}" not found'
+        if is_bound(claim):
+            continue
+        if not waits_for_consumer(view, claim):
+            return "pod has unbound immediate PersistentVolumeClaims"
+        waiting.append(claim)
+    return waiting
+
+
+def _node_of_volumes(view: View, pod: Json) -> str:
+    """The node that was chosen while the Pod's volumes were not there yet."""
+    for claim in _claims(view, pod):
+        if not isinstance(claim, str) and (node := (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)):
+            return str(node)
+    return ""
+
+
+def _claims(view: View, pod: Json) -> list[Json | str]:
+    """The Pod's claims; of those that don't exist, the names."""
+    names = claim_names(pod)
+    if names:
+        view.all(CLAIM)
+    return [view.find(CLAIM, Key(pod["metadata"]["namespace"], name)) or name for name in names]
 
 
 def _waits(pod: Json) -> bool:
@@ -100,9 +141,13 @@ def _tolerates(toleration: Json, taint: Json) -> bool:
 
 
 async def _say_unschedulable(view: View, pod: Json, refused: Iterable[str]) -> None:
-    conditions = (pod.get("status") or {}).get("conditions") or []
     counted = sorted(f"{count} {why}" for why, count in Counter(refused).items())
-    message = f"0/{len(view.nodes)} nodes are available" + (f": {', '.join(counted)}." if counted else ".")
+    await _report_unschedulable(view, pod, ", ".join(counted))
+
+
+async def _report_unschedulable(view: View, pod: Json, why: str) -> None:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    message = f"0/{len(view.nodes)} nodes are available" + (f": {why}." if why else ".")
     before: Json = next((each for each in conditions if each["type"] == "PodScheduled"), {})
     if before.get("status") == "False" and before.get("message") == message:
         return

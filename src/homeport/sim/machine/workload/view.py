@@ -68,6 +68,8 @@ class View:
         alive: Callable[[str], bool],
         later: Callable[[float], None],
         busy: Callable[[Json], bool],
+        has_program: Callable[[Json], bool] = lambda container: False,
+        pull_problem: Callable[[str, str], str] = lambda node, image: "",
     ) -> None:
         self.server = server
         self._reader = reader
@@ -77,6 +79,8 @@ class View:
         self.alive = alive
         self.later = later
         self.busy = busy  # whether something of a Pod still runs
+        self.has_program = has_program  # whether a program runs for a container
+        self.pull_problem = pull_problem  # why a node can't pull an image
 
     # -- reading -----------------------------------------------------------------------------------------------
 

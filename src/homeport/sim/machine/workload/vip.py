@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from homeport.machinery.address import is_address
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import Json
-from homeport.sim.network.address import is_address, normal
+from homeport.sim.network.address import normal
 
 LEASE_SECONDS = 5.0
 
@@ -19,6 +20,7 @@ class VipConfig:
     port: int = 6443
     lease_seconds: float = LEASE_SECONDS
     kubeconfig: str = ""  # the file on the machine by which kube-vip talks to the API
+    program: str = "kube-vip"
 
 
 def read_kube_vip(manifest: Json) -> VipConfig | None:
@@ -84,7 +86,7 @@ class Vip:
         if able:
             self.holder = able[0]
             self.holder.host.assign(self.config.address)
-            self.holder.console.say(f"kube-vip: assuming the leadership, announcing {self.config.address}")
+            self.holder.console.say(_words(self.config))
 
     def _cancel(self) -> None:
         if self._timer is not None:
@@ -96,3 +98,9 @@ class Vip:
         if self.holder is not None:
             self.holder.host.release(self.config.address)
             self.holder = None
+
+
+def _words(config: VipConfig) -> str:
+    if config.program == "keepalived":
+        return f"k0scontroller: (k0s-vip-0) Entering MASTER STATE, holding {config.address} component=keepalived"
+    return f"{config.program}: assuming the leadership, announcing {config.address}"

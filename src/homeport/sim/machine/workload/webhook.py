@@ -21,13 +21,13 @@ class WebhookRoute:
 
     async def reach(self, endpoint: Address) -> str:
         """The URL of a proxy that leads to the endpoint. Raises OSError as connecting would."""
-        network = self._cluster.network
+        pods = self._cluster.pods
         source = next((plane.guest.host.name for plane in self._cluster.serving()), None)
         if source is None:
             raise OSError(errno.ENETUNREACH, "network is unreachable: no control plane runs")
-        await network.locate(source, endpoint.host, endpoint.port)
+        await pods.locate(source, endpoint.host, endpoint.port)
         if self._proxy is None:
-            self._proxy = Proxy(network)
+            self._proxy = Proxy(pods)
             await self._proxy.start()
         return self._proxy.url(source)
 

@@ -8,6 +8,8 @@ from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import replace
 from homeport.sim.prism.entity import GIB, Image
+from homeport.sim.prism.error import rejected
+from homeport.sim.prism.imageimport import receive, start_import
 from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v3 import envelope
@@ -17,6 +19,7 @@ from homeport.sim.prism.v3.envelope import Json
 def add_routes(routes: Routes) -> None:
     handlers = Handlers(list_images, create_image, get_image, update_image, delete_image)
     envelope.add_entity_routes(routes, "images", handlers)
+    routes.add("PUT", f"{envelope.BASE}/images/{{uuid}}/file", upload_image, table="images", param="uuid")
 
 
 def image_view(site: Site, image: Image) -> Json:
@@ -69,7 +72,23 @@ def create_image(site: Site, call: Call) -> Answer:
     spec, _, resources = envelope.spec_of(call)
     image = _read_image(Image(ext_id=site.core.new_id(), name="", size_bytes=10 * GIB), spec, resources)
     image = replace(image, os=guess_os(image.name))
-    return envelope.put(site, call, "image", image, spec)
+    given = resources.object("checksum")
+    if given is not None:
+        given.text("checksum_algorithm", choices=("SHA_1", "SHA_256"))
+        value = given.text("checksum_value")
+        image = replace(image, checksum=f"sha256:{value}" if len(value) == 64 else "")
+    if not image.source:
+        image = replace(image, size_bytes=0)  # until its content is uploaded
+    task = start_import(site, call, image)
+    return envelope.pending("image", image.ext_id, 0, spec.value, task.ext_id)
+
+
+def upload_image(site: Site, call: Call) -> Answer:
+    image = site.find(site.world.images, call.params["uuid"])
+    if call.upload is None:
+        raise rejected("", "The body must be of the type application/octet-stream.")
+    receive(site, image, call.upload)
+    return Answer(200, {})
 
 
 def update_image(site: Site, call: Call) -> Answer:

@@ -8,6 +8,7 @@ from typing import Final
 from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.core import Core
 from homeport.sim.prism.entity import Task
+from homeport.sim.prism.imageimport import perform_import
 from homeport.sim.prism.power import Power
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.task import Action
@@ -36,6 +37,7 @@ def _info(newest: int) -> Callable[[Site, Call], Answer]:
 def add_actions(core: Core, power: Power) -> None:
     """What tasks of entities other than machines do when they are done."""
     actions: dict[str, Callable[[Core, Task], dict[str, str] | None]] = {
+        "image-import": perform_import,
         "image-put": image.perform_put,
         "image-drop": image.perform_drop,
         "subnet-put": networking.perform_put,

@@ -11,6 +11,7 @@ from homeport.sim.prism.body import Body
 from homeport.sim.prism.core import Core, replace
 from homeport.sim.prism.entity import GIB, Image, Task
 from homeport.sim.prism.error import Refusal, unserved
+from homeport.sim.prism.imageimport import start_import
 from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
@@ -93,7 +94,7 @@ def create_image(site: Site, call: Call) -> Answer:
     owner = site.world.user(call.user)
     image = read_image(site.core, Body(call.body), owner.ext_id if owner else "")
     check_image(site, image)
-    task = site.start("kImageCreate", "image-put", {"image": msgspec.to_builtins(image)}, image, call.user)
+    task = start_import(site, call, image)
     return envelope.accepted(call, f"{NS}.CreateImageApiResponse", task.ext_id)
 
 

@@ -50,6 +50,7 @@ def add_routes(routes: Routes) -> None:
         ("GET", f"{one}/disks", list_disks, "ListVolumeDisksApiResponse"),
         ("POST", f"{one}/disks", create_disk, "CreateVolumeDiskApiResponse"),
         ("GET", f"{one}/disks/{{diskExtId}}", get_disk, "GetVolumeDiskApiResponse"),
+        ("PUT", f"{one}/disks/{{diskExtId}}", update_disk, "UpdateVolumeDiskApiResponse"),
         ("DELETE", f"{one}/disks/{{diskExtId}}", delete_disk, "DeleteVolumeDiskApiResponse"),
     ):
         routes.add(method, path, respond, f"{NS}.{response}", table="volume_groups")
@@ -221,6 +222,19 @@ def create_disk(site: Site, call: Call) -> Answer:
     disk = read_disk(site, group.cluster, Body(call.body))
     after = replace(group, disks=_indexed((*group.disks, disk)))
     return _put(site, call, "kVolumeDiskCreate", after, "CreateVolumeDiskApiResponse")
+
+
+def update_disk(site: Site, call: Call) -> Answer:
+    """A disk can grow, while VMs use it, too."""
+    group = _group(site, call)
+    envelope.check_match(call, group)
+    before, body = _find_disk(group, call.params["diskExtId"]), Body(call.body)
+    size = body.integer("diskSizeBytes", before.size_bytes)
+    if size < before.size_bytes:
+        raise invalid("diskSizeBytes", f"is smaller than the disk, which has {before.size_bytes} bytes")
+    disk = replace(before, size_bytes=size, description=body.text("description", before.description))
+    after = replace(group, disks=tuple(disk if each is before else each for each in group.disks))
+    return _put(site, call, "kVolumeDiskUpdate", after, "UpdateVolumeDiskApiResponse")
 
 
 def delete_disk(site: Site, call: Call) -> Answer:

@@ -1,0 +1,18 @@
+"""Add-ons: manifests and charts that are brought into workload clusters, kept there, upgraded and removed."""
+
+from __future__ import annotations
+
+from homeport.addons.admission import register
+from homeport.addons.definition import definitions
+from homeport.addons.install import install
+from homeport.capi.component import Component
+
+__all__ = ["COMPONENT", "install", "register"]
+
+COMPONENT = Component(
+    name="addons",
+    requires=("core",),
+    definitions=definitions,
+    register=lambda hooks, environment: register(hooks),
+    install=lambda setup: install(setup.capi, setup.environment.charts),
+)

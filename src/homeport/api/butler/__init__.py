@@ -1,0 +1,1 @@
+"""butler.butlerlabs.dev: tenant clusters as a service, on hypervisors that a platform team owns."""

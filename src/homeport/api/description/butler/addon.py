@@ -1,0 +1,48 @@
+"""Fields of AddonDefinitions, TenantAddons and ManagementAddons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FIELDS: Mapping[str, str] = {
+    "AddonChart.name": "Name of the chart in the repository.",
+    "repository": "Address of the chart repository (https://) or registry (oci://).",
+    "defaultVersion": "Version of the chart for clusters that name none.",
+    "availableVersions": "Versions of the chart that can be chosen. Default: any.",
+    "releaseName": "Name of the Helm release. Default: the name of the add-on.",
+    "createNamespace": "False: the namespace must exist. Default: true.",
+    "AddonDefaults.namespace": "Namespace of the cluster for the add-on. Default: the name of the add-on.",
+    "AddonDefaults.values": "Values of the chart for all clusters.",
+    "timeout": "How long the add-on may take to become ready, for example 10m. Default: 10m.",
+    "iconData": "Picture for user interfaces, as a data URL.",
+    "icon": "Symbol for user interfaces, at most 8 characters.",
+    "AddonDefinitionSpec.defaults": "How the add-on is installed.",
+    "defaultValues": "Values of the chart for all clusters. The same as defaults.values.",
+    "AddonDefinitionSpec.platform": "True if the platform installs it in each cluster. Default: false.",
+    "AddonDefinitionSpec.displayName": "Name for people, at most 64 characters.",
+    "AddonDefinitionSpec.category": "Category in the catalogue, for example storage.",
+    "tier": "Place in the order of installation: infrastructure or apps.",
+    "AddonDefinitionSpec.dependsOn": "Names of AddonDefinitions that must be installed first.",
+    "dependencies": "Names of AddonDefinitions that must be installed first. The same as dependsOn.",
+    "Maintainer.name": "Name of the maintainer.",
+    "Maintainer.email": "E-mail address of the maintainer.",
+    "documentation": "Address of the documentation.",
+    "homepage": "Address of the project's own page.",
+    "AddonLinks.source": "Address of the source code.",
+    "clusterRef": "TenantCluster of the same namespace.",
+    "addon": "Name of an AddonDefinition or of an add-on of the catalogue, for example cilium.",
+    "helm": "Chart that is not in the catalogue. Set addon or helm.",
+    "HelmSource.chart": "Name of the chart in the repository.",
+    "HelmSource.namespace": "Namespace of the cluster for the add-on. Default: the name of the chart.",
+    "TenantAddonSpec.version": "Version of the chart. Default: the one of the catalogue.",
+    "ManagementAddonSpec.version": "Version of the chart. Default: the one of the catalogue.",
+    "TenantAddonSpec.dependsOn": "TenantAddons of the same cluster that must be installed first.",
+    "installedVersion": "Version that is installed.",
+    "lastAttemptedVersion": "Version that was tried last.",
+    "helmRelease": "Helm release in the cluster.",
+    "HelmReleaseStatus.name": "Name of the Helm release.",
+    "HelmReleaseStatus.namespace": "Namespace of the Helm release.",
+    "HelmReleaseStatus.version": "Version of the chart of the release.",
+    "revision": "Revision of the release. It increases with each change.",
+    "HelmReleaseStatus.status": "Status as Helm reports it, for example deployed.",
+}  # fmt: skip

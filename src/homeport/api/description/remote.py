@@ -1,0 +1,56 @@
+"""Fields of the kinds for machines that exist already and are reached over SSH."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_CLEANUP = "Shell commands that clean the machine up when its RemoteMachine is deleted, instead of `k0s stop` and `k0s reset`. They run only on a machine that carries the mark of this object."
+
+FIELDS: Mapping[str, str] = {
+    "RemoteMachine.spec": "How the machine is reached over SSH, or the pool that it is taken from.",
+    "RemoteMachine.status": "Observed state of the machine: addresses, whether it was provisioned, and conditions.",
+    "RemoteMachineTemplate.spec": "Template of the RemoteMachines of a control plane or MachineDeployment.",
+    "MachineTemplateSpec.template": "The RemoteMachine to create for each Machine.",
+    "MachineTemplateResource.spec": "The pool that each RemoteMachine takes its machine from.",
+    "PooledRemoteMachine.spec": "The pool, and how the machine is reached over SSH.",
+    "PooledRemoteMachine.status": "Which RemoteMachine has reserved the machine.",
+    "PooledRemoteMachineSpec.machine": "How the machine is reached over SSH, and how commands run on it.",
+    "RemoteCluster.spec": "Endpoint of the control plane. The machines of the cluster exist already.",
+    "RemoteCluster.status": "Whether the infrastructure is provisioned, and conditions.",
+    "RemoteClusterTemplate.spec": "Template of the RemoteClusters of a ClusterClass.",
+    "ClusterTemplateSpec.template": "The RemoteCluster to create for each Cluster of the class.",
+    "ClusterTemplateResource.spec": "Endpoint of the control plane.",
+    "controlPlaneEndpoint": "Address of the API server of the workload cluster. A hosted control plane fills it in.",
+    "Endpoint.host": "IP address or DNS name of the API server, for example 192.0.2.10.",
+    "Endpoint.port": "Port of the API server, for example 6443.",
+    "address": "IP address or DNS name of the machine, for example 192.0.2.21. It can't be changed afterwards.",
+    "MachineAddress.address": "An address of the machine.",
+    "port": "Port of the SSH server of the machine. Default: 22.",
+    "user": "User to log in as. If it is not root, set useSudo. Default: root.",
+    "useSudo": "True runs all commands with sudo, which must not ask for a password. Default: false.",
+    "commandsAsScript": "True runs the bootstrap commands as one script, which stops at the first error. False runs them one at a time, and repeats only the one that failed. Default: false.",
+    "workingDir": "Folder of the machine in which commands run; it is created. Default: /etc/k0smotron.",
+    "cleanUpCommands": _CLEANUP,
+    "customCleanUpCommands": _CLEANUP,
+    "sshKeyRef": "Secret in the same namespace with the SSH private key at `value` and, if you want only known host keys to be trusted, OpenSSH's `known_hosts`.",
+    "SecretRef.name": "Name of the Secret.",
+    "RemoteMachineSpec.pool": "Pool to take the machine from. Default: none; address and sshKeyRef are required then.",
+    "PoolSpec.pool": "Pool to take the machines from: spec.pool of PooledRemoteMachines in the same namespace.",
+    "PooledRemoteMachineSpec.pool": "Name of the pool that the machine belongs to, for example rack-1.",
+    "providerID": "ID of the machine, as its Node has it. Default: remote-machine://ADDRESS:PORT.",
+    "provisionJob": "Not supported: Homeport connects over SSH itself. Leave it out.",
+    "jobSpecTemplate": "Job of Kubernetes that would run the commands. Not supported: leave provisionJob out.",
+    "sshCommand": "Program of the Job that would connect. Not supported: leave provisionJob out.",
+    "scpCommand": "Program of the Job that would copy files. Not supported: leave provisionJob out.",
+    "EmbeddedMeta.name": "Not read: the object is named after its Machine.",
+    "EmbeddedMeta.namespace": "Not read: the object is in the namespace of the Cluster.",
+    "EmbeddedMeta.finalizers": "Finalizers of the object.",
+    "addresses": "Addresses of the machine: its IP address or its DNS name.",
+    "initialization": "Milestones that, once reached, stay reached.",
+    "ready": "True when the machine was provisioned. Newer clients read initialization.provisioned.",
+    "RemoteClusterStatus.ready": "True when the infrastructure is provisioned.",
+    "reserved": "True while a RemoteMachine uses the machine.",
+    "machineRef": "The RemoteMachine that uses the machine.",
+    "MachineRef.name": "Name of the RemoteMachine; empty if the machine is free.",
+    "MachineRef.namespace": "Namespace of the RemoteMachine; empty if the machine is free.",
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""source.toolkit.fluxcd.io: where charts come from, in the spelling of Flux."""

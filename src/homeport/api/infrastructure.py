@@ -1,0 +1,29 @@
+"""Types that the kinds of every infrastructure provider have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from homeport.api.meta import Model
+from homeport.api.schema import Loose, Preserve
+
+# Conditions of either layout: with a severity, as older clients wrote them, or as metav1 has them.
+AnyConditions = Annotated[list[dict[str, Any]], Loose()]
+
+
+class Initialization(Model):
+    provisioned: bool | None = None
+
+
+class ContractStatus(Model):
+    conditions: AnyConditions = []
+
+
+class TemplateMeta(Model):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class MachineTemplateStatus(Model):
+    capacity: Annotated[dict[str, Any], Preserve()] = {}
+    conditions: AnyConditions = []

@@ -1,0 +1,1 @@
+"""k0rdent's API."""

@@ -1,0 +1,1 @@
+"""kamaji.clastix.io: the kinds of Steward in the spelling of Kamaji."""

@@ -1,0 +1,1 @@
+"""Kinds of machines that exist already and are reached over SSH."""

@@ -1,0 +1,110 @@
+"""Machines that exist already and are reached over SSH, version v1beta2."""
+
+from __future__ import annotations
+
+import msgspec
+
+from homeport.api.cluster.v1beta2 import MachineAddress
+from homeport.api.infrastructure import AnyConditions, Initialization
+from homeport.api.meta import Model, Object, resource
+from homeport.api.remote.part import (
+    GROUP,
+    AccessSpec,
+    ClusterSpec,
+    ClusterTemplateSpec,
+    MachineTemplateSpec,
+    PooledStatus,
+    ProvisionJob,
+    SecretRef,
+)
+from homeport.api.schema import Required
+
+
+class RemoteMachineSpec(AccessSpec):
+    address: str = ""
+    clean_up_commands: list[str] = []
+    pool: str = ""
+    provider_id: str = ""
+    provision_job: ProvisionJob | None = None
+    ssh_key_ref: SecretRef | None = None
+
+
+class OldStatus(Model):
+    failure_message: str | None = None
+    failure_reason: str | None = None
+
+
+class Deprecated(Model):
+    v1beta1: OldStatus | None = None
+
+
+class Provisioned(Model):
+    """A status that says by `initialization` alone that the infrastructure exists."""
+
+    conditions: AnyConditions = []
+    initialization: Initialization = msgspec.field(default_factory=Initialization)
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.initialization.provisioned)
+
+    @ready.setter
+    def ready(self, value: bool) -> None:
+        self.initialization.provisioned = value
+
+
+class RemoteMachineStatus(Provisioned):
+    addresses: list[MachineAddress] = []
+    deprecated: Deprecated | None = None
+
+
+@resource(GROUP, "v1beta2", "RemoteMachine", "remotemachines")
+class RemoteMachine(Object):
+    """A RemoteMachine is a machine that exists already and becomes a Kubernetes Node over SSH."""
+
+    spec: RemoteMachineSpec = msgspec.field(default_factory=RemoteMachineSpec)
+    status: RemoteMachineStatus = msgspec.field(default_factory=RemoteMachineStatus)
+
+
+@resource(GROUP, "v1beta2", "RemoteMachineTemplate", "remotemachinetemplates")
+class RemoteMachineTemplate(Object):
+    """A RemoteMachineTemplate is the template of RemoteMachines that take their machines from a pool."""
+
+    spec: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
+
+
+class PooledMachineSpec(AccessSpec):
+    address: Required[str] = ""
+    clean_up_commands: list[str] = []
+    ssh_key_ref: Required[SecretRef] = msgspec.field(default_factory=SecretRef)
+
+
+class PooledRemoteMachineSpec(Model):
+    machine: Required[PooledMachineSpec] = msgspec.field(default_factory=PooledMachineSpec)
+    pool: Required[str] = ""
+
+
+@resource(GROUP, "v1beta2", "PooledRemoteMachine", "pooledremotemachines")
+class PooledRemoteMachine(Object):
+    """A PooledRemoteMachine is a machine of a pool, which one RemoteMachine at a time can reserve."""
+
+    spec: PooledRemoteMachineSpec = msgspec.field(default_factory=PooledRemoteMachineSpec)
+    status: PooledStatus = msgspec.field(default_factory=PooledStatus)
+
+
+class RemoteClusterStatus(Provisioned): ...
+
+
+@resource(GROUP, "v1beta2", "RemoteCluster", "remoteclusters")
+class RemoteCluster(Object):
+    """A RemoteCluster is the infrastructure of a Cluster whose machines exist already."""
+
+    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
+    status: RemoteClusterStatus = msgspec.field(default_factory=RemoteClusterStatus)
+
+
+@resource(GROUP, "v1beta2", "RemoteClusterTemplate", "remoteclustertemplates")
+class RemoteClusterTemplate(Object):
+    """A RemoteClusterTemplate is the template of RemoteClusters for a ClusterClass."""
+
+    spec: ClusterTemplateSpec = msgspec.field(default_factory=ClusterTemplateSpec)

@@ -1,0 +1,1 @@
+"""Controllers on a Kubernetes cluster that somebody else runs."""

@@ -1,0 +1,200 @@
+"""The controllers on a Kubernetes cluster of others: several replicas may run, by Lease one works or all share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from homeport.api.meta import Resource
+from homeport.app.definition import undefined
+from homeport.app.kubernetes.health import HealthServer
+from homeport.app.kubernetes.permission import explain, needs_of, user_name
+from homeport.app.platform import Platform
+from homeport.app.report.describe import cached, describe
+from homeport.app.report.description import Description
+from homeport.app.show import Show, stop_event
+from homeport.app.supervisor import Supervisor
+from homeport.capi.chartsettings import OWN_ADDRESSES, ChartSettings
+from homeport.capi.definition.inventory import is_inventory
+from homeport.capi.environment import Environment
+from homeport.client import kubeconfig
+from homeport.client.config import Config
+from homeport.client.dial import DIRECT, DialOptions
+from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
+from homeport.client.http import HttpClient
+from homeport.client.protocol import Key
+from homeport.runtime.lease import LeaseTiming
+from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
+from homeport.runtime.permission import missing
+from homeport.runtime.queue import Backoff
+
+log = structlog.get_logger(__name__)
+
+LEASE_NAME = "homeport"
+_NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
+
+
+class StartError(Exception):
+    """The controllers can't run on this cluster; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which cluster, and how replicas divide the work there."""
+
+    kubeconfig: Path | None  # None: the service account of the Pod that we run in
+    context: str = ""
+    namespace: str = ""
+    lease: str = LEASE_NAME  # '': this process is the only one, as somebody else takes care
+    shards: bool = False
+    health: tuple[str, int] | None = None
+    timing: LeaseTiming | None = None
+    dial: DialOptions = DIRECT  # how addresses of manifests are dialled
+    ccm_image: str = ""  # '': the one of this release
+    charts: ChartSettings = OWN_ADDRESSES
+
+
+def connection(cluster: Cluster) -> Config:
+    """Raises ConfigError."""
+    if cluster.kubeconfig is None:
+        return kubeconfig.in_cluster()
+    return kubeconfig.load(cluster.kubeconfig, context=cluster.context)
+
+
+async def run(cluster: Cluster, show: Show, platform: Platform | None = None) -> None:
+    """Until SIGTERM or SIGINT; the Lease is given back then. Raises ConfigError, StartError and OSError."""
+    config = connection(cluster)
+    stopping = stop_event()
+    platform = platform or Platform()
+    if not platform.components:
+        show.say("no controllers are registered, so this process only holds the Lease: see --plugin")
+    async with HttpClient(config) as client:
+        replica = Replica(client, cluster, config.namespace, show, platform)
+        working = asyncio.create_task(replica.run())
+        ended = asyncio.create_task(stopping.wait())
+        await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not working.done():
+            log.info("stopping")
+            working.cancel()
+        try:
+            await working
+        except asyncio.CancelledError:
+            return
+
+
+class Replica:
+    def __init__(self, client: HttpClient, cluster: Cluster, namespace: str, show: Show, platform: Platform) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._namespace = cluster.namespace or namespace
+        self._show = show
+        self._platform = platform
+        self._unready = "not connected yet"
+        self._parts = Supervisor(changed=show.changed)
+        self._parts.add_manager("controllers", self._make)
+
+    async def run(self) -> None:
+        serving = await self._serve_health()
+        try:
+            await self._connect()
+            await self._choose()
+            await self._check()
+            self._unready = ""
+            self._show.ready(self._client.config.server)
+            await self._work()
+        finally:
+            if serving is not None:
+                await serving.close()
+
+    async def _choose(self) -> None:
+        """Kinds that the cluster does not serve can't be followed, and would keep everything else from starting."""
+        needed = [each for each in self._platform.definitions() if not is_inventory(each)]
+        absent = await undefined(self._client, needed) if needed else []
+        if absent:
+            self._platform = self._platform.served(absent)
+            self._show.say(
+                f"clusters are not managed: {len(absent)} CustomResourceDefinitions are missing "
+                f"({', '.join(absent[:2])}, ...); "
+                "install config/crds with 'kubectl apply --server-side -f' and start again"
+            )
+
+    async def _work(self) -> None:
+        following = asyncio.create_task(self._show.follow(self.describe))
+        try:
+            await self._parts.run()
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+
+    def describe(self) -> Description:
+        managers = self._parts.managers
+        return describe(self._parts.parts, managers, objects=cached(managers))
+
+    def problems(self) -> dict[str, str]:
+        """What keeps us from working, or from taking over at once: for /readyz."""
+        if self._unready:
+            return {"cluster": self._unready}
+        found = {p.name: p.error for p in self._parts.parts if p.state == "waiting"}
+        for manager in self._parts.managers:
+            found |= manager.health()
+            if not manager.synced:
+                found.setdefault("caches", "not synced yet")
+        return found
+
+    def _mode(self) -> Mode:
+        if not self._cluster.lease:
+            return Solo()
+        kind = Sharded if self._cluster.shards else Elected
+        return kind(self._namespace, self._cluster.lease, self._cluster.timing)
+
+    def _make(self) -> Manager:
+        manager = Manager(self._client, mode=self._mode(), name="homeport")
+        cluster = self._cluster
+        environment = Environment(self._client, cluster.dial, charts=cluster.charts, ccm_image=cluster.ccm_image)
+        return self._platform.manage(manager, environment)
+
+    async def _serve_health(self) -> HealthServer | None:
+        if self._cluster.health is None:
+            return None
+        host, port = self._cluster.health
+        server = HealthServer(self.problems)
+        chosen = await server.start(host, port)
+        self._show.say(f"health: http://{f'[{host}]' if ':' in host else host}:{chosen}/readyz")
+        return server
+
+    async def _connect(self) -> None:
+        """Keeps trying: clusters are restarted, and we may be up before them."""
+        backoff, failures = Backoff(first=1.0, limit=30.0), 0
+        while True:
+            try:
+                (await self._client.raw("GET", "/version")).check("/version")
+                return
+            except Forbidden:
+                return  # it knows us; what we may do is asked next
+            except Unauthorized as error:
+                server, file = self._client.config.server, self._cluster.kubeconfig or "the Pod's service account"
+                raise StartError(f"{server} rejects the credentials of {file}: {error}") from error
+            except (Unavailable, Timeout) as error:
+                failures += 1
+                delay = backoff.delay(failures)
+                self._unready = str(error)
+                self._show.say(f"waiting for the cluster: {error}; retrying in {delay:.0f} s")
+                await asyncio.sleep(delay)
+
+    async def _check(self) -> None:
+        denied = await missing(self._client, needs_of(self._make()))
+        if denied:
+            raise StartError(explain(await user_name(self._client), denied))
+        try:
+            await self._client.get(_NAMESPACE, Key("", self._namespace))
+        except NotFound as error:
+            raise StartError(
+                f"namespace {self._namespace!r} for the Lease does not exist: create it with 'kubectl create "
+                f"namespace {self._namespace}', or choose another with --namespace"
+            ) from error
+        except ApiError as error:
+            log.debug("can't read the namespace of the Lease", namespace=self._namespace, error=str(error))

@@ -1,0 +1,1 @@
+"""How a running plane is, as data and as sentences."""

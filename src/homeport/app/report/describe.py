@@ -1,0 +1,100 @@
+"""How a running plane is: for `homeport status`, the live view and the answer to "why is it stuck"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from homeport.api.meta import Resource
+from homeport.app.report.clusterstate import clusters_of
+from homeport.app.report.description import ControllerState, Description, Finding, PartState, Unfinished
+from homeport.app.report.part import Part
+from homeport.app.report.progress import progress
+from homeport.runtime.clock import SystemClock
+from homeport.runtime.controller import Controller
+from homeport.runtime.manager import Manager
+from homeport.sim.state import SimulatorState
+
+_SHOWN = 100  # unfinished objects per controller; their number is always shown
+
+
+def describe(
+    parts: Iterable[Part],
+    managers: Iterable[Manager],
+    *,
+    objects: dict[str, int],
+    revision: int = 0,
+    requests: int = 0,
+    simulators: Iterable[SimulatorState] = (),
+    processes: Mapping[str, int] = MappingProxyType({}),
+    standby: str = "",
+) -> Description:
+    managers, states = list(managers), [describe_part(part) for part in parts]
+    controllers = [controller for manager in managers for controller in manager.controllers]
+    unfinished = {controller: _unfinished(controller) for controller in controllers}
+    clusters = clusters_of(managers, SystemClock().now())
+    blind = {what: why for each in managers for what, why in (each.health() | each.unreadable()).items()}
+    stuck, under_way = progress([item for items in unfinished.values() for item in items], clusters)
+    return Description(
+        revision,
+        objects,
+        requests,
+        states,
+        [_controller(controller, items) for controller, items in unfinished.items()],
+        blind,
+        list(simulators),
+        clusters,
+        [*_own(states, blind), *stuck],
+        under_way,
+        dict(processes),
+        standby,
+    )
+
+
+def _own(parts: Iterable[PartState], blind: dict[str, str]) -> list[Finding]:
+    """What is wrong with the plane itself: everything else may follow from it."""
+    crashed = [
+        Finding("Component", part.name, f"crashed, restarting in {part.retry_in:.0f} s: {part.error}")
+        for part in parts
+        if part.state == "waiting"
+    ]
+    return [*crashed, *(Finding("Watch", kind, why) for kind, why in blind.items())]
+
+
+def describe_part(part: Part) -> PartState:
+    return PartState(part.name, part.state, part.crashes, part.error, round(part.retry_in, 1))
+
+
+def cached(managers: Iterable[Manager]) -> dict[str, int]:
+    """Objects in the caches, by kind."""
+    found: dict[str, int] = {}
+    for manager in managers:
+        for informer in manager.informers:
+            name = informer.resource.qualified
+            found[name] = max(found.get(name, 0), len(informer.cache))
+    return found
+
+
+def _unfinished(controller: Controller) -> list[Unfinished]:
+    kind = controller.kind.kind if isinstance(controller.kind, Resource) else controller.kind.__resource__.kind
+    # What failed last says more than what it waited for before that.
+    found = {key: Unfinished(kind, str(key), "Failed", why, wrong=True) for key, why in controller.failed.items()}
+    for key, wait in controller.waits.items():
+        if key not in found and not wait.quiet:
+            seconds = round(controller.waiting_seconds(key), 1)
+            found[key] = Unfinished(kind, str(key), wait.reason, wait.message, wait.warning, seconds)
+    return list(found.values())
+
+
+def _controller(controller: Controller, unfinished: list[Unfinished]) -> ControllerState:
+    counts = controller.metrics.counts
+    return ControllerState(
+        name=controller.name,
+        queue=len(controller.queue),
+        delayed=controller.queue.delayed,
+        held=len(controller.held),
+        reconciles=sum(counts.values()),
+        errors=counts["error"],
+        unfinished_count=len(unfinished),
+        unfinished=unfinished[:_SHOWN],
+    )

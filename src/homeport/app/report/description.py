@@ -1,0 +1,86 @@
+"""What a running plane tells about itself, as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from homeport.sim.state import SimulatorState
+
+
+class PartState(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    state: str
+    crashes: int = 0
+    error: str = ""
+    retry_in: float = 0.0
+
+
+class Unfinished(msgspec.Struct, frozen=True, rename="camel"):
+    """An object that is not what it should be yet, and why."""
+
+    kind: str
+    object: str  # namespace/name
+    reason: str
+    message: str = ""
+    wrong: bool = False  # it failed, or its controller warns: a user should look
+    seconds: float = 0.0  # for how long, for this reason
+
+
+class Finding(msgspec.Struct, frozen=True, rename="camel"):
+    """One line of the overview: an object, what happens to it or holds it up, and which objects wait for it."""
+
+    kind: str
+    object: str  # namespace/name, or the name of a part of the plane
+    message: str
+    waiting: list[str] = []
+
+
+class Machines(msgspec.Struct, frozen=True, rename="camel"):
+    ready: int = 0
+    desired: int = 0
+
+
+class ClusterState(msgspec.Struct, frozen=True, rename="camel"):
+    """A Cluster in one line."""
+
+    namespace: str
+    name: str
+    health: str  # Available, NotAvailable, Unknown or Deleting
+    version: str = ""
+    paused: bool = False
+    control_plane: Machines = Machines()
+    workers: Machines = Machines()
+    cause: str = ""  # why it is not Available
+    seconds: float = 0.0  # since its health last changed
+    under_way: list[str] = []  # `Kind name: what happens`
+
+    @property
+    def fine(self) -> bool:
+        complete = all(part.ready >= part.desired for part in (self.control_plane, self.workers))
+        return self.health == "Available" and complete and not self.under_way
+
+
+class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    queue: int  # keys that are ready to be worked on
+    delayed: int  # keys that come back later
+    held: int  # keys whose last write is not in the caches yet
+    reconciles: int
+    errors: int
+    unfinished_count: int
+    unfinished: list[Unfinished]
+
+
+class Description(msgspec.Struct, frozen=True, rename="camel"):
+    revision: int  # of the store; 0 on a cluster of others
+    objects: dict[str, int]
+    requests: int  # answered since the start; 0 on a cluster of others
+    parts: list[PartState]
+    controllers: list[ControllerState]
+    blind: dict[str, str]  # kinds that can't be followed, and why
+    simulators: list[SimulatorState] = []
+    clusters: list[ClusterState] = []
+    stuck: list[Finding] = []  # what needs a user, causes before consequences
+    under_way: list[Finding] = []
+    processes: dict[str, int] = {}  # of hosted control planes on this machine: program > how many run
+    standby: str = ""  # why the controllers are off; '': they work

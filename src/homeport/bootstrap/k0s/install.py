@@ -1,0 +1,23 @@
+"""The k0s bootstrap provider on a manager, and its hooks."""
+
+from __future__ import annotations
+
+from homeport.bootstrap.k0s import admission, wiring
+from homeport.capi.component import Component, LogDeployment
+from homeport.capi.k0s.definition import BOOTSTRAP, definitions
+from homeport.capi.name import BOOTSTRAP_GROUP
+
+_SYSTEM = "k0smotron-system"
+
+COMPONENT = Component(
+    name="k0s-bootstrap",
+    requires=("core",),
+    definitions=lambda: definitions(BOOTSTRAP_GROUP),
+    register=lambda hooks, _: admission.register(hooks),
+    install=lambda setup: wiring.install(setup.manager, setup.capi),
+    inventory=(BOOTSTRAP,),
+    places=(
+        LogDeployment(_SYSTEM, "k0smotron-controller-manager"),
+        LogDeployment(_SYSTEM, "k0smotron-controller-manager-bootstrap"),
+    ),
+)

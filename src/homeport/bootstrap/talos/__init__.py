@@ -1,0 +1,1 @@
+"""Machines with Talos: configured, started and asked through their own API."""

@@ -1,0 +1,110 @@
+"""homeport addons"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from homeport.cli.group import Group
+
+if TYPE_CHECKING:
+    from homeport.addons.catalogue import Entry
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Show the catalogue of add-ons and fetch its charts: list, show, pull."""
+
+
+@command.command("list")
+def list_addons() -> None:
+    """List the add-ons that a ClusterAddon can name."""
+    from homeport.addons.catalogue import catalogue
+
+    rows = [("NAME", "CATEGORY", "VERSION", "DESCRIPTION")]
+    rows += [(each.name, each.category, each.newest, each.description) for each in catalogue().values()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+@command.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Show one add-on: its chart, its versions and its parameters."""
+    entry = _entry(name)
+    facts = {
+        "name": f"{entry.name} ({entry.title}, {entry.homepage})",
+        "description": entry.description,
+        "chart": f"{entry.chart.name} of {entry.chart.repository}",
+        "versions": ", ".join(entry.versions),
+        "namespace": entry.namespace,
+        "works on": entry.provider or "any infrastructure",
+        "note": " ".join(entry.note.split()),
+    }
+    for fact, text in facts.items():
+        if text:
+            click.echo(f"{fact + ':':<13}{text}")
+    if entry.parameters:
+        click.echo("parameters:")
+    for each in entry.parameters:
+        default = "required" if each.required else f"default: {_shown(each.default)}"
+        click.echo(f"  {each.name} ({each.type}, {default})")
+        click.echo(f"      {each.description}")
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[NAME[=VERSION]]...")
+@click.option(
+    "-d",
+    "--destination",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("charts"),
+    show_default=True,
+    help="Write the archives into this folder.",
+)
+def pull(names: Sequence[str], destination: Path) -> None:
+    """Fetch the charts of add-ons, for example to carry them to a site without a network (default: all of them)."""
+    from homeport.addons.catalogue import catalogue
+
+    destination.mkdir(parents=True, exist_ok=True)
+    for each in names or [*catalogue()]:
+        name, _, version = each.partition("=")
+        _pull(_entry(name), version, destination)
+
+
+def _pull(entry: Entry, version: str, destination: Path) -> None:
+    from homeport.addons.version import VersionError, chosen_version
+    from homeport.helm.errors import SourceError
+    from homeport.helm.source.reference import ChartLocation
+    from homeport.helm.source.source import ChartSource
+
+    try:
+        wanted = chosen_version(version, entry, "")
+        place = ChartLocation(repository=entry.chart.repository, chart=entry.chart.name, version=wanted)
+        fetched = asyncio.run(ChartSource().fetch(place))
+    except (SourceError, VersionError) as error:
+        raise click.ClickException(f"add-on {entry.name}: {error}") from error
+    assert fetched.archive is not None  # a repository gives archives alone
+    target = destination / f"{entry.chart.name}-{fetched.version}.tgz"
+    target.write_bytes(fetched.archive)
+    click.echo(f"{target}  {fetched.digest}")
+
+
+def _entry(name: str) -> Entry:
+    from homeport.addons.catalogue import catalogue
+    from homeport.addons.desired import unknown_addon
+
+    found = catalogue().get(name)
+    if found is None:
+        raise click.UsageError(unknown_addon(name))
+    return found
+
+
+def _shown(value: object) -> str:
+    return "none" if value in (None, "") else str(value).lower() if isinstance(value, bool) else str(value)

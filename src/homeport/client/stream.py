@@ -1,0 +1,74 @@
+"""A TLS connection as a plain stream of bytes, dialled directly or through the proxy of `DialOptions`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from urllib.parse import unquote, urlsplit
+
+from homeport.client.dial import DialOptions
+
+_CHUNK = 65_536
+_HEAD_BYTES = 16_384
+
+
+class SocketStream:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(self) -> bytes:
+        """b"" at the end."""
+        return await self._reader.read(_CHUNK)
+
+    async def write(self, data: bytes) -> None:
+        if data:
+            self._writer.write(data)
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        await _close(self._writer)
+
+
+async def dial_tls(
+    dial: DialOptions, host: str, port: int, context: ssl.SSLContext, server_hostname: str = ""
+) -> SocketStream:
+    """Raises OSError, ssl.SSLError among them; the caller limits the time."""
+    name = server_hostname or host
+    if not dial.proxy:
+        reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
+        return SocketStream(reader, writer)
+    proxy = urlsplit(dial.proxy)
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port or 80, limit=_HEAD_BYTES)
+    try:
+        await _ask(reader, writer, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy.username)
+        await writer.start_tls(context, server_hostname=name)
+    except BaseException:
+        await _close(writer)
+        raise
+    return SocketStream(reader, writer)
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str, user: str | None) -> None:
+    head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
+    if user:
+        credential = base64.b64encode(f"{unquote(user)}:".encode()).decode()
+        head += f"Proxy-Authorization: Basic {credential}\r\n"
+    writer.write(f"{head}\r\n".encode())
+    await writer.drain()
+    try:
+        answer = await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as broken:
+        raise ConnectionError("the proxy closed the connection") from broken
+    status = answer.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+    if status[1:2] != ["200"]:
+        body = (await reader.read(_HEAD_BYTES)).decode("utf-8", "replace").strip()
+        raise ConnectionError(body or f"the proxy refused the connection: {' '.join(status[1:])}")
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except OSError:
+        return

@@ -1,0 +1,1 @@
+"""Releases as Helm records them, so that Helm and Homeport continue each other's work."""

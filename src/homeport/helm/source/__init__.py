@@ -1,0 +1,1 @@
+"""Where charts come from: OCI registries, HTTP repositories, folders and archives on disk."""

@@ -1,0 +1,1 @@
+"""StewardControlPlane and KamajiControlPlane: hosted control planes as Cluster API knows control planes."""

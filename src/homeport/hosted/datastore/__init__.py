@@ -1,0 +1,1 @@
+"""DataStore: where control planes keep their data."""

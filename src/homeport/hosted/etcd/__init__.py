@@ -1,0 +1,1 @@
+"""etcd as a datastore of control planes: keys, users and roles."""

@@ -1,0 +1,1 @@
+"""KubeconfigGenerator: kubeconfigs of further users of hosted control planes."""

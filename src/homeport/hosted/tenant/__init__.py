@@ -1,0 +1,1 @@
+"""TenantControlPlane: a control plane of kube-apiserver, kube-controller-manager and kube-scheduler in Pods."""

@@ -1,0 +1,1 @@
+"""Functions of templates that charts have beyond those of Go and sprig."""

@@ -1,0 +1,1 @@
+"""Platforms: APIs for users on top of Cluster API."""

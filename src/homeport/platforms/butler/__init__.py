@@ -1,0 +1,1 @@
+"""Butler's API: tenant clusters as a service."""

@@ -1,0 +1,1 @@
+"""ClusterBootstrap: a management cluster with Talos, from nothing."""

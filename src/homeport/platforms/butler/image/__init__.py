@@ -1,0 +1,1 @@
+"""ImageSyncs: images that are brought to a provider."""

@@ -1,0 +1,1 @@
+"""MachineRequests: single VMs on any provider."""

@@ -1,0 +1,1 @@
+"""Addresses: NetworkPools, and IPAllocations that get parts of them. One allocator, and never two owners."""

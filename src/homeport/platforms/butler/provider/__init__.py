@@ -1,0 +1,1 @@
+"""ProviderConfigs: what a user's infrastructure is, probed at the provider."""

@@ -1,0 +1,1 @@
+"""Teams: who may make clusters, how many, of which parts; and access to them."""

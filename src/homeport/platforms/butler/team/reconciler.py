@@ -1,0 +1,216 @@
+"""Team: its namespace, the access of its members, and what its clusters use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from homeport.api.butler.v1alpha1 import ButlerConfig, Team, TenantCluster, User
+from homeport.api.butler.v1alpha1.team import EnvironmentUsage, TeamUsage
+from homeport.api.meta import Resource
+from homeport.capi.object.paused import has_annotation
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key, Query, Write
+from homeport.platforms.butler.name import (
+    ENVIRONMENT_LABEL,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
+    TEAM_LABEL,
+    USER_LABEL,
+    finalizer,
+)
+from homeport.platforms.butler.normal.team import TeamModel, normal_team
+from homeport.platforms.butler.normal.tenant import Defaults, TenantModel, normal_tenant_cluster
+from homeport.platforms.butler.team.apply import KINDS, keep
+from homeport.platforms.butler.team.binding import cluster_roles, labels, team_objects
+from homeport.platforms.butler.team.demand import Demand, as_bytes, demand_of, total
+from homeport.platforms.butler.team.member import resolve
+from homeport.platforms.butler.team.quota import shares
+from homeport.platforms.butler.team.world import WorldView
+from homeport.runtime.clock import rfc3339
+from homeport.runtime.informer import metadata_only
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.skeleton import ObjectReconciler
+
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+WARNING_PERCENT = 80
+OURS = f"{MANAGED_BY_LABEL}={MANAGED_BY}"
+_LOOK_SECONDS = 300.0
+_WRITE = Write(field_manager=FIELD_MANAGER)
+
+
+class TeamScope(Scope[Team]):
+    model: TeamModel
+
+
+class TeamReconciler(ObjectReconciler[Team, TeamScope]):
+    controller_name = "butler-team"
+    kind = Team
+    field_manager = FIELD_MANAGER
+    finalizer = finalizer("team")
+    workers = 4
+
+    def __init__(self, manager: Manager) -> None:
+        super().__init__(manager)
+        self._world = WorldView(manager)
+        self._users = manager.informers.get(User).cache
+        self._tenants = manager.informers.get(TenantCluster).cache
+        self._watch()
+
+    def _watch(self) -> None:
+        def every(obj: object) -> list[Key]:
+            return [Key("", each.metadata.name) for each in self.objects.list()]
+
+        self.controller.map(TenantCluster, lambda tenant: [Key("", tenant.metadata.namespace)])
+        self.controller.map(User, every).map(ButlerConfig, every)
+        self.controller.map(metadata_only(NAMESPACE), _team_of, query=Query(labels=TEAM_LABEL))
+        for kind in KINDS.values():  # access that was changed by hand is put right
+            self.controller.map(metadata_only(kind), _team_of, query=Query(labels=OURS))
+
+    def load(self, obj: Team) -> TeamScope:
+        return TeamScope(obj)
+
+    def pause(self, scope: TeamScope) -> bool:
+        return has_annotation(scope.object)
+
+    def phases(self, scope: TeamScope) -> Sequence[Phase[TeamScope]]:
+        if scope.deleting:
+            return [self._await_no_clusters, self._take_access, self.drop_finalizer]
+        return [self.hold_finalizer, self._read, self._hold_namespace, self._count, self._give_access]
+
+    # -- what is wanted ----------------------------------------------------------------------------------------
+
+    async def _read(self, scope: TeamScope) -> Wait | None:
+        status = scope.object.status
+        status.observed_generation = scope.object.metadata.generation
+        found = normal_team(scope.object)
+        if found.model is None:
+            status.phase = "Failed"
+            return Wait("InvalidConfiguration", found.text, warning=True)
+        scope.model = found.model
+        return None
+
+    async def _hold_namespace(self, scope: TeamScope) -> Wait | None:
+        team, name = scope.object, scope.model.namespace
+        try:
+            there = await self.client.get(NAMESPACE, Key("", name))
+        except NotFound:
+            there = None
+        if there is not None and (there.metadata.get("labels") or {}).get(TEAM_LABEL) != name:
+            scope.object.status.phase = "Failed"
+            message = (
+                f"namespace {name} exists and does not belong to the team: delete it, or label it {TEAM_LABEL}={name} "
+                "if the team should have it and all that is in it"
+            )
+            self._report(scope, "NamespaceReady", False, "NamespaceTaken", message)
+            return Wait("NamespaceTaken", message, warning=True)
+        if there is not None and there.metadata.get("deletionTimestamp"):
+            message = f"namespace {name} is being deleted: it is created again when it is gone"
+            self._report(scope, "NamespaceReady", False, "NamespaceTerminating", message)
+            return Wait("NamespaceTerminating", message)
+        if there is None:
+            owner = {
+                "apiVersion": Team.__resource__.api_version,
+                "kind": "Team",
+                "name": name,
+                "uid": team.metadata.uid,
+            }
+            body = {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": labels(name), "ownerReferences": [owner]},
+            }
+            await self.client.apply(body, _WRITE, kind=NAMESPACE, force=True)
+        scope.object.status.namespace = name
+        self._report(scope, "NamespaceReady", True, "NamespaceReady", f"namespace {name} belongs to the team")
+        return None
+
+    async def _give_access(self, scope: TeamScope) -> Wait | None:
+        team = scope.model
+        await keep(self.client, cluster_roles(), f"{OURS},!{TEAM_LABEL},!{USER_LABEL}", [KINDS["ClusterRole"]])
+        members = resolve(team.members, self._users.list())
+        mine = self._tenants.list(team.namespace)
+        clusters = {each.metadata.name: _environment(each) for each in mine}
+        namespaces = {each.metadata.name: each.status.tenant_namespace for each in mine if each.status.tenant_namespace}
+        wanted = team_objects(team.name, members, clusters, namespaces)
+        await keep(self.client, wanted, f"{OURS},{TEAM_LABEL}={team.name}")
+        scope.object.status.member_count = len({(each.kind, each.name) for each in members})
+        self._report(scope, "RBACReady", True, "RBACReady", "members have the access of their roles")
+        scope.object.status.phase = "Ready"
+        return None
+
+    # -- what is used ------------------------------------------------------------------------------------------
+
+    async def _count(self, scope: TeamScope) -> Wait | None:
+        team, status, settings = scope.model, scope.object.status, self._world.look().settings
+        limits, defaults = team.limits.under(settings.limits), Defaults(settings, team)
+        tenants = self._tenants.list(team.namespace)
+        models = [model for each in tenants if (model := normal_tenant_cluster(each, defaults).model)]
+        used = total(map(demand_of, models))
+        status.cluster_count = len(tenants)
+        found = {share.what: share for share in shares(limits, used)}
+        status.resource_usage = _usage(used, {what: min(100, share.percent) for what, share in found.items()})
+        status.environments = _environments(team, models)
+        over = [share.text for share in found.values() if share.percent > 100]
+        near = [share.text for share in found.values() if WARNING_PERCENT <= share.percent <= 100]
+        status.quota_status = "Exceeded" if over else "Warning" if near else "OK"
+        status.quota_message = "; ".join([*over, *near])
+        text = status.quota_message or "no limit is nearly used"
+        self._report(scope, "QuotaExceeded", bool(over), "QuotaExceeded" if over else "WithinQuota", text)
+        return None
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    async def _await_no_clusters(self, scope: TeamScope) -> Wait | None:
+        scope.object.status.phase = "Terminating"
+        names = sorted(each.metadata.name for each in self._tenants.list(scope.object.metadata.name))
+        if not names:
+            return None
+        text = f"the team has {len(names)} clusters ({', '.join(names[:5])}): delete them first"
+        return Wait("ClustersExist", text)
+
+    async def _take_access(self, scope: TeamScope) -> Wait | None:
+        await keep(self.client, [], f"{OURS},{TEAM_LABEL}={scope.object.metadata.name}")
+        return None
+
+    def next_look(self, scope: TeamScope, wait: Wait | None) -> Wait | None:
+        if wait is None and not scope.deleting:
+            wait = Wait("Watching", "access is checked periodically", after=_LOOK_SECONDS, quiet=True)
+        return super().next_look(scope, wait)
+
+    def _report(self, scope: TeamScope, kind: str, true: bool, reason: str, message: str) -> None:
+        scope.report(kind, "True" if true else "False", reason, message, rfc3339(self.clock.now()))
+
+
+def _environment(tenant: TenantCluster) -> str:
+    return tenant.metadata.labels.get(ENVIRONMENT_LABEL, "")
+
+
+def _team_of(obj: Any) -> Iterable[Key]:
+    team = obj.metadata.labels.get(TEAM_LABEL)
+    return [Key("", team)] if team else []
+
+
+def _usage(used: Demand, percent: dict[str, int]) -> TeamUsage:
+    return TeamUsage(
+        clusters=used.clusters,
+        total_nodes=used.nodes,
+        total_cpu=str(used.cpu),
+        total_memory=str(as_bytes(used.memory)),
+        total_storage=str(as_bytes(used.storage)),
+        cluster_utilization=percent.get("clusters"),
+        node_utilization=percent.get("workers"),
+        cpu_utilization=percent.get("CPUs"),
+        memory_utilization=percent.get("memory"),
+        storage_utilization=percent.get("disk space"),
+    )
+
+
+def _environments(team: TeamModel, models: Sequence[TenantModel]) -> list[EnvironmentUsage]:
+    return [
+        EnvironmentUsage(name=name, clusters=sum(each.environment == name for each in models))
+        for name in team.environments
+    ]

@@ -1,0 +1,1 @@
+"""AccessManagement: copies of objects of kcm-system for other namespaces."""

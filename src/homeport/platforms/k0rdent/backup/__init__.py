@@ -1,0 +1,1 @@
+"""ManagementBackup: backups of the plane, once or on a schedule."""

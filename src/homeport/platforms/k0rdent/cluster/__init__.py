@@ -1,0 +1,1 @@
+"""Clusters of built-in templates, whatever infrastructure they run on: values, classes, topologies."""

@@ -1,0 +1,39 @@
+"""CustomResourceDefinitions of the sources that templates refer to. Where Flux runs, its own definitions stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
+from homeport.capi.definition.column import AGE, Column
+from homeport.capi.definition.kind import Kind, render_definition
+from homeport.runtime.definition import SHARED_LABEL
+
+_URL = Column("URL", ".spec.url")
+_KINDS: tuple[tuple[type[Any], str, tuple[Column, ...]], ...] = (
+    (HelmRepository, "helmrepo", (_URL, AGE)),
+    (
+        HelmChart,
+        "hc",
+        (
+            Column("Chart", ".spec.chart"),
+            Column("Version", ".spec.version"),
+            Column("Source Kind", ".spec.sourceRef.kind"),
+            Column("Source Name", ".spec.sourceRef.name"),
+            AGE,
+        ),
+    ),
+    (OCIRepository, "ocirepo", (_URL, AGE)),
+)
+
+
+def definitions() -> list[dict[str, Any]]:
+    return [_render(*each) for each in _KINDS]
+
+
+def _render(cls: Any, short: str, columns: tuple[Column, ...]) -> dict[str, Any]:
+    at = cls.__resource__
+    kind, names = Kind(versions=(cls,), short=(short,)), {(at.kind, at.version): columns}
+    found = render_definition(kind, names, {SHARED_LABEL: "true"})
+    del found["spec"]["names"]["categories"]
+    return found

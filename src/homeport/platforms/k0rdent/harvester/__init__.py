@@ -1,0 +1,1 @@
+"""The built-in cluster templates for Harvester: hosted and standalone control planes with k0s."""

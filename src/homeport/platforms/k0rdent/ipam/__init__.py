@@ -1,0 +1,1 @@
+"""ClusterIPAMClaim and ClusterIPAM: addresses of clusters, as pools of Cluster API."""

@@ -1,0 +1,1 @@
+"""Management, Release, templates and chains, credentials: what clusters are made with."""

@@ -1,0 +1,1 @@
+"""Services of clusters: templates and their chains, the ServiceSet of each cluster, MultiClusterServices."""

@@ -1,0 +1,1 @@
+"""Settings of API servers that several clusters share: authentication and audit policies."""

@@ -1,0 +1,1 @@
+"""Small charts of Homeport under the names of the vendor's, for simulated clusters."""

@@ -1,0 +1,49 @@
+"""The remote machine kinds between v1beta1 and v1beta2, without loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.api.remote import v1beta1, v1beta2
+from homeport.capi.conversion.codec import Context
+from homeport.capi.conversion.registration import Conversions, register_conversions
+from homeport.capi.conversion.rule import Custom, Move, Within, put, take
+from homeport.runtime.webhook.hook import Hooks
+
+Json = dict[str, Any]
+
+
+def _provisioned_up(obj: Json, _: Context) -> None:
+    ready = take(obj, "status.ready")
+    if isinstance(ready, bool):
+        put(obj, "status.initialization.provisioned", ready)
+
+
+def _provisioned_down(obj: Json, _: Context) -> None:
+    provisioned = take(obj, "status.initialization.provisioned")
+    if isinstance(provisioned, bool):
+        put(obj, "status.ready", provisioned)
+
+
+_CLEANUP = Move("customCleanUpCommands", "cleanUpCommands")
+_PROVISIONED = Custom(_provisioned_up, _provisioned_down)
+
+KINDS: Conversions = (
+    (
+        (v1beta1.RemoteMachine, v1beta2.RemoteMachine),
+        [
+            Within("spec", [_CLEANUP]),
+            Move("status.failureReason", "status.deprecated.v1beta1.failureReason"),
+            Move("status.failureMessage", "status.deprecated.v1beta1.failureMessage"),
+            _PROVISIONED,
+        ],
+    ),
+    ((v1beta1.RemoteMachineTemplate, v1beta2.RemoteMachineTemplate), []),
+    ((v1beta1.PooledRemoteMachine, v1beta2.PooledRemoteMachine), [Within("spec.machine", [_CLEANUP])]),
+    ((v1beta1.RemoteCluster, v1beta2.RemoteCluster), [_PROVISIONED]),
+    ((v1beta1.RemoteClusterTemplate, v1beta2.RemoteClusterTemplate), []),
+)
+
+
+def register(hooks: Hooks) -> None:
+    register_conversions(hooks, KINDS)

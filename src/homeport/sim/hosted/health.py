@@ -1,0 +1,69 @@
+"""Small HTTP servers that answer every request with `ok`: what probes of the companions ask."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import socket
+import ssl
+import tempfile
+
+from homeport.apiserver.auth import certificate as certs
+from homeport.apiserver.auth.certificate import Issuer
+
+_SECONDS = 10.0
+
+
+class HealthPort:
+    """`tls` None: plain HTTP."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None, body: bytes = b"ok") -> None:
+        self._tls = tls
+        self._body = body
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def accept(self, sock: socket.socket, source: str) -> None:
+        task = asyncio.create_task(self._serve(sock), name=f"health of a program for {source}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, sock: socket.socket) -> None:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                reader, writer = await _streams(sock, self._tls)
+                with contextlib.suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                    await reader.readuntil(b"\r\n\r\n")
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self._body)}\r\nConnection: close\r\n\r\n"
+                writer.write(head.encode() + self._body)
+                await writer.drain()
+                writer.close()
+        except (OSError, TimeoutError):
+            sock.close()
+
+
+async def _streams(
+    sock: socket.socket, tls: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock, ssl=tls)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+def self_signed(now: datetime.datetime) -> ssl.SSLContext:
+    """As programs make one for themselves if none is given."""
+    key = certs.make_key()
+    issued = Issuer(certs.sign_ca(key, now), key).server(["localhost", "127.0.0.1"], now)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_pair(context, issued.pem)
+    return context
+
+
+def load_pair(context: ssl.SSLContext, pem: bytes) -> None:
+    """OpenSSL reads certificates from files alone; this one is gone again at once."""
+    with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)

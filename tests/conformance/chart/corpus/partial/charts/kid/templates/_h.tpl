@@ -1,0 +1,1 @@
+{{ define "overridden" }}child{{ end }}{{ define "partial.name" }}kid{{ end }}{{ define "kid.only" }}kid only {{ .Chart.Name }}{{ end }}

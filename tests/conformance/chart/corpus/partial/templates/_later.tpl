@@ -1,0 +1,2 @@
+{{ define "twice" }}two{{ end }}
+{{ define "blank" }}   {{ end }}

@@ -1,0 +1,1 @@
+{{ define "x" }}1{{ end }}{{ define "x" }}2{{ end }}

@@ -1,0 +1,69 @@
+"""Connections that a test leaves open when its event loop ends are found at the end of that test.
+
+Without this, Python notices when it collects garbage, and the warning fails whichever test runs then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from asyncio import selector_events
+from typing import Any
+
+_TRANSPORT: Any = vars(selector_events)["_SelectorTransport"]
+_open: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def watch_transports() -> None:
+    """Remembers every transport that is made from now on."""
+    if hasattr(_TRANSPORT, "begin"):
+        return
+    begin = _TRANSPORT.begin = _TRANSPORT.__init__
+
+    def remember(self: Any, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        _open.add(self)
+
+    _TRANSPORT.__init__ = remember
+
+
+def take_leftovers() -> list[str]:
+    """Closes the connections of loops that have ended, and describes those that nobody had begun to close."""
+    found = []
+    for transport in list(_open):
+        if transport._sock is None:
+            _open.discard(transport)
+        elif transport._loop.is_closed():
+            if not _closing(transport):
+                found.append(_description(transport))
+            _close(transport)
+            _open.discard(transport)
+    return found
+
+
+def _closing(transport: Any) -> bool:
+    """Of TLS the goodbyes may still be under way when a loop ends: the peer need not answer them."""
+    outer = _outer(transport)
+    return bool(transport.is_closing() or (outer is not None and outer.is_closing()))
+
+
+def _close(transport: Any) -> None:
+    """As far as that is possible without its loop, so that no other test is blamed for it, too."""
+    transport._sock.close()
+    transport._sock = None
+    transport._closing = True
+    outer = _outer(transport)
+    if outer is not None:
+        outer._closed = True
+
+
+def _outer(transport: Any) -> Any:
+    """The transport that the user of a TLS connection sees."""
+    return getattr(transport.get_protocol(), "_app_transport", None)
+
+
+def _description(transport: Any) -> str:
+    protocol: asyncio.BaseProtocol = transport.get_protocol()
+    inner = getattr(protocol, "_app_protocol", None) or protocol
+    addresses = f"{transport.get_extra_info('sockname')} > {transport.get_extra_info('peername')}"
+    return f"{type(transport).__name__} {addresses} of {type(inner).__module__}.{type(inner).__name__}"

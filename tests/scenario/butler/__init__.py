@@ -1,0 +1,1 @@
+"""Butler in simulation and virtual time."""

@@ -1,0 +1,1 @@
+"""Clusters from templates on simulated infrastructure."""

@@ -1,0 +1,1 @@
+"""Machines that exist already, reached over SSH."""

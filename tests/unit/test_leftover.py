@@ -1,0 +1,34 @@
+"""The guard that finds connections which a test leaves open."""
+
+from __future__ import annotations
+
+import asyncio
+
+from leftover import take_leftovers
+
+
+def test_a_connection_that_is_open_when_its_loop_ends_is_found_and_closed() -> None:
+    loop = asyncio.new_event_loop()
+
+    async def connect() -> None:
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        server.close()
+        loop.stash = writer  # type: ignore[attr-defined]
+
+    loop.run_until_complete(connect())
+    assert take_leftovers() == []  # the loop could still close them
+    loop.close()
+    assert any("StreamReaderProtocol" in each for each in take_leftovers())
+    assert take_leftovers() == []
+
+
+async def test_a_connection_that_is_being_closed_is_not_reported() -> None:
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        writer.close()
+    assert take_leftovers() == []
