@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import structlog
 
-from homeport.addons.autoscale import scaled
+from homeport.addons.chartobject import Followed, is_changed, repair
 from homeport.addons.desired import Desired, DesiredChart
-from homeport.addons.drift import kept
 from homeport.addons.inventory import Ref
 from homeport.addons.name import ADDON_LABEL, label_value
 from homeport.addons.problem import Problem
@@ -19,18 +17,14 @@ from homeport.addons.scope import AddonScope
 from homeport.addons.shelf import Shelf
 from homeport.addons.target import Target
 from homeport.addons.watch import RECORDED, RELEASED
-from homeport.api.addon.v1alpha1 import DriftRule, ReleaseStatus
+from homeport.api.addon.v1alpha1 import ReleaseStatus
 from homeport.api.meta import Resource
 from homeport.capi.chartsettings import ChartSettings
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.helm.errors import HelmError, NotOwned
-from homeport.helm.release.content import identify, parse_manifest
 from homeport.helm.release.desired import Desired as DesiredRelease
-from homeport.helm.release.drift import Drift
 from homeport.helm.release.record import DEPLOYED, UNINSTALLED, Release
 from homeport.helm.release.releases import Releases
-from homeport.helm.release.target import Target as ReleaseTarget
 from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
 
@@ -38,19 +32,17 @@ log = structlog.get_logger(__name__)
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 _SHOWN = 5  # lines of a message
-_SCALED = ("spec.replicas",)
 _RETRY_SECONDS = 60.0  # until a release that failed is tried again
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Known:
     """A release as we left it: no need to read its records again while nothing changes."""
 
     digest: str
     status: ReleaseStatus
-    version: str = ""  # of the chart
-    objects: list[tuple[Resource, Ref]] = field(default_factory=list)
-    generations: dict[Ref, tuple[int, int]] = field(default_factory=dict)  # as seen last
+    version: str  # of the chart
+    objects: Sequence[Followed]
 
 
 class Charts:
@@ -85,19 +77,19 @@ class Charts:
         wanted = desired.chart
         assert wanted is not None
         known = self._known.get(scope.key)
-        if known is not None and known.digest == desired.digest and not self._changed(target, known):
+        if known is not None and known.digest == desired.digest and not is_changed(target, known.objects):
             scope.object.status.release = known.status
             return
         self._known.pop(scope.key, None)  # until everything is done: a repair that fails is tried again
+        target.watches.remember_release((target.remote.key, desired.namespace, wanted.release), scope.key)
         try:
             release = await self._ensured(scope, target, desired, wanted, installed=installed)
-            if known is None or known.digest == desired.digest:
-                await self._repair(target, release, scope.object.spec.drift_ignore)
+            objects = await repair(target, release, scope.object.spec.drift_ignore, self._clock)
         except NotOwned as error:
             raise Problem("ObjectNotOwned", str(error), after=_RETRY_SECONDS, warning=True) from None
         except HelmError as error:
             raise Problem("ReleaseFailed", str(error), after=_RETRY_SECONDS, warning=True) from None
-        await self._remember(scope, target, desired, release)
+        self._remember(scope, target, desired, release, objects)
 
     async def _ensured(
         self, scope: AddonScope, target: Target, desired: Desired, wanted: DesiredChart, *, installed: bool
@@ -140,65 +132,17 @@ class Charts:
         last = max(history, key=lambda each: each.version, default=None)
         return last if last is not None and last.status == DEPLOYED and not foreign_release(history, target) else None
 
-    async def _repair(self, target: Target, release: Release, rules: list[DriftRule]) -> None:
-        """What others changed is applied again, but for the fields that they may change."""
-        releases = Releases(target.client, self._clock)
-        writer = ReleaseTarget(target.client, release.namespace)
-        refused = []
-        for each in await releases.drift(release):
-            body = each.object
-            if not each.missing:
-                live = await writer.get(each.object)
-                body = body if live is None else await scaled(target.client, kept(body, live, rules), live)
-                if _is_ignored(each, rules) or (each.fields == _SCALED and body is not each.object):
-                    continue
-            identity = identify(each.object, release.namespace)
-            why = "" if target.repairs is None else target.repairs.begin(identity)
-            if why:
-                refused.append(f"{identity}: {why}")
-                continue
-            target.fence()
-            await writer.apply(body)
-        if refused:
-            raise Problem("DriftRepeats", "\n".join(refused[:_SHOWN]), after=1.0, warning=True)
-
-    async def _remember(self, scope: AddonScope, target: Target, desired: Desired, release: Release) -> None:
+    def _remember(
+        self, scope: AddonScope, target: Target, desired: Desired, release: Release, objects: Sequence[Followed]
+    ) -> None:
         status = ReleaseStatus(
             name=release.name, namespace=release.namespace, revision=release.version, status=release.status
         )
-        known = Known(desired.digest, status, release.chart_version)
-        for obj in parse_manifest(release.manifest, release.label):
-            try:
-                kind = await target.served.find(obj["apiVersion"], obj["kind"])
-            except NotFound:
-                continue
-            meta = obj.get("metadata") or {}
-            namespace = (meta.get("namespace") or release.namespace) if kind.namespaced else ""
-            known.objects.append((kind, Ref(obj["apiVersion"], obj["kind"], namespace, str(meta.get("name", "")))))
-        for kind in {each[0] for each in known.objects}:
+        for kind in {each.kind for each in objects}:
             target.watches.follow(target.remote, kind, RELEASED)
         target.watches.follow(target.remote, SECRET, RECORDED)
-        target.watches.remember_release((target.remote.key, release.namespace, release.name), scope.key)
-        self._changed(target, known)
-        self._known[scope.key] = known
+        self._known[scope.key] = Known(desired.digest, status, release.chart_version, objects)
         scope.object.status.release = status
-
-    def _changed(self, target: Target, known: Known) -> bool:
-        """Whether an object of the release is missing or was changed since the last look."""
-        changed = False
-        for kind, ref in known.objects:
-            if not target.watches.knows(target.remote, kind, RELEASED):
-                continue  # the first list of the watch brings us back
-            seen = target.watches.find(target.remote, kind, ref, RELEASED)
-            if seen is None:
-                changed = True
-                continue
-            generation, version = int(seen.metadata.get("generation") or 0), seen.resource_version
-            stamp = (generation, 0 if generation else int(version) if version.isdigit() else 0)
-            before = known.generations.get(ref)
-            changed = changed or (before is not None and before != stamp)
-            known.generations[ref] = stamp
-        return changed
 
     def version(self, addon: Key) -> str:
         """Of the installed chart, which a range such as 1.2.x does not tell."""
@@ -207,7 +151,7 @@ class Charts:
 
     def objects(self, addon: Key) -> list[tuple[Resource, Ref]]:
         known = self._known.get(addon)
-        return [] if known is None else known.objects
+        return [] if known is None else [(each.kind, each.ref) for each in known.objects]
 
     async def uninstall(
         self, target: Target, addon: Key, namespace: str, name: str, *, listed: bool = True
@@ -253,19 +197,3 @@ def foreign_release(history: Sequence[Release], target: Target) -> str:
 def _owner(history: Sequence[Release]) -> str:
     """The add-on that the newest revision with such a label names: old versions of Helm drop labels."""
     return next((each.labels[ADDON_LABEL] for each in reversed(history) if ADDON_LABEL in each.labels), "")
-
-
-def _is_ignored(drift: Drift, rules: list[DriftRule]) -> bool:
-    """Whether everything that differs may differ."""
-    meta: dict[str, Any] = drift.object.get("metadata") or {}
-    paths = [
-        path.removeprefix("/").replace("/", ".")
-        for rule in rules
-        if rule.kind == drift.object.get("kind")
-        and rule.name in ("", meta.get("name"))
-        and rule.namespace in ("", meta.get("namespace", ""))
-        for path in rule.paths
-    ]
-    return bool(paths) and all(
-        any(field == path or field.startswith(f"{path}.") for path in paths) for field in drift.fields
-    )

@@ -11,6 +11,7 @@ from homeport.addons.drift import kept
 from homeport.addons.inventory import WRITE, Ref, digest_of
 from homeport.addons.name import ADDON_LABEL, OWNER_ANNOTATION, label_value, owner_value
 from homeport.addons.repair import Repairs
+from homeport.addons.stamp import Stamp, stamp_of
 from homeport.addons.watch import APPLIED, Watches
 from homeport.api.addon.v1alpha1 import DriftRule
 from homeport.api.meta import Resource, Unstructured
@@ -40,16 +41,14 @@ class Failure(NamedTuple):
         return f"{self.what}: {self.why}"
 
 
-@dataclass(slots=True)
-class Stamp:
-    """An object as we left it: which text was applied, and what its metadata said then."""
+class Left(NamedTuple):
+    """An object as we left it, and the digest of the text that was applied."""
 
     digest: str
-    generation: int
-    version: int
+    stamp: Stamp
 
 
-Stamps = dict[tuple[str, str, str, str], Stamp]  # by the identity of the object
+Stamps = dict[tuple[str, str, str, str], Left]  # by the identity of the object
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +115,8 @@ class Target:
         digest = digest_of((body,))
         if not self._is_due(placed, digest):
             return None
-        stamp = self.stamps.get(ref.identity)
-        if stamp is not None and stamp.digest == digest and self.repairs is not None:
+        left = self.stamps.get(ref.identity)
+        if left is not None and left.digest == digest and self.repairs is not None:
             if why := self.repairs.begin(ref.identity):
                 return Failure(str(ref), why, "DriftRepeats")
         self.fence()  # workload clusters don't know which of several replicas leads
@@ -129,7 +128,7 @@ class Target:
             body = kept(body, live, self.ignored)
             theirs = await scaled(self.client, body, live)
             if theirs is not body and contains(live, theirs):
-                self.stamps[ref.identity] = Stamp(digest, _generation(live), _version(live))
+                self.stamps[ref.identity] = Left(digest, stamp_of(live))
                 return None
             body = theirs
         try:
@@ -137,27 +136,20 @@ class Target:
             made = await self.client.apply(body, WRITE, kind=placed.kind, force=live is not None)
         except Conflict as error:
             return Failure(str(ref), f"somebody else creates it at the same time: {short(str(error))}", "ApplyFailed")
-        self.stamps[ref.identity] = Stamp(digest, _generation(made), _version(made))
+        self.stamps[ref.identity] = Left(digest, stamp_of(made))
         if claimed:
             self.watches.follow(self.remote, placed.kind, APPLIED)
         return None
 
     def _is_due(self, placed: Placed, digest: str) -> bool:
         """Whether it was not applied yet, or was changed since."""
-        stamp = self.stamps.get(placed.ref.identity)
-        if stamp is None or stamp.digest != digest:
+        left = self.stamps.get(placed.ref.identity)
+        if left is None or left.digest != digest:
             return True
         if placed.ref.kind == _SHARED or not self.watches.knows(self.remote, placed.kind, APPLIED):
             return False  # the first list of the watch brings us back
         seen = self.watches.find(self.remote, placed.kind, placed.ref, APPLIED)
-        if seen is None:
-            return True
-        if _version(seen) <= stamp.version:
-            return False
-        if _generation(seen) and _generation(seen) == stamp.generation:
-            stamp.version = _version(seen)
-            return False
-        return True
+        return seen is None or left.stamp.is_outdated(seen)
 
     def owns(self, live: Unstructured) -> bool:
         return (live.metadata.get("annotations") or {}).get(OWNER_ANNOTATION) == owner_value(self.addon)
@@ -256,11 +248,3 @@ def _held(ref: Ref, obj: Unstructured) -> str:
 
 def _kept_by_policy(obj: Unstructured) -> bool:
     return (obj.metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "keep"
-
-
-def _generation(obj: Unstructured) -> int:
-    return int(obj.metadata.get("generation") or 0)
-
-
-def _version(obj: Unstructured) -> int:
-    return int(obj.resource_version) if obj.resource_version.isdigit() else 0

@@ -47,11 +47,26 @@ class Life:
         self.check()
 
 
+class Line:
+    """The way to one server."""
+
+    def __init__(self) -> None:
+        self.cut = asyncio.Event()
+        self.watchable = asyncio.Event()  # cleared: watches begin only when it is set again
+        self.watchable.set()
+
+
 class Wire:
     """A client of one life and one line."""
 
-    def __init__(self, inner: Client, life: Life, cut: asyncio.Event, server: EmbeddedServer) -> None:
-        self._inner, self._life, self._cut, self._server = inner, life, cut, server
+    def __init__(self, inner: Client, life: Life, line: Line, server: EmbeddedServer) -> None:
+        self._inner, self._life, self._line, self._server = inner, life, line, server
+
+    @asynccontextmanager
+    async def watch(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        await self._line.watchable.wait()
+        async with self._inner.watch(*args, **kwargs) as events:
+            yield events
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
@@ -60,7 +75,7 @@ class Wire:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             self._life.check()
-            if self._cut.is_set():
+            if self._line.cut.is_set():
                 raise Unavailable("the line is cut")
             before = self._server.store.revision
             made = await found(*args, **kwargs)
@@ -80,7 +95,7 @@ class Port:
         self.client = p.client
         self.life = Life(0)
         self.servers: dict[str, EmbeddedServer] = {}
-        self.cut: dict[str, asyncio.Event] = {}
+        self.lines: dict[str, Line] = {}
 
     def of(self, cluster: str) -> Client:
         """What a user of the workload cluster has."""
@@ -89,7 +104,7 @@ class Port:
     async def open(self, *names: str, **labels: str) -> None:
         for name in names:
             self.servers[name] = await EmbeddedServer.open(None, shared_pki(), clock=self.plane.clock.now)
-            self.cut[name] = asyncio.Event()
+            self.lines[name] = Line()
             await self.plane.have(*cluster(name, **labels))
 
     async def start(self, writes: int = 0) -> None:
@@ -97,7 +112,7 @@ class Port:
         await self.plane.stop()
         self.life = Life(writes)
         manager = Manager(
-            Wire(self.plane.server.client(), self.life, asyncio.Event(), self.plane.server), clock=self.plane.clock
+            Wire(self.plane.server.client(), self.life, Line(), self.plane.server), clock=self.plane.clock
         )
         self.plane.manager = manager
         addons.install(Capi.make(manager, connect=self._connect), ChartSettings(simulated=True))
@@ -106,7 +121,7 @@ class Port:
     def _connect(self, kubeconfig: bytes, proxy: str, /) -> Client:
         name = kubeconfig.decode()
         server = self.servers[name]
-        made: Any = Wire(server.client(), self.life, self.cut[name], server)
+        made: Any = Wire(server.client(), self.life, self.lines[name], server)
         return made  # type: ignore[no-any-return]
 
     async def died(self, within: float) -> bool:

@@ -34,7 +34,7 @@ async def test_fifty_clusters_get_five_add_ons_and_a_broken_one_delays_only_itse
         names = [f"c{number:02}" for number in range(CLUSTERS)]
         await p.open(*names, team="quay")
         broken = names[7]
-        p.cut[broken].set()
+        p.lines[broken].cut.set()
         await p.start()
         start = p.plane.clock.now()
         for number in range(ADDONS):
@@ -49,7 +49,7 @@ async def test_fifty_clusters_get_five_add_ons_and_a_broken_one_delays_only_itse
         assert waiting == {f"a{number}{suffix}" for number in range(ADDONS) for suffix in ("", f"-{broken}")}
         for name in names:
             assert await exists(p.of(name), CONFIG_MAP, "m4") == (name != broken)
-        p.cut[broken].clear()
+        p.lines[broken].cut.clear()
         for number in range(ADDONS):
             await p.plane.until(ClusterAddon, Key("default", f"a{number}"), says("Ready", status="True"), 300)
         # Everything is at rest: nothing is written, to no cluster.

@@ -6,7 +6,7 @@ import asyncio
 
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.meta import Resource
-from homeport.client.protocol import Key, MergePatch, Query
+from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.testing import virtual
 from scenario.addons.port import Port, port
 from scenario.addons.stage import CONFIG_MAP, DEPLOYMENT, SECRET, addon, config_map, data, deployment, exists, text
@@ -109,12 +109,12 @@ async def test_a_cluster_that_stops_answering_is_named_and_the_removal_may_let_g
         await p.start()
         await p.plane.have(addon("app", config_map("a", x="1")))
         await until(p, status="True")
-        p.cut["one"].set()
+        p.lines["one"].cut.set()
         await p.client.delete(ClusterAddon, APP)
         await until(p, "WaitingForCluster", "set spec.deletionPolicy to Orphan", timeout=300)
         await p.client.patch(ClusterAddon, APP, MergePatch({"spec": {"deletionPolicy": "Orphan"}}))
         await p.plane.gone(ClusterAddon, APP, 10)
-        p.cut["one"].clear()
+        p.lines["one"].cut.clear()
         assert await exists(p.of("one"), CONFIG_MAP, "a")
 
 
@@ -173,6 +173,49 @@ async def test_an_add_on_whose_records_are_deleted_is_removed_all_the_same_and_n
         await p.plane.gone(ClusterAddon, APP, 60)
         assert not (await client.list(DEPLOYMENT, Query(namespace="flux-system"))).items
         assert await client.get(CONFIG_MAP, Key("flux-system", "other"))
+
+
+@virtual
+async def test_a_chart_that_is_changed_before_its_objects_are_watched_is_repaired() -> None:
+    async with port() as p:
+        await p.open("one")
+        await p.start()
+        await p.plane.have(addon("connected", config_map("a", x="1")))
+        await p.plane.until(ClusterAddon, Key("default", "connected"), READY, 60)
+        p.lines["one"].watchable.clear()
+        await p.plane.have(addon("app", addon="flux", wait=False))
+        await until(p, status="True")
+        client = p.of("one")
+        one, other = (each.name for each in (await client.list(DEPLOYMENT, Query(namespace="flux-system"))).items[:2])
+        await client.patch(DEPLOYMENT, Key("flux-system", one), MergePatch({"spec": {"replicas": 5}}))
+        await replace(client, Key("flux-system", other))
+        p.lines["one"].watchable.set()
+        await p.plane.settle(quiet=30)
+        for name in (one, other):
+            assert (await client.get(DEPLOYMENT, Key("flux-system", name)))["spec"]["replicas"] == 1
+
+
+@virtual
+async def test_a_chart_is_repaired_when_an_object_is_deleted_and_created_again_at_once() -> None:
+    async with port() as p:
+        await p.open("one")
+        await p.start()
+        await p.plane.have(addon("app", addon="flux", wait=False))
+        await until(p, status="True")
+        client = p.of("one")
+        key = Key("flux-system", (await client.list(DEPLOYMENT, Query(namespace="flux-system"))).items[0].name)
+        await p.plane.settle(quiet=30)
+        await replace(client, key)
+        await p.plane.settle(quiet=30)
+        assert (await client.get(DEPLOYMENT, key))["spec"]["replicas"] == 1
+
+
+async def replace(client: Client, key: Key) -> None:
+    """Somebody's own Deployment in the place of the chart's, in its first generation as that one was."""
+    live = await client.get(DEPLOYMENT, key)
+    await client.delete(DEPLOYMENT, key)
+    meta = {name: live.metadata[name] for name in ("name", "namespace", "labels", "annotations")}
+    await client.create({**live, "metadata": meta, "spec": {**live["spec"], "replicas": 5}}, kind=DEPLOYMENT)
 
 
 @virtual

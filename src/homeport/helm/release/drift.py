@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from homeport.api.meta import Unstructured
 from homeport.client.errors import NotFound
 from homeport.helm.release.content import removes_itself
 from homeport.helm.release.target import Target
@@ -16,32 +17,34 @@ _SERVERS: Final = ("managedFields", "resourceVersion", "generation", "uid", "cre
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
-    """An object that is missing, or whose `fields` differ from the release."""
+class Comparison:
+    """An object of a release and what the cluster has. It drifted if it is `missing` or `fields` differ."""
 
     object: Json
-    missing: bool
+    live: Unstructured | None
+    missing: bool = False
     fields: tuple[str, ...] = ()
 
+    @property
+    def drifted(self) -> bool:
+        return self.missing or bool(self.fields)
 
-async def observe_drift(target: Target, objects: Iterable[Json]) -> tuple[Drift, ...]:
-    found = []
-    for obj in objects:
-        live = await target.get(obj)
-        if live is None:
-            if not removes_itself(obj):
-                found.append(Drift(obj, missing=True))
-            continue
-        if live.metadata.get("deletionTimestamp"):
-            continue  # It can't be repaired before it is gone.
-        try:
-            wanted = await target.apply(obj, dry_run=True)
-        except NotFound:
-            continue
-        fields = tuple(_differences(_compared(live), _compared(wanted)))
-        if fields:
-            found.append(Drift(obj, missing=False, fields=fields))
-    return tuple(found)
+
+async def compare(target: Target, objects: Iterable[Json]) -> tuple[Comparison, ...]:
+    return tuple([await _compare(target, each) for each in objects])
+
+
+async def _compare(target: Target, obj: Json) -> Comparison:
+    live = await target.get(obj)
+    if live is None:
+        return Comparison(obj, None, missing=not removes_itself(obj))
+    if live.metadata.get("deletionTimestamp"):
+        return Comparison(obj, live)  # It can't be repaired before it is gone.
+    try:
+        wanted = await target.apply(obj, dry_run=True)
+    except NotFound:
+        return Comparison(obj, live)
+    return Comparison(obj, live, fields=tuple(_differences(_compared(live), _compared(wanted))))
 
 
 def _compared(obj: Mapping[str, Any]) -> Json:

@@ -16,7 +16,7 @@ from homeport.helm.release.content import (
     removes_itself,
 )
 from homeport.helm.release.desired import HISTORY_LIMIT, Desired, Revision, matches, new_release, rolled_back
-from homeport.helm.release.drift import Drift, observe_drift
+from homeport.helm.release.drift import Comparison, compare
 from homeport.helm.release.hook import SUCCEEDED
 from homeport.helm.release.operation import EVENTS, POLL_SECONDS, Operation, Outcome
 from homeport.helm.release.ownership import marked
@@ -148,13 +148,17 @@ class Releases:
             await self._begin_uninstall(latest, hooks)
         return await self._operation(latest, history).uninstall(keep_history)
 
-    async def drift(self, release: Release) -> tuple[Drift, ...]:
-        """Objects that are not as the release says: missing, or with fields that were changed."""
+    async def compare(self, release: Release) -> tuple[Comparison, ...]:
+        """Each object of the release, with what the cluster has."""
         objects = parse_manifest(release.manifest, release.label)
         target = Target(self._client, release.namespace)
-        return await observe_drift(target, [marked(obj, release.name, release.namespace) for obj in objects])
+        return await compare(target, [marked(obj, release.name, release.namespace) for obj in objects])
 
-    async def repair(self, release: Release) -> tuple[Drift, ...]:
+    async def drift(self, release: Release) -> tuple[Comparison, ...]:
+        """Objects that are not as the release says: missing, or with fields that were changed."""
+        return tuple(each for each in await self.compare(release) if each.drifted)
+
+    async def repair(self, release: Release) -> tuple[Comparison, ...]:
         """Apply what drifted again. Gives what that was."""
         found = await self.drift(release)
         target = Target(self._client, release.namespace)
