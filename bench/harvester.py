@@ -29,9 +29,9 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.request import User
 from homeport.client.dial import DIRECT
 from homeport.infra.protocol import MachineScope
-from homeport.providers.harvester.connection import Connector, HarvesterSession
-from homeport.providers.harvester.machine import MachineDriver
-from homeport.providers.harvester.node import Nodes
+from homeport.providers.harvester.cloud.node import Nodes
+from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
+from homeport.providers.harvester.machine.driver import MachineDriver
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine.journal import Journal
 from homeport.sim.harvester.harvester import Harvester

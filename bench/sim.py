@@ -25,8 +25,8 @@ from homeport.app.standalone import tune_garbage_collection
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import Fleet
-from homeport.sim.machine.workload.authority import spki_hash
 from homeport.sim.machine.workload.object import bootstrap_token
+from homeport.sim.machine.workload.trust.authority import spki_hash
 from homeport.sim.network import Balancer, Network
 
 TOKEN = "abcdef.0123456789abcdef"

@@ -10,7 +10,7 @@ from homeport.api.cluster.v1beta2 import Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.infra.vip import MANIFEST, VirtualAddress, render_manifest
+from homeport.infra.cluster.vip import MANIFEST, VirtualAddress, render_manifest
 from scenario.nutanix import manifest
 
 NAME = "my-nutanix-cluster"

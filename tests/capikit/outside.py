@@ -23,8 +23,8 @@ from homeport.client.kubeconfig import load
 from homeport.client.protocol import Client, Key, Write
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.definition import CRD, established
-from homeport.runtime.explain import LogTail
 from homeport.runtime.manager import Manager
+from homeport.runtime.telemetry.explain import LogTail
 from homeport.runtime.testing import Plane
 from homeport.runtime.webhook.configuration import (
     MUTATING,

@@ -33,7 +33,7 @@ from homeport.client.dial import DialOptions
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Client, Key, MergePatch, Query
-from homeport.providers.harvester.resource import (
+from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     CLAIM_TEMPLATES,
     IMAGE,

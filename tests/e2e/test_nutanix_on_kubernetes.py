@@ -28,7 +28,7 @@ from homeport.capi.environment import Environment
 from homeport.client.dial import DialOptions
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.runtime.explain import LogTail
+from homeport.runtime.telemetry.explain import LogTail
 from realkube import RealKube
 from scenario.nutanix import manifest
 

@@ -31,11 +31,11 @@ from homeport.client.portforward import ForwardError
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.console import Console
-from homeport.sim.machine.workload.authority import ClusterPki, make_authority, now_of
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.kind import NODE, POD
 from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.trust.authority import ClusterPki, make_authority, now_of
 from homeport.sim.network import Host, Network
 from tlspeer import tls_peer
 

@@ -20,7 +20,7 @@ import yaml
 from e2e.cluster import Cluster, stop
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
-from homeport.sim.machine.workload.authority import ClusterPki, load_authority, load_key
+from homeport.sim.machine.workload.trust.authority import ClusterPki, load_authority, load_key
 from unit.sim.machine.sim_kit import VIP, Secrets, init_data
 
 pytestmark = [pytest.mark.timeout(120)]

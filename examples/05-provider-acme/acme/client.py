@@ -9,8 +9,6 @@ from typing import Any
 import aiohttp
 
 from homeport.client.dial import DialOptions
-from homeport.infra.account import Account
-from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import (
     Denied,
     Exhausted,
@@ -22,7 +20,9 @@ from homeport.infra.error import (
     Throttled,
     Unreachable,
 )
-from homeport.infra.task import Task, TaskStatus
+from homeport.infra.vendor.account import Account
+from homeport.infra.vendor.endpoint import Endpoint
+from homeport.infra.vendor.task import Task, TaskStatus
 
 Json = dict[str, Any]
 _TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)

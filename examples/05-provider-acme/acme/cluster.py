@@ -8,8 +8,8 @@ from acme.api import AcmeCluster, AcmeMachineTemplate
 from acme.connection import AcmeSession
 from acme.machine import CLUSTER_LABEL, MACHINE_LABEL, POWER
 from homeport.infra.error import Missing, ProviderError, policy_of
-from homeport.infra.plan import MachinePlan
-from homeport.infra.preflight import CAPACITY, REFERENCES
+from homeport.infra.preflight.check import CAPACITY, REFERENCES
+from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Check, ClusterDriver, ClusterScope, Owned, Preflight
 from homeport.runtime.outcome import Wait
 

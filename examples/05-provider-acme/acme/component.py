@@ -10,8 +10,8 @@ from acme.connection import Connector
 from acme.definition import definitions
 from acme.machine import AcmeInstances
 from homeport.capi.component import Component, Setup
-from homeport.infra.driver import InstanceDriver
 from homeport.infra.install import install as install_provider
+from homeport.infra.machine.driver import InstanceDriver
 from homeport.infra.protocol import Conditions, Provider
 
 CONDITIONS = Conditions()

@@ -15,10 +15,10 @@ from homeport.client.dial import DialOptions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client as ApiClient
 from homeport.client.protocol import Key
-from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Misconfigured
-from homeport.infra.session import Sessions, fingerprint
-from homeport.infra.task import Poller
+from homeport.infra.vendor.endpoint import Endpoint
+from homeport.infra.vendor.session import Sessions, fingerprint
+from homeport.infra.vendor.task import Poller
 from homeport.runtime.clock import Clock
 
 VENDOR = "Acme"

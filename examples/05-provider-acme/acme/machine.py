@@ -1,4 +1,4 @@
-"""The requests to Acme that a machine's life is made of. `homeport.infra.driver` decides when to send which."""
+"""The requests to Acme that a machine's life is made of. `homeport.infra.machine.driver` decides when to send which."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from acme.api import AcmeCluster, AcmeMachine
 from acme.client import job_error
 from acme.connection import VENDOR, AcmeSession
-from homeport.infra.driver import own_addresses, require_user_data
 from homeport.infra.error import ProviderError
+from homeport.infra.machine.driver import own_addresses, require_user_data
 from homeport.infra.protocol import Instance, Instances, MachineScope, Operation, Power
-from homeport.infra.task import Poller, Task
+from homeport.infra.vendor.task import Poller, Task
 
 Json = dict[str, Any]
 Scope = MachineScope[AcmeCluster, AcmeMachine, AcmeSession]

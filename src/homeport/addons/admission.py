@@ -7,8 +7,8 @@ from typing import Any
 
 from homeport.addons.catalogue import catalogue
 from homeport.addons.catalogue.entry import parameter_errors
+from homeport.addons.chart.version import VersionError, chosen_version, is_listed
 from homeport.addons.desired import unknown_addon
-from homeport.addons.version import VersionError, chosen_version, is_listed
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.client.errors import Cause
 from homeport.machinery.gotemplate import TemplateError, compiled

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeport.addons.chart import Charts
+from homeport.addons.chart.release import Charts
+from homeport.addons.chart.version import chosen_version
 from homeport.addons.desired import Desired, build
 from homeport.addons.facts import read_facts
-from homeport.addons.inventory import ForeignInventory, Inventory, Ref, read_inventory, write_inventory
 from homeport.addons.problem import Problem
 from homeport.addons.scope import AddonScope
-from homeport.addons.target import Failure, Placed, Target, failure, removal_waves
-from homeport.addons.version import chosen_version
-from homeport.addons.watch import APPLIED, RELEASED
+from homeport.addons.target.inventory import ForeignInventory, Inventory, Ref, read_inventory, write_inventory
+from homeport.addons.target.object import Failure, Placed, Target, failure, removal_waves
+from homeport.addons.target.watch import APPLIED, RELEASED
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.client.errors import ApiError

@@ -9,13 +9,13 @@ from typing import Any
 
 from homeport.addons.catalogue import Entry, catalogue, near_match
 from homeport.addons.catalogue.entry import parameter_errors, with_defaults
-from homeport.addons.credential import render_credentials
+from homeport.addons.chart.credential import render_credentials
+from homeport.addons.chart.values import merged, parse_values
+from homeport.addons.chart.version import VersionError, chosen_version
 from homeport.addons.facts import render_text
-from homeport.addons.inventory import digest_of
 from homeport.addons.problem import Problem
 from homeport.addons.source import read_chart, read_secret, read_texts, read_values
-from homeport.addons.values import merged, parse_values
-from homeport.addons.version import VersionError, chosen_version
+from homeport.addons.target.inventory import digest_of
 from homeport.api.addon.v1alpha1 import ChartSource, ClusterAddon
 from homeport.client.protocol import Client
 from homeport.machinery.chart import ChartError, load_chart

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from homeport.addons.chart import Charts
+from homeport.addons.chart.release import Charts
 from homeport.addons.convergence import Convergence
 from homeport.addons.problem import Problem
-from homeport.addons.removal import Removal
-from homeport.addons.repair import Repairs
 from homeport.addons.scope import AddonScope
-from homeport.addons.target import Stamps, Target
-from homeport.addons.watch import Watches
+from homeport.addons.target.object import Stamps, Target
+from homeport.addons.target.removal import Removal
+from homeport.addons.target.repair import Repairs
+from homeport.addons.target.watch import Watches
 from homeport.api.addon.v1alpha1 import ClusterAddon, ClusterAddonStatus
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from homeport.addons.chart import Charts
+from homeport.addons.chart.release import Charts
 from homeport.addons.convergence import Convergence
 from homeport.addons.name import FINALIZER, MANAGER
 from homeport.addons.peers import Peers, is_ready
 from homeport.addons.problem import Problem
-from homeport.addons.removal import Removal
-from homeport.addons.repair import Repairs
 from homeport.addons.scope import AddonScope
 from homeport.addons.spread import Spread
-from homeport.addons.target import Stamps, Target
-from homeport.addons.watch import Watches
+from homeport.addons.target.object import Stamps, Target
+from homeport.addons.target.removal import Removal
+from homeport.addons.target.repair import Repairs
+from homeport.addons.target.watch import Watches
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi

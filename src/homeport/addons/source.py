@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from homeport.addons.catalogue import catalogue
+from homeport.addons.chart.values import merged, parse_values
 from homeport.addons.problem import Problem
-from homeport.addons.values import merged, parse_values
 from homeport.api.addon.v1alpha1 import ChartSource, ClusterAddon, ManifestSource, NameRef, ValuesSource
 from homeport.api.meta import Resource
 from homeport.client.errors import NotFound

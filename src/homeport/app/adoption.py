@@ -25,7 +25,7 @@ from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.controlplane.creation import machine_kind
 from homeport.controlplane.kubeadm import desired
 from homeport.core.machineset.machine import annotations_of, labels_of, new_machine
-from homeport.infra.record import Found, Request
+from homeport.infra.orphan.record import Found, Request
 
 _LOOKS = 10
 

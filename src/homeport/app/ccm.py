@@ -16,7 +16,7 @@ from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager
 
 if TYPE_CHECKING:  # planes that simulate nothing don't load simulators
-    from homeport.sim.machine.workload.container import Program, Programs, Run
+    from homeport.sim.machine.workload.pod.container import Program, Programs, Run
 
 # Nodes wait for us only when they are new: a slower change of leaders than usual spares the API most of the renewals.
 TIMING = LeaseTiming(duration=45.0, renew_deadline=30.0, retry_period=10.0)

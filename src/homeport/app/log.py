@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from homeport.runtime.stream import LogStreams
+    from homeport.runtime.telemetry.stream import LogStreams
 
 
 def import_structlog() -> None:
@@ -29,8 +29,8 @@ def configure(*, level: str = "info", json: bool | None = None) -> LogStreams:
     Gives the streams of the controllers' lines, for the `log` endpoint of Pods.
     """
     import_structlog()
-    from homeport.runtime import log
-    from homeport.runtime.stream import LogStreams
+    from homeport.runtime.telemetry import log
+    from homeport.runtime.telemetry.stream import LogStreams
 
     terminal = sys.stderr.isatty()
     streams = LogStreams()

@@ -11,8 +11,8 @@ from homeport.api.meta import Resource
 from homeport.capi.resolution import CRD, pick, plural
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
-from homeport.infra.record import REQUEST, Answer, Found, Request
-from homeport.infra.sweep import SILENT
+from homeport.infra.orphan.record import REQUEST, Answer, Found, Request
+from homeport.infra.orphan.sweep import SILENT
 
 WRITE = Write(field_manager="homeport-orphans")
 _ANSWER_SECONDS = 60.0

@@ -19,7 +19,7 @@ from homeport.app.settings import Simulators
 from homeport.app.simulatorfolder import SimulatorFolder
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
-from homeport.runtime.stream import LogStreams
+from homeport.runtime.telemetry.stream import LogStreams
 from homeport.runtime.workload.runner import Runners
 from homeport.sim.engine.credential import AdminCredential
 from homeport.sim.hosted.hosting import Hosting, HostingError

@@ -47,8 +47,8 @@ from homeport.capi.chartsettings import ChartSettings
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.runtime.manager import Manager
-from homeport.runtime.metric import METRICS
-from homeport.runtime.stream import LogStreams
+from homeport.runtime.telemetry.metric import METRICS
+from homeport.runtime.telemetry.stream import LogStreams
 from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.runtime.workload.runner import Runners
 from homeport.store import AesGcm, Store

@@ -79,7 +79,7 @@ def pull(names: Sequence[str], destination: Path) -> None:
 
 
 def _pull(entry: Entry, version: str, destination: Path) -> None:
-    from homeport.addons.version import VersionError, chosen_version
+    from homeport.addons.chart.version import VersionError, chosen_version
     from homeport.helm.errors import SourceError
     from homeport.helm.source.reference import ChartLocation
     from homeport.helm.source.source import ChartSource

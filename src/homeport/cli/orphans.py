@@ -12,7 +12,7 @@ from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
     from homeport.client.protocol import Client, Key
-    from homeport.infra.record import Found
+    from homeport.infra.orphan.record import Found
 
 T = TypeVar("T")
 

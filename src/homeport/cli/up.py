@@ -27,7 +27,7 @@ from homeport.cli.simulation import read_simulation, write_simulation
 from homeport.client.dial import DIRECT
 
 if TYPE_CHECKING:
-    from homeport.runtime.stream import LogStreams
+    from homeport.runtime.telemetry.stream import LogStreams
 
 _START_SECONDS = 60.0
 _LOG_TAIL = 15
@@ -236,7 +236,7 @@ def _refuse(ctx: click.Context, names: Sequence[str], why: str) -> None:
 
 
 def _trace() -> None:
-    from homeport.runtime import trace
+    from homeport.runtime.telemetry import trace
 
     try:
         trace.enable()

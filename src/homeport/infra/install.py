@@ -15,14 +15,14 @@ from homeport.capi.capi import Capi
 from homeport.capi.cloud import Sources
 from homeport.capi.object.ownership import owner_of_kind
 from homeport.client.protocol import Key
-from homeport.infra.address import machine_of, takes_addresses
-from homeport.infra.capacity import CapacityReconciler
-from homeport.infra.cluster import BY_CLUSTER, ClusterReconciler
-from homeport.infra.departure import Departures
-from homeport.infra.machine import MachineReconciler
+from homeport.infra.cluster.reconciler import BY_CLUSTER, ClusterReconciler
+from homeport.infra.cluster.source import SourceReconciler
+from homeport.infra.machine.address import machine_of, takes_addresses
+from homeport.infra.machine.capacity import CapacityReconciler
+from homeport.infra.machine.departure import Departures
+from homeport.infra.machine.reconciler import MachineReconciler
 from homeport.infra.protocol import Provider, Session
 from homeport.infra.reconciler import edited
-from homeport.infra.source import SourceReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import metadata_only

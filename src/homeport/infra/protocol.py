@@ -14,9 +14,9 @@ from homeport.capi.cloud import Address, Sources
 from homeport.capi.family import Family
 from homeport.client.protocol import Key
 from homeport.infra.error import ProviderError, Rejected
-from homeport.infra.location import Location
-from homeport.infra.plan import NO_PLAN, ClusterPlan, MachinePlan
-from homeport.infra.task import Poller, Task
+from homeport.infra.machine.location import Location
+from homeport.infra.preflight.plan import NO_PLAN, ClusterPlan, MachinePlan
+from homeport.infra.vendor.task import Poller, Task
 from homeport.runtime.outcome import Wait
 
 C = TypeVar("C", bound=Object)
@@ -239,7 +239,7 @@ class ClusterDriver(Protocol[C, S]):
 
 
 class Instances(Protocol[C, M, S, P]):
-    """A vendor's requests about machines: what a provider writes. `infra/driver.py` decides which one is sent when.
+    """A vendor's requests about machines: what a provider writes. `infra/machine/driver.py` decides when to send which.
 
     Each method sends its request and returns without waiting for what the request starts. A request that starts a
     task returns the id of the task; '' means that there is none, and that `get` and `find` show how it goes on.
@@ -310,7 +310,7 @@ class Instances(Protocol[C, M, S, P]):
 
 
 class MachineDriver(Protocol[C, M, S]):
-    """The steps of one machine's life. `infra/driver.py` has the implementation for all vendors with `Instances`."""
+    """The steps of one machine's life. `infra/machine/driver.py` implements them for all vendors with `Instances`."""
 
     async def observe(self, scope: MachineScope[C, M, S]) -> Instance | None:
         """The machine that was created for this object, found by its mark; None if there is none."""

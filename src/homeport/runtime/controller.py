@@ -23,12 +23,12 @@ from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.informer import Handler, Informer, resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import LeaseLost
-from homeport.runtime.metric import ControllerMetrics
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
-from homeport.runtime.trace import traced_reconciler
+from homeport.runtime.telemetry.metric import ControllerMetrics
+from homeport.runtime.telemetry.trace import traced_reconciler
 from homeport.runtime.wake import only_status_changed, own_key, owner_keys, priority_of
 
 O = TypeVar("O", bound=Object)

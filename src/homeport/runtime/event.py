@@ -20,9 +20,9 @@ from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.runtime.cache import key_of, uid_of
 from homeport.runtime.clock import Clock, SystemClock, rfc3339, rfc3339_micro
 from homeport.runtime.lease import LeaseLost
-from homeport.runtime.metric import EventMetrics
 from homeport.runtime.occurrence import MESSAGE_LIMIT, Correlator, EventContent, Limits, Occurrence, Subject
 from homeport.runtime.queue import Backoff
+from homeport.runtime.telemetry.metric import EventMetrics
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,8 @@ from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound
 from homeport.client.protocol import Client, Event, Key, Query, Unreadable
 from homeport.runtime.cache import Cache, key_of, uid_of
-from homeport.runtime.metric import informer_metrics
 from homeport.runtime.queue import Backoff
+from homeport.runtime.telemetry.metric import informer_metrics
 
 O = TypeVar("O", bound=Object)
 T = TypeVar("T", bound=Object | Unstructured)

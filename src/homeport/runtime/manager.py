@@ -23,7 +23,7 @@ from homeport.runtime.informers import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import Shards
-from homeport.runtime.trace import traced_client
+from homeport.runtime.telemetry.trace import traced_client
 
 log = structlog.get_logger(__name__)
 

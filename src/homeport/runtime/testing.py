@@ -34,11 +34,11 @@ from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, LoopClock, SystemClock, VirtualLoop, run_virtual
 from homeport.runtime.definition import WAIT_SECONDS, definition, establish
-from homeport.runtime.explain import LogTail, explain
 from homeport.runtime.manager import Manager, Mode
 from homeport.runtime.outcome import Wait
 from homeport.runtime.own_write import Writes, track, untrack
 from homeport.runtime.reconciler import Reconciler
+from homeport.runtime.telemetry.explain import LogTail, explain
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,16 +16,16 @@ from homeport.client.http import HttpClient
 from homeport.client.protocol import Client, Write
 from homeport.hosted.endpoint import Endpoint
 from homeport.hosted.k0smotron.certificate import render_secret
-from homeport.hosted.k0smotron.config import render_config, render_config_map
 from homeport.hosted.k0smotron.definition import definitions
-from homeport.hosted.k0smotron.entrypoint import render_entrypoint
-from homeport.hosted.k0smotron.etcd import render_defrag, render_etcd, render_etcd_service
-from homeport.hosted.k0smotron.ingress import render_ingress, render_ingress_certificates, render_ingress_manifests
-from homeport.hosted.k0smotron.monitoring import render_monitoring
-from homeport.hosted.k0smotron.nats import render_nats_service, render_nats_token
-from homeport.hosted.k0smotron.service import render_endpoint_manifest, render_service
-from homeport.hosted.k0smotron.statefulset import render_statefulset, render_telemetry
-from homeport.hosted.k0smotron.subject import Subject
+from homeport.hosted.k0smotron.pod.config import render_config, render_config_map
+from homeport.hosted.k0smotron.pod.entrypoint import render_entrypoint
+from homeport.hosted.k0smotron.pod.etcd import render_defrag, render_etcd, render_etcd_service
+from homeport.hosted.k0smotron.pod.ingress import render_ingress, render_ingress_certificates, render_ingress_manifests
+from homeport.hosted.k0smotron.pod.monitoring import render_monitoring
+from homeport.hosted.k0smotron.pod.nats import render_nats_service, render_nats_token
+from homeport.hosted.k0smotron.pod.service import render_endpoint_manifest, render_service
+from homeport.hosted.k0smotron.pod.statefulset import render_statefulset, render_telemetry
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.runtime.testing import plane, virtual
 from realkube import RealKube, find_binaries
 from unit.hosted.k0smotron.k0smotron_subject import OWNER, subject

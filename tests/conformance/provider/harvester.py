@@ -18,9 +18,7 @@ from homeport.apiserver.request import User
 from homeport.client.dial import DIRECT
 from homeport.client.protocol import Key, MergePatch
 from homeport.providers.harvester.component import COMPONENT
-from homeport.providers.harvester.install import CONDITIONS
-from homeport.providers.harvester.observation import Machine, addresses_of
-from homeport.providers.harvester.resource import (
+from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     CLUSTER_UID,
     DATA_VOLUME,
@@ -31,6 +29,8 @@ from homeport.providers.harvester.resource import (
     VM,
     VMI,
 )
+from homeport.providers.harvester.install import CONDITIONS
+from homeport.providers.harvester.machine.observation import Machine, addresses_of
 from homeport.runtime.clock import Clock
 from homeport.runtime.testing import shared_pki
 from homeport.sim.engine.fault import AddressLate, Delay, Drop, Effect, Fault, Match, Status, Throttle

@@ -25,7 +25,7 @@ from homeport.capi.environment import Environment
 from homeport.capi.object.ownership import owner_reference
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.infra.driver import CREATING
+from homeport.infra.machine.driver import CREATING
 from homeport.ipam.definition import definitions as pool_definitions
 from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager, Mode

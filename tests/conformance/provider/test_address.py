@@ -9,7 +9,7 @@ from conformance.provider.provider_plane import NAMESPACE, ProviderPlane, key, p
 from conformance.provider.vendor import Open
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.client.protocol import MergePatch, Query
-from homeport.infra.address import IN_USE
+from homeport.infra.machine.address import IN_USE
 from homeport.runtime.testing import virtual
 
 POOL = {"apiGroup": "ipam.example.com", "kind": "Range", "name": "machines"}

@@ -8,7 +8,7 @@ from conformance.provider.provider_plane import NAME, ProviderPlane, condition, 
 from conformance.provider.vendor import Open
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.client.protocol import MergePatch
-from homeport.infra.record import DELETED, REQUEST, Answer, Request, parse_deletions
+from homeport.infra.orphan.record import DELETED, REQUEST, Answer, Request, parse_deletions
 from homeport.runtime.testing import virtual
 
 HOUR = 3600.0

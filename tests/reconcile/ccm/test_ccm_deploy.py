@@ -33,7 +33,7 @@ from homeport.ccm.node import NODE
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.providers.nutanix import definition as nutanix_definition
-from homeport.providers.nutanix.cloudsupport import CLOUD
+from homeport.providers.nutanix.cloud.support import CLOUD
 from homeport.runtime.testing import Plane, plane, shared_pki, virtual
 from reconcile.ccm.cloud_kit import node
 

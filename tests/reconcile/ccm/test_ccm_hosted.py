@@ -21,7 +21,7 @@ from homeport.ccm.manifest import DAEMON_SET, DEPLOYMENT, NAME, SECRET, SECRET_N
 from homeport.ccm.node import NODE, initialised
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.providers.nutanix import definition as nutanix_definition
-from homeport.providers.nutanix.cloudsupport import CLOUD
+from homeport.providers.nutanix.cloud.support import CLOUD
 from homeport.runtime.controller import Controller
 from homeport.runtime.testing import plane, shared_pki, virtual
 from reconcile.ccm.cloud_kit import MemoryCloud, node

@@ -19,7 +19,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.capi import Capi
 from homeport.capi.definition.kind import definitions
 from homeport.client.protocol import Client, Key, MergePatch, Query
-from homeport.controlplane.kubeadm.inspection import STATIC_PODS
+from homeport.controlplane.kubeadm.observe.inspection import STATIC_PODS
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler
 from homeport.runtime.testing import Plane, Reconciled, plane, shared_pki
 

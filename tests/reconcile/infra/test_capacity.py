@@ -7,7 +7,7 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
 from homeport.client.protocol import Key, MergePatch
-from homeport.infra.capacity import CapacityReconciler
+from homeport.infra.machine.capacity import CapacityReconciler
 from homeport.runtime.testing import definition, plane, virtual
 
 KEY = Key("default", "small")

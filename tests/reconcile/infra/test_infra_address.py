@@ -12,7 +12,7 @@ from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPPoolReference
 from homeport.api.nutanix.v1beta1 import NutanixMachine
 from homeport.capi.definition.kind import KINDS, render_definition
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.infra.address import IN_USE, Claims, takes_addresses
+from homeport.infra.machine.address import IN_USE, Claims, takes_addresses
 from homeport.infra.protocol import StaticAddress
 from homeport.providers.nutanix.definition import definitions
 from homeport.runtime.outcome import Wait

@@ -34,7 +34,7 @@ from homeport.client.kubeconfig import merge, parse, resolve
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.machinery import condition
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE
-from homeport.providers.harvester.resource import VM
+from homeport.providers.harvester.infracluster.resource import VM
 from homeport.runtime.manager import Manager
 from homeport.runtime.workload.ranges import ServiceRanges
 from homeport.runtime.workload.runner import Runners

@@ -18,7 +18,7 @@ from homeport.api.butler.v1alpha1 import ProviderConfig, TenantCluster
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
-from homeport.providers.harvester.resource import IMAGE, NETWORK
+from homeport.providers.harvester.infracluster.resource import IMAGE, NETWORK
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import Fault, ImportFailure, Match
 from scenario.butler.infrastructure import NAMESPACE, SYSTEM, Infrastructure, butler, infrastructure

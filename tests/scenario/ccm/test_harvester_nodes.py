@@ -12,7 +12,7 @@ from homeport.ccm.manifest import NAME as MANAGER
 from homeport.ccm.manifest import SECRET_NAME
 from homeport.ccm.node import SHUTDOWN, initialised
 from homeport.client.protocol import Key, MergePatch
-from homeport.providers.harvester.resource import SECRET, VM, VMI
+from homeport.providers.harvester.infracluster.resource import SECRET, VM, VMI
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import Status
 from homeport.sim.machine.workload.kind import LEASE

@@ -13,9 +13,9 @@ from homeport.ccm.node import initialised
 from homeport.ccm.service import SERVICE, ingress
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.providers.harvester.cloudbalancer import IP_POOL as POOL_OF_SERVICE
-from homeport.providers.harvester.cloudsupport import BALANCERS
-from homeport.providers.harvester.resource import IP_POOL, LOAD_BALANCER, VMI
+from homeport.providers.harvester.cloud.balancer import IP_POOL as POOL_OF_SERVICE
+from homeport.providers.harvester.cloud.support import BALANCERS
+from homeport.providers.harvester.infracluster.resource import IP_POOL, LOAD_BALANCER, VMI
 from homeport.runtime.testing import virtual
 from homeport.sim.network import Balancer, Loopback
 from scenario.ccm.cloud import until_node, workload

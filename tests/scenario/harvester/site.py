@@ -35,7 +35,7 @@ from homeport.capi.environment import Environment
 from homeport.client.dial import DialOptions
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.providers.harvester.resource import (
+from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     DATA_VOLUME,
     LOAD_BALANCER,

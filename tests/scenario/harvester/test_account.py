@@ -22,7 +22,7 @@ from homeport.ccm.node import initialised
 from homeport.ccm.service import SERVICE as WORKLOAD_SERVICE
 from homeport.ccm.service import ingress
 from homeport.client.protocol import Key, MergePatch
-from homeport.providers.harvester.resource import IP_POOL, SECRET, VM, VMI
+from homeport.providers.harvester.infracluster.resource import IP_POOL, SECRET, VM, VMI
 from homeport.runtime.cache import labels_of
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.journal import Entry

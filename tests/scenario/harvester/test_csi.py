@@ -8,8 +8,8 @@ from typing import Any
 
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.providers.harvester.resource import CLAIM as THEIR_CLAIM
-from homeport.providers.harvester.resource import VM, VMI
+from homeport.providers.harvester.infracluster.resource import CLAIM as THEIR_CLAIM
+from homeport.providers.harvester.infracluster.resource import VM, VMI
 from homeport.runtime.event import EVENT
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.cluster import WorkloadCluster

@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
-from homeport.providers.harvester.resource import CLAIM, SECRET, VM
+from homeport.providers.harvester.infracluster.resource import CLAIM, SECRET, VM
 from homeport.runtime.testing import virtual
 from scenario.harvester import manifest
 from scenario.harvester.site import condition_of, harvester_site
@@ -73,7 +73,7 @@ async def test_a_cluster_gets_its_endpoint_from_a_load_balancer() -> None:
             "metadata": {"name": "workloads"},
             "spec": {"ranges": [{"subnet": "10.40.0.0/16", "rangeStart": "10.40.1.0", "rangeEnd": "10.40.1.50"}]},
         }
-        from homeport.providers.harvester.resource import IP_POOL
+        from homeport.providers.harvester.infracluster.resource import IP_POOL
 
         await site.infra.create(pool, kind=IP_POOL)
         objects = manifest.cluster_objects(NAME, 1, 0)

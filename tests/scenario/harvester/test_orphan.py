@@ -9,7 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.app import adoption, orphan
 from homeport.client.protocol import Key
-from homeport.providers.harvester.resource import VM
+from homeport.providers.harvester.infracluster.resource import VM
 from homeport.runtime.testing import virtual
 from scenario.harvester import manifest
 from scenario.harvester.site import Site, harvester_site

@@ -17,7 +17,7 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.apiserver.auth.authn import authenticated
 from homeport.apiserver.request import User
 from homeport.client.protocol import Key, MergePatch
-from homeport.providers.harvester.resource import IMAGE, IP_POOL, NODE, SECRET, SETTING, VM
+from homeport.providers.harvester.infracluster.resource import IMAGE, IP_POOL, NODE, SECRET, SETTING, VM
 from homeport.runtime.testing import virtual
 from homeport.sim.harvester.pace import INSTANT
 from homeport.sim.harvester.world import Download, Vlan, VmNetwork, WorldFile, WorldImage

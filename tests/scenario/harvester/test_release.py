@@ -10,8 +10,8 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Resource
 from homeport.capi.name import PAUSED
 from homeport.client.protocol import Key, MergePatch
-from homeport.infra.location import LOCATION
-from homeport.providers.harvester.resource import CLAIM, DATA_VOLUME, NAMESPACE, SECRET, VM, VMI
+from homeport.infra.machine.location import LOCATION
+from homeport.providers.harvester.infracluster.resource import CLAIM, DATA_VOLUME, NAMESPACE, SECRET, VM, VMI
 from homeport.runtime.testing import virtual
 from scenario.harvester import manifest
 from scenario.harvester.site import TOKEN, Site, harvester_site

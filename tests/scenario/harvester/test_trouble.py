@@ -13,8 +13,8 @@ from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Resource
 from homeport.client.protocol import Client, Key, MergePatch
-from homeport.providers.harvester.drain import CORDONED
-from homeport.providers.harvester.resource import CLAIM, MACHINE_UID, SECRET, VM, VMI
+from homeport.providers.harvester.infracluster.resource import CLAIM, MACHINE_UID, SECRET, VM, VMI
+from homeport.providers.harvester.machine.drain import CORDONED
 from homeport.runtime.cache import labels_of
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import WatchCut

@@ -11,7 +11,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.ccm.node import initialised
 from homeport.ccm.service import SERVICE as WORKLOAD_SERVICE
 from homeport.client.protocol import Key, Query
-from homeport.providers.harvester.resource import (
+from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     CLUSTER_UID,
     IP_POOL,

@@ -11,7 +11,7 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.kubevirt.v1alpha1 import KubevirtMachine
-from homeport.providers.harvester.resource import CLAIM, DATA_VOLUME, MACHINE_UID, SECRET, VM, VMI
+from homeport.providers.harvester.infracluster.resource import CLAIM, DATA_VOLUME, MACHINE_UID, SECRET, VM, VMI
 from homeport.runtime.cache import labels_of
 from homeport.runtime.testing import virtual
 from homeport.sim.harvester.pace import Pace

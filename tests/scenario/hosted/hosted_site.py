@@ -14,8 +14,8 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.meta import Resource
 from homeport.hosted.flavour import STEWARD
 from homeport.machinery import condition
-from homeport.providers.harvester.resource import CLAIM, DATA_VOLUME, LOAD_BALANCER, VM, VMI
-from homeport.providers.harvester.resource import SECRET as VM_SECRET
+from homeport.providers.harvester.infracluster.resource import CLAIM, DATA_VOLUME, LOAD_BALANCER, VM, VMI
+from homeport.providers.harvester.infracluster.resource import SECRET as VM_SECRET
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import NODE
 from scenario.harvester import manifest as harvester_manifest

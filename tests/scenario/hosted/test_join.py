@@ -9,10 +9,10 @@ from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
 from homeport.runtime.clock import run_virtual
-from homeport.sim.machine.workload.authority import spki_hash
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.object import bootstrap_token, config_maps
-from homeport.sim.machine.workload.rbac import kubeadm_rbac
+from homeport.sim.machine.workload.trust.authority import spki_hash
+from homeport.sim.machine.workload.trust.rbac import kubeadm_rbac
 from scenario.hosted.stage import DEPLOYMENT, Stage, stage
 from unit.sim.machine.sim_kit import TOKEN, Secrets, Sim, join_data
 

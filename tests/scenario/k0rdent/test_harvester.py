@@ -6,7 +6,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.client.protocol import Key, Query
-from homeport.providers.harvester.resource import VM
+from homeport.providers.harvester.infracluster.resource import VM
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import NODE
 from scenario.harvester import manifest

@@ -19,7 +19,7 @@ from homeport.api.ipam.v1alpha2 import GROUP, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.infra.address import IN_USE
+from homeport.infra.machine.address import IN_USE
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import NODE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.addons.catalogue.entry import Chart, Entry
-from homeport.addons.version import VersionError, chosen_version, is_listed
+from homeport.addons.chart.version import VersionError, chosen_version, is_listed
 
 
 def entry(*versions: str, stepwise: bool = True) -> Entry:

@@ -10,9 +10,9 @@ import pytest
 from homeport.addons.catalogue import Entry, catalogue, entries_before, near_match
 from homeport.addons.catalogue.entry import parameter_errors, with_defaults
 from homeport.addons.catalogue.standin import standin_chart
+from homeport.addons.chart.values import parse_values
+from homeport.addons.chart.version import parsed
 from homeport.addons.facts import render_text
-from homeport.addons.values import parse_values
-from homeport.addons.version import parsed
 from homeport.machinery.chart import ReleaseInfo, load_chart, render
 from homeport.machinery.manifest import parse_objects
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.addons.shelf import locate
+from homeport.addons.chart.shelf import locate
 from homeport.api.addon.v1alpha1 import ChartSource
 from homeport.app.settings import SettingsError, read_charts
 from homeport.capi.chartsettings import ChartSettings

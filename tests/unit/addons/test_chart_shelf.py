@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from homeport.addons.chart.shelf import Shelf
 from homeport.addons.desired import DesiredChart
 from homeport.addons.problem import Problem
-from homeport.addons.shelf import Shelf
 from homeport.addons.source import SECRET
 from homeport.api.addon.v1alpha1 import ChartSource, NameRef
 from homeport.capi.chartsettings import ChartSettings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeport.addons.drift import kept
+from homeport.addons.target.drift import kept
 from homeport.api.addon.v1alpha1 import DriftRule
 
 

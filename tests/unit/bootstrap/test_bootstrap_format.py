@@ -16,8 +16,8 @@ from homeport.bootstrap.kubeadm.cloudconfig import render_cloud_config
 from homeport.bootstrap.kubeadm.containerlinux import BadContainerLinuxConfig, transpile
 from homeport.bootstrap.kubeadm.ignition import BadContent, render_ignition, unit_name
 from homeport.bootstrap.kubeadm.userdata import File, UserData
-from homeport.sim.machine.cloudconfig import read_cloud_config
-from homeport.sim.machine.userdata import parse_user_data
+from homeport.sim.machine.userdata.cloudconfig import read_cloud_config
+from homeport.sim.machine.userdata.part import parse_user_data
 from unit.bootstrap.example import user_data
 
 _VALUES = st.recursive(

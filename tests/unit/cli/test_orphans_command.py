@@ -9,9 +9,9 @@ from homeport.app import orphan
 from homeport.cli.main import group
 from homeport.cli.orphans import _row
 from homeport.client.protocol import Key
+from homeport.infra.orphan.record import Found
+from homeport.infra.orphan.witness import Role
 from homeport.infra.protocol import Owned
-from homeport.infra.record import Found
-from homeport.infra.witness import Role
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from homeport.infra.account import Account
 from homeport.infra.error import Denied
+from homeport.infra.vendor.account import Account
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import virtual
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from homeport.infra.failuredomain import render_failure_domains
+from homeport.infra.cluster.failuredomain import render_failure_domains
 from homeport.infra.protocol import FailureDomain
 
 DOMAINS = [FailureDomain("a", True, {"cluster": "x"}), FailureDomain("b", False)]

@@ -10,8 +10,8 @@ import pytest
 
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Address
-from homeport.infra.driver import ATTEMPT, InstanceDriver, own_addresses
 from homeport.infra.error import Missing, Rejected, Taken, Unreachable
+from homeport.infra.machine.driver import ATTEMPT, InstanceDriver, own_addresses
 from homeport.infra.protocol import Instance, Instances, MachineScope
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.outcome import Wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.api.kubevirt.v1alpha1 import KubevirtMachine
-from homeport.infra.location import LOCATION, Location, await_location, is_recorded
+from homeport.infra.machine.location import LOCATION, Location, await_location, is_recorded
 
 HERE = "https://harvester:6443, namespace default"
 

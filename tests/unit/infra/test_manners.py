@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from homeport.infra.endpoint import Endpoint
+from homeport.infra.cluster.vip import VirtualAddress, with_virtual_address
 from homeport.infra.error import Denied, Missing, ProviderError, Throttled, Unreachable, delay_of, policy_of
-from homeport.infra.vip import VirtualAddress, with_virtual_address
+from homeport.infra.vendor.endpoint import Endpoint
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import virtual
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from homeport.infra.error import Unreachable
-from homeport.infra.session import Sessions
+from homeport.infra.vendor.session import Sessions
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import virtual
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Unstructured
+from homeport.infra.orphan.record import Answer, Deletion, Found, Request, parse_deletions, render_deletions
+from homeport.infra.orphan.sweep import PATIENCE_SECONDS, Evidence, Orphan, Sweep, judge, orphans_of
+from homeport.infra.orphan.witness import Role, Statement, role_of
 from homeport.infra.protocol import Owned
-from homeport.infra.record import Answer, Deletion, Found, Request, parse_deletions, render_deletions
-from homeport.infra.sweep import PATIENCE_SECONDS, Evidence, Orphan, Sweep, judge, orphans_of
-from homeport.infra.witness import Role, Statement, role_of
 
 LOST = Owned("id-1", "lost", "gone", "cluster", ("10.0.0.5",), "on")
 DELETED = {"gone": Deletion(100.0)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from homeport.infra.task import OVERDUE_SECONDS, Absence, Overdue, Poller, Task
+from homeport.infra.vendor.task import OVERDUE_SECONDS, Absence, Overdue, Poller, Task
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.testing import virtual
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine
-from homeport.infra.vip import WANTED, with_vip
+from homeport.infra.cluster.vip import WANTED, with_vip
 
 DATA = b"#cloud-config\nruncmd:\n- kubeadm init\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from homeport.infra.vip import VirtualAddress, render_manifest
+from homeport.infra.cluster.vip import VirtualAddress, render_manifest
 
 
 @pytest.mark.parametrize(

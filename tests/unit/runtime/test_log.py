@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import structlog
 
-from homeport.runtime import log
-from homeport.runtime.log import Levels, configure, parse_levels, render_colour, render_text
-from homeport.runtime.stream import PROCESS, LogStreams
+from homeport.runtime.telemetry import log
+from homeport.runtime.telemetry.log import Levels, configure, parse_levels, render_colour, render_text
+from homeport.runtime.telemetry.stream import PROCESS, LogStreams
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 
-from homeport.runtime.metric import METRICS, ControllerMetrics, Durations, EventMetrics, informer_metrics
+from homeport.runtime.telemetry.metric import METRICS, ControllerMetrics, Durations, EventMetrics, informer_metrics
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
 

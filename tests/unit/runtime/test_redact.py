@@ -6,7 +6,7 @@ import pytest
 
 from homeport.api.meta import Object, resource
 from homeport.client.errors import Unauthorized
-from homeport.runtime.redact import REDACTED, is_sensitive, redacted, scrub
+from homeport.runtime.telemetry.redact import REDACTED, is_sensitive, redacted, scrub
 
 
 @resource("", "v1", "Secret", "secrets")

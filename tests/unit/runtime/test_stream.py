@@ -12,7 +12,7 @@ from homeport.apiserver.kinds.pod.log import LogLine, LogSources
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Key
-from homeport.runtime.stream import LogStream, LogStreams
+from homeport.runtime.telemetry.stream import LogStream, LogStreams
 
 POD = Resource("", "v1", "Pod", "pods")
 

@@ -13,8 +13,8 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
-from homeport.runtime import trace
 from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.telemetry import trace
 
 CONFIG = Resource("", "v1", "ConfigMap", "configmaps")
 

@@ -12,7 +12,7 @@ import pytest
 from homeport.client.codec import codec
 from homeport.client.protocol import Key, MergePatch, Query, Unreadable
 from homeport.runtime.informer import Informer
-from homeport.runtime.metric import METRICS
+from homeport.runtime.telemetry.metric import METRICS
 from homeport.runtime.testing import Plane, establish, plane, virtual
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, Widget, widget
 

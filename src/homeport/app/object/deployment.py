@@ -17,7 +17,7 @@ from homeport.apiserver.kinds.pod.log import LogLine
 from homeport.capi.component import LogDeployment
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, Query, Write
-from homeport.runtime.stream import LogStreams
+from homeport.runtime.telemetry.stream import LogStreams
 from homeport.runtime.workload.coroutine import ContainerHandle, CoroutineRunner
 from homeport.runtime.workload.runner import RUNNER_ANNOTATION, Launch, Runners
 

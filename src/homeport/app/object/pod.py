@@ -14,7 +14,7 @@ from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
-from homeport.runtime.stream import LogStreams
+from homeport.runtime.telemetry.stream import LogStreams
 
 NAMESPACE = "homeport-system"
 POD = "homeport"

@@ -11,8 +11,8 @@ from homeport.capi import kubeadmconfig, version
 from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, SKIP_COREDNS
 from homeport.capi.object import naming
 from homeport.client.errors import Cause
-from homeport.controlplane.kubeadm.addon import AddonError, numbers
-from homeport.controlplane.kubeadm.rollout import comparable
+from homeport.controlplane.kubeadm.plan.rollout import comparable
+from homeport.controlplane.kubeadm.workload.addon import AddonError, numbers
 from homeport.machinery.patch import diff_merge
 from homeport.runtime.webhook.hook import Hooks
 

@@ -8,7 +8,7 @@ from homeport.capi.object.ownership import adoptable, controller_of, ensure_owne
 from homeport.capi.remote import pki
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Write
-from homeport.controlplane.kubeadm.member import Members
+from homeport.controlplane.kubeadm.observe.member import Members
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.runtime.outcome import Wait
 

@@ -20,8 +20,8 @@ from homeport.capi.object.template import clone
 from homeport.client.protocol import Key
 from homeport.controlplane.creation import MachineMaker, machine_kind
 from homeport.controlplane.kubeadm import desired
-from homeport.controlplane.kubeadm.action import Create
-from homeport.controlplane.kubeadm.rollout import comparable
+from homeport.controlplane.kubeadm.plan.action import Create
+from homeport.controlplane.kubeadm.plan.rollout import comparable
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.runtime.cache import key_of
 from homeport.runtime.outcome import Wait

@@ -16,24 +16,24 @@ from homeport.capi.name import KUBEADM_CONTROL_PLANE_FINALIZER, Condition
 from homeport.capi.unreadable import MACHINE, made_from
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
-from homeport.controlplane.kubeadm.absence import Absence
-from homeport.controlplane.kubeadm.addon import AddonError
 from homeport.controlplane.kubeadm.adoption import Adoption
 from homeport.controlplane.kubeadm.creation import BY_CONTROL_PLANE, Maker, control_plane_keys
 from homeport.controlplane.kubeadm.deletion import Deletion
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Inspector
-from homeport.controlplane.kubeadm.expiry import Expiry
-from homeport.controlplane.kubeadm.inspection import Inspection
-from homeport.controlplane.kubeadm.member import Members
-from homeport.controlplane.kubeadm.observe import machine_conditions, node_of, observed_of
-from homeport.controlplane.kubeadm.plan import plan
-from homeport.controlplane.kubeadm.rollout import next_moment
+from homeport.controlplane.kubeadm.observe.absence import Absence
+from homeport.controlplane.kubeadm.observe.expiry import Expiry
+from homeport.controlplane.kubeadm.observe.inspection import Inspection
+from homeport.controlplane.kubeadm.observe.member import Members
+from homeport.controlplane.kubeadm.observe.reader import machine_conditions, node_of, observed_of
+from homeport.controlplane.kubeadm.plan.rollout import next_moment
+from homeport.controlplane.kubeadm.plan.step import plan
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.secret import Secrets
 from homeport.controlplane.kubeadm.sync import Sync
-from homeport.controlplane.kubeadm.upkeep import UpkeepError, hold_coredns, hold_kube_proxy
 from homeport.controlplane.kubeadm.work import Worker
+from homeport.controlplane.kubeadm.workload.addon import AddonError
+from homeport.controlplane.kubeadm.workload.upkeep import UpkeepError, hold_coredns, hold_kube_proxy
 from homeport.controlplane.reconciler import PlaneReconciler
 from homeport.controlplane.removal import POLL_SECONDS, MachineRemover
 from homeport.runtime.outcome import Wait, sooner

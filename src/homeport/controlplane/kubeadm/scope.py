@@ -6,7 +6,7 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.name import Condition
-from homeport.controlplane.kubeadm.health import Seen
+from homeport.controlplane.kubeadm.observe.health import Seen
 from homeport.controlplane.kubeadm.status import Findings, fill, weight
 from homeport.controlplane.scope import OwnedMachine, PlaneScope
 from homeport.machinery import condition

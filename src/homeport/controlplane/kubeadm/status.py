@@ -11,10 +11,10 @@ from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, LastRemediationStatus
 from homeport.capi import version as versions
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, Condition, Reason
-from homeport.controlplane.kubeadm.action import Action, Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.health import DesiredCondition, EtcdView
-from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
+from homeport.controlplane.kubeadm.observe.health import DesiredCondition, EtcdView
+from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
+from homeport.controlplane.kubeadm.plan.action import Action, Defer, Hold, Remediate
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 

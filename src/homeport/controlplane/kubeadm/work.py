@@ -9,7 +9,12 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import REMEDIATION_IN_PROGRESS, Condition, Reason
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.protocol import Client, MergePatch, Write
-from homeport.controlplane.kubeadm.action import (
+from homeport.controlplane.kubeadm.creation import Maker
+from homeport.controlplane.kubeadm.etcd.client import Member
+from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Forwarder, Inspector
+from homeport.controlplane.kubeadm.observe.health import DesiredCondition
+from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
+from homeport.controlplane.kubeadm.plan.action import (
     Action,
     Create,
     Defer,
@@ -21,13 +26,8 @@ from homeport.controlplane.kubeadm.action import (
     Remediate,
     RemoveMember,
 )
-from homeport.controlplane.kubeadm.creation import Maker
-from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Forwarder, Inspector
-from homeport.controlplane.kubeadm.health import DesiredCondition
-from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
-from homeport.controlplane.kubeadm.upkeep import hold_cluster_configuration, hold_rights
+from homeport.controlplane.kubeadm.workload.upkeep import hold_cluster_configuration, hold_rights
 from homeport.controlplane.removal import POLL_SECONDS, MachineRemover, awaits_deletion
 from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait

@@ -18,7 +18,7 @@ from homeport.core.clusterclass.template import templates
 from homeport.core.clusterclass.usage import deletion_causes, usage_causes, uses
 from homeport.core.topology.compatibility import incompatible
 from homeport.core.topology.part import WORKERS, has_check, part_causes
-from homeport.core.topology.patch import check_patches
+from homeport.core.topology.patch.patch import check_patches
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from homeport.client.errors import Cause
-from homeport.core.topology import variable
 from homeport.core.topology.compatibility import classes
 from homeport.core.topology.part import WORKERS, has_check, is_autoscaled
-from homeport.core.topology.value import fill_in, value_causes, values_of
+from homeport.core.topology.variable import variable
+from homeport.core.topology.variable.value import fill_in, value_causes, values_of
 
 Json = Mapping[str, Any]
 

@@ -12,10 +12,11 @@ from homeport.capi import name
 from homeport.capi.version import is_valid, same
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key
-from homeport.core.topology import variable, version
+from homeport.core.topology import version
 from homeport.core.topology.compatibility import classes, incompatible
 from homeport.core.topology.part import WORKERS, has_check, is_autoscaled, part_causes
-from homeport.core.topology.value import fill_in, value_causes
+from homeport.core.topology.variable import variable
+from homeport.core.topology.variable.value import fill_in, value_causes
 from homeport.machinery import condition
 from homeport.machinery.schema.name import label_value
 

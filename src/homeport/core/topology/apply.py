@@ -15,7 +15,7 @@ from homeport.capi.object.ownership import owners, rival_of
 from homeport.capi.object.paused import annotations_of
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, Write
-from homeport.core.topology.blueprint import TopologyError
+from homeport.core.topology.desired.blueprint import TopologyError
 from homeport.runtime.cache import key_of, labels_of, uid_of
 
 MANAGER = "capi-topology"

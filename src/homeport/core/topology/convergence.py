@@ -16,12 +16,13 @@ from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
-from homeport.core.topology import garbage, name, worker
+from homeport.core.topology import garbage
 from homeport.core.topology.apply import MANAGER, Applier
-from homeport.core.topology.blueprint import Blueprint, Template, TopologyError
-from homeport.core.topology.clone import owned_labels
 from homeport.core.topology.current import Current, CurrentDeployment
-from homeport.core.topology.desired import Desired, DesiredDeployment
+from homeport.core.topology.desired import name, worker
+from homeport.core.topology.desired.blueprint import Blueprint, Template, TopologyError
+from homeport.core.topology.desired.clone import owned_labels
+from homeport.core.topology.desired.cluster import Desired, DesiredDeployment
 from homeport.core.topology.scope import TopologyScope
 from homeport.core.topology.source import Source
 from homeport.core.topology.upgrade import Plan

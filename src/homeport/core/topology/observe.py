@@ -24,8 +24,10 @@ from homeport.capi.name import (
 from homeport.client.protocol import Key
 from homeport.core.index import by_cluster
 from homeport.core.machineset.preflight import UPGRADE_STEP
-from homeport.core.topology import upgrade, worker
-from homeport.core.topology.blueprint import (
+from homeport.core.topology import upgrade
+from homeport.core.topology.current import Current, CurrentDeployment
+from homeport.core.topology.desired import worker
+from homeport.core.topology.desired.blueprint import (
     Blueprint,
     DeploymentBlueprint,
     Missing,
@@ -33,8 +35,7 @@ from homeport.core.topology.blueprint import (
     TopologyError,
     resource_of,
 )
-from homeport.core.topology.current import Current, CurrentDeployment
-from homeport.core.topology.desired import concurrency
+from homeport.core.topology.desired.cluster import concurrency
 from homeport.core.topology.source import Source
 from homeport.runtime.cache import key_of
 

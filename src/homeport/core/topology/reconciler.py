@@ -13,9 +13,9 @@ from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology import status, upgrade
 from homeport.core.topology.apply import MANAGER, state_of
-from homeport.core.topology.blueprint import Missing, TopologyError
 from homeport.core.topology.convergence import Convergence
-from homeport.core.topology.desired import desire, find_values
+from homeport.core.topology.desired.blueprint import Missing, TopologyError
+from homeport.core.topology.desired.cluster import desire, find_values
 from homeport.core.topology.observe import Observer, observed
 from homeport.core.topology.scope import TopologyScope
 from homeport.core.topology.source import Source

@@ -16,7 +16,7 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology.apply import state_of
-from homeport.core.topology.blueprint import TopologyError
+from homeport.core.topology.desired.blueprint import TopologyError
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer

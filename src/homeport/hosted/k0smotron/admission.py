@@ -19,7 +19,7 @@ from homeport.capi.object.finalizer import hold_from_start
 from homeport.client.errors import Cause
 from homeport.hosted.k0smotron import conversion
 from homeport.hosted.k0smotron.name import CONTROL_PLANE_FINALIZER, FINALIZER, JOIN_TOKEN_FINALIZER
-from homeport.hosted.k0smotron.subject import DEFAULT_VERSION, part
+from homeport.hosted.k0smotron.pod.subject import DEFAULT_VERSION, part
 from homeport.machinery import yaml
 from homeport.runtime.webhook.hook import Hooks
 

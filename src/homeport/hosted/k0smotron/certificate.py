@@ -13,8 +13,8 @@ from homeport.capi.remote.pki import GENERATED, SECRET, KeyPair, PkiError, Purpo
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.hosted.certificate import sign_client, sign_peer, sign_server, stale_client, stale_server
-from homeport.hosted.k0smotron.ingress import proxy_names
-from homeport.hosted.k0smotron.subject import Subject
+from homeport.hosted.k0smotron.pod.ingress import proxy_names
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.ownership import is_ours
 
 Authorities = dict[Purpose, KeyPair]

@@ -24,26 +24,26 @@ from homeport.hosted import endpoint as endpoints
 from homeport.hosted.endpoint import Endpoint, Pending
 from homeport.hosted.k0smotron import status
 from homeport.hosted.k0smotron.certificate import ETCD_CLIENT, PROXY, Certificates, render_secret
-from homeport.hosted.k0smotron.config import dynamic_spec, render_config, render_config_map, static_digest
 from homeport.hosted.k0smotron.deletion import REMOTE_SECONDS, Deletion
-from homeport.hosted.k0smotron.entrypoint import render_entrypoint
-from homeport.hosted.k0smotron.etcd import plan_members, render_defrag, render_etcd, render_etcd_service
 from homeport.hosted.k0smotron.host import CONFIG_MAP, Hosts
-from homeport.hosted.k0smotron.ingress import (
+from homeport.hosted.k0smotron.name import ENDPOINT_ANNOTATION, FINALIZER
+from homeport.hosted.k0smotron.object import CRON_JOB, INGRESS, HostObjects, selected
+from homeport.hosted.k0smotron.pod.config import dynamic_spec, render_config, render_config_map, static_digest
+from homeport.hosted.k0smotron.pod.entrypoint import render_entrypoint
+from homeport.hosted.k0smotron.pod.etcd import plan_members, render_defrag, render_etcd, render_etcd_service
+from homeport.hosted.k0smotron.pod.ingress import (
     render_ingress,
     render_ingress_certificates,
     render_ingress_manifests,
 )
-from homeport.hosted.k0smotron.monitoring import render_monitoring
-from homeport.hosted.k0smotron.name import ENDPOINT_ANNOTATION, FINALIZER
-from homeport.hosted.k0smotron.nats import render_nats_service, render_nats_token
-from homeport.hosted.k0smotron.object import CRON_JOB, INGRESS, HostObjects, selected
-from homeport.hosted.k0smotron.patch import PatchFailed
+from homeport.hosted.k0smotron.pod.monitoring import render_monitoring
+from homeport.hosted.k0smotron.pod.nats import render_nats_service, render_nats_token
+from homeport.hosted.k0smotron.pod.patch import PatchFailed
+from homeport.hosted.k0smotron.pod.service import TYPES, endpoint_of, render_endpoint_manifest, render_service
+from homeport.hosted.k0smotron.pod.statefulset import render_statefulset, render_telemetry
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.scope import ClusterScope
-from homeport.hosted.k0smotron.service import TYPES, endpoint_of, render_endpoint_manifest, render_service
-from homeport.hosted.k0smotron.statefulset import render_statefulset, render_telemetry
 from homeport.hosted.k0smotron.status import ConditionReport, Pods
-from homeport.hosted.k0smotron.subject import Subject
 from homeport.hosted.k0smotron.workload import NAMESPACE, SYSTEM, connected
 from homeport.hosted.ownership import NameTaken, is_ours
 from homeport.runtime.clock import rfc3339

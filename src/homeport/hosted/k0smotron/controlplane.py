@@ -34,8 +34,8 @@ from homeport.hosted.k0smotron.name import (
     MANAGED_BY_K0SMOTRON,
     SPEC_HASH_ANNOTATION,
 )
-from homeport.hosted.k0smotron.statefulset import CONTAINER
-from homeport.hosted.k0smotron.subject import DEFAULT_VERSION, Subject, part
+from homeport.hosted.k0smotron.pod.statefulset import CONTAINER
+from homeport.hosted.k0smotron.pod.subject import DEFAULT_VERSION, Subject, part
 from homeport.machinery.condition import Status, find, is_true
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope

@@ -12,9 +12,9 @@ from homeport.hosted.k0smotron import status
 from homeport.hosted.k0smotron.host import CONFIG_MAP, Hosts
 from homeport.hosted.k0smotron.name import CLUSTER_NAMESPACE_ANNOTATION
 from homeport.hosted.k0smotron.object import HostObjects, selected
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.scope import ClusterScope
 from homeport.hosted.k0smotron.status import ConditionReport
-from homeport.hosted.k0smotron.subject import Subject
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
 from homeport.runtime.workload.kind import CLAIM, POD, STATEFUL_SET

@@ -14,7 +14,7 @@ from homeport.capi.remote.pki import SECRET
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.hosted.k0smotron.host import CONFIG_MAP
-from homeport.hosted.k0smotron.patch import apply_patches
+from homeport.hosted.k0smotron.pod.patch import apply_patches
 from homeport.hosted.k0smotron.scope import ClusterScope
 from homeport.hosted.ownership import NameTaken, is_ours
 from homeport.runtime.clock import Clock

@@ -10,8 +10,8 @@ from homeport.capi.remote.pki import KeyPair
 from homeport.hosted.endpoint import Endpoint
 from homeport.hosted.k0smotron.certificate import Authorities
 from homeport.hosted.k0smotron.host import Host
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.status import AVAILABLE
-from homeport.hosted.k0smotron.subject import Subject
 from homeport.machinery.condition import Status
 from homeport.runtime.reconciler import Scope
 

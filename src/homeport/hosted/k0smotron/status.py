@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from homeport.api.k0smotron.v1beta2 import Cluster
-from homeport.hosted.k0smotron.subject import Subject
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.machinery.condition import Status, find
 
 FUNCTIONAL = "ControlPlaneFunctional"

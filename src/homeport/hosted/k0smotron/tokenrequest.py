@@ -44,8 +44,8 @@ from homeport.hosted.k0smotron.name import (
     TOKEN_REQUEST_LABEL,
     shortened,
 )
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.scope import SUCCESSFUL
-from homeport.hosted.k0smotron.subject import Subject
 from homeport.hosted.k0smotron.workload import connected
 from homeport.machinery.condition import Status
 from homeport.runtime.clock import parse_time, rfc3339

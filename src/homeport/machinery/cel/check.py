@@ -7,11 +7,11 @@ from typing import Final
 
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import CelError
-from homeport.machinery.cel.lexer import error_at
 from homeport.machinery.cel.library import FUNCTIONS, NAMESPACES
 from homeport.machinery.cel.library.registry import Overload
 from homeport.machinery.cel.names import is_reserved
-from homeport.machinery.cel.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from homeport.machinery.cel.parse.lexer import error_at
+from homeport.machinery.cel.parse.syntax import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
 from homeport.machinery.cel.types import CelType
 from homeport.machinery.cel.unify import Bindings, most_general
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from homeport.machinery.cel.syntax import Call, ListNode, Literal, MapNode, Node
+from homeport.machinery.cel.parse.syntax import Call, ListNode, Literal, MapNode, Node
 
 _CONVERSIONS: Final = frozenset(("int", "uint", "double", "bool", "string", "bytes", "duration", "timestamp"))
 

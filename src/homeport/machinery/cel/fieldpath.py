@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from homeport.machinery.cel.lexer import SIMPLE_ESCAPES
+from homeport.machinery.cel.parse.lexer import SIMPLE_ESCAPES
 
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+")
 _ESCAPE: Final = re.compile(r"\\(.)")

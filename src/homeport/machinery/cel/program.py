@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from homeport.machinery.cel.check import check
-from homeport.machinery.cel.emit import Code
+from homeport.machinery.cel.cost.price import PER_CALL_LIMIT, Meter
+from homeport.machinery.cel.emit.expression import Code
+from homeport.machinery.cel.emit.operators import Emitter
 from homeport.machinery.cel.errors import CelError, CostLimitExceeded, EvaluationError
-from homeport.machinery.cel.literals import check_literals
-from homeport.machinery.cel.operators import Emitter
-from homeport.machinery.cel.parser import parse
-from homeport.machinery.cel.price import PER_CALL_LIMIT, Meter
+from homeport.machinery.cel.parse.literals import check_literals
+from homeport.machinery.cel.parse.parser import parse
+from homeport.machinery.cel.parse.syntax import Ident, Node
 from homeport.machinery.cel.runtime import explained
 from homeport.machinery.cel.schema import Declared
-from homeport.machinery.cel.syntax import Ident, Node
 from homeport.machinery.cel.types import CelType
 
 Run = Callable[..., tuple[Any, int]]

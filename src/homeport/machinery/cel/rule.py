@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from homeport.machinery.cel import types as t
-from homeport.machinery.cel.cost import estimate
+from homeport.machinery.cel.cost.expression import estimate
 from homeport.machinery.cel.errors import CelError
 from homeport.machinery.cel.fieldpath import BadPath, resolve
 from homeport.machinery.cel.program import Program

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from homeport.machinery.cel.correlate import OldItems, unchanged
+from homeport.machinery.cel.cost.price import TOTAL_BUDGET
 from homeport.machinery.cel.errors import CelError, CostLimitExceeded
 from homeport.machinery.cel.fieldpath import Path
-from homeport.machinery.cel.price import TOTAL_BUDGET
 from homeport.machinery.cel.rule import MAX_MESSAGE, Rule, RuleProblem
 from homeport.machinery.cel.tree import Node, build
 from homeport.machinery.cel.values import NONE, Optional

@@ -19,7 +19,7 @@ from homeport.api.k0rdent.v1beta1 import (
 from homeport.capi.k0s import version as k0sversion
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key, Query
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, VENDORS, chart_name, is_built_in
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig
 from homeport.platforms.k0rdent.cluster.reading import ROOT

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from homeport.addons.credential import decoded
-from homeport.addons.shelf import locate
+from homeport.addons.chart.credential import decoded
+from homeport.addons.chart.shelf import locate
 from homeport.api.addon.v1alpha1 import ChartSource as ChartAddress
 from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
 from homeport.api.k0rdent.v1beta1.template import ChartRef, ChartSpec, HelmSpec, SourceSpec

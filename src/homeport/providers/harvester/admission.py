@@ -20,10 +20,10 @@ from homeport.client.protocol import Client, Key
 from homeport.infra.error import Misconfigured
 from homeport.machinery.quantity import QuantityError, parse_quantity
 from homeport.machinery.schema.name import dns_label
-from homeport.providers.harvester import shape
-from homeport.providers.harvester.disk import parse_claim_templates
-from homeport.providers.harvester.plan import BOOT, CLOUD_INIT
-from homeport.providers.harvester.resource import CLAIM_TEMPLATES
+from homeport.providers.harvester.infracluster.resource import CLAIM_TEMPLATES
+from homeport.providers.harvester.machine import shape
+from homeport.providers.harvester.machine.disk import parse_claim_templates
+from homeport.providers.harvester.machine.plan import BOOT, CLOUD_INIT
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]

@@ -9,11 +9,9 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.infra.error import Denied
 from homeport.infra.protocol import Check, FailureDomain, Owned, Power
 from homeport.providers.harvester import endpoint
-from homeport.providers.harvester.belonging import left_behind
 from homeport.providers.harvester.endpoint import FindMachines, Scope, balancer_kind
-from homeport.providers.harvester.observation import addresses_of, machine_of, power_of
-from homeport.providers.harvester.preflight import Preflight
-from homeport.providers.harvester.resource import (
+from homeport.providers.harvester.infracluster.belonging import left_behind
+from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     CLUSTER_UID,
     MACHINE_NAME,
@@ -24,6 +22,8 @@ from homeport.providers.harvester.resource import (
     VMI,
     ZONE,
 )
+from homeport.providers.harvester.machine.observation import addresses_of, machine_of, power_of
+from homeport.providers.harvester.preflight.check import Preflight
 from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
 

@@ -6,7 +6,7 @@ from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.harvester import admission
-from homeport.providers.harvester.cloudsupport import CLOUD
+from homeport.providers.harvester.cloud.support import CLOUD
 from homeport.providers.harvester.definition import LISTED, definitions
 from homeport.providers.harvester.install import install
 from homeport.providers.harvester.platform import PLATFORM

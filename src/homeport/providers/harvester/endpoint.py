@@ -12,10 +12,17 @@ from homeport.client.protocol import Key
 from homeport.infra.error import Denied, Misconfigured, Missing, Taken
 from homeport.infra.protocol import ClusterScope
 from homeport.machinery import condition
-from homeport.providers.harvester.belonging import holder_of
-from homeport.providers.harvester.connection import HarvesterSession
-from homeport.providers.harvester.observation import HARVESTER, KUBEVIRT
-from homeport.providers.harvester.resource import CLUSTER_UID, LOAD_BALANCER, MACHINE_NAMESPACE, ROLE, SERVICE, VM
+from homeport.providers.harvester.infracluster.belonging import holder_of
+from homeport.providers.harvester.infracluster.connection import HarvesterSession
+from homeport.providers.harvester.infracluster.resource import (
+    CLUSTER_UID,
+    LOAD_BALANCER,
+    MACHINE_NAMESPACE,
+    ROLE,
+    SERVICE,
+    VM,
+)
+from homeport.providers.harvester.machine.observation import HARVESTER, KUBEVIRT
 from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
 

@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
 from homeport.infra.error import Ambiguous, Misconfigured, Missing
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
 

@@ -9,11 +9,11 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.capi.platform import ImageOrder, ImageOutcome
 from homeport.infra.error import Misconfigured, Taken
-from homeport.infra.image import StoredImage, choose, import_error, leftovers
+from homeport.infra.platform.image import StoredImage, choose, import_error, leftovers
 from homeport.machinery import condition
-from homeport.providers.harvester.connection import HarvesterSession
 from homeport.providers.harvester.image import display_name
-from homeport.providers.harvester.resource import IMAGE
+from homeport.providers.harvester.infracluster.connection import HarvesterSession
+from homeport.providers.harvester.infracluster.resource import IMAGE
 from homeport.providers.harvester.site import HarvesterSite
 from homeport.runtime.outcome import Wait
 

@@ -6,15 +6,15 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine, Kub
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.infra.install import install as install_provider
-from homeport.infra.pool import cached_pools
+from homeport.infra.preflight.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider
+from homeport.providers.harvester.cloud.node import Nodes
 from homeport.providers.harvester.cluster import ClusterDriver
-from homeport.providers.harvester.connection import Connector, HarvesterSession
 from homeport.providers.harvester.endpoint import vip_interface
-from homeport.providers.harvester.machine import MachineDriver
-from homeport.providers.harvester.node import Nodes
-from homeport.providers.harvester.plan import capacity_of
-from homeport.providers.harvester.preflight import Preflight
+from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
+from homeport.providers.harvester.machine.driver import MachineDriver
+from homeport.providers.harvester.machine.plan import capacity_of
+from homeport.providers.harvester.preflight.check import Preflight
 from homeport.runtime.manager import Manager
 
 # As upstream spells them, so that objects may change hands.

@@ -24,19 +24,20 @@ from homeport.capi.platform import (
 )
 from homeport.client.dial import DialOptions
 from homeport.infra.error import Ambiguous, Denied, ProviderError
-from homeport.infra.plan import MachinePlan
-from homeport.infra.platform import DriverMachines, image_facts
-from homeport.infra.preflight import REFERENCES, passed
+from homeport.infra.platform.machine import DriverMachines, image_facts
+from homeport.infra.preflight.check import REFERENCES, passed
+from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Check
-from homeport.providers.harvester import capacity, permission, reference
-from homeport.providers.harvester.connection import Connector, HarvesterSession
+from homeport.providers.harvester.cloud.node import Nodes
 from homeport.providers.harvester.image import Image, choose, display_name, parse_name, ready
 from homeport.providers.harvester.imageimport import OS_LABEL, UID_LABEL, HarvesterImages
-from homeport.providers.harvester.machine import MachineDriver
-from homeport.providers.harvester.node import Nodes
-from homeport.providers.harvester.preflight import check_release
-from homeport.providers.harvester.reference import Template
-from homeport.providers.harvester.resource import IMAGE, NETWORK
+from homeport.providers.harvester.infracluster import permission
+from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
+from homeport.providers.harvester.infracluster.resource import IMAGE, NETWORK
+from homeport.providers.harvester.machine.driver import MachineDriver
+from homeport.providers.harvester.preflight import capacity, reference
+from homeport.providers.harvester.preflight.check import check_release
+from homeport.providers.harvester.preflight.reference import Template
 from homeport.providers.harvester.site import KEY, TYPE, HarvesterSite, faults, read_site
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait

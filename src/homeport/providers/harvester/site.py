@@ -11,7 +11,7 @@ from homeport.capi.platform import Fault, Origin, Site
 from homeport.capi.remote import kubeconfig
 from homeport.client.config import ConfigError
 from homeport.infra.error import Misconfigured
-from homeport.infra.site import Part, raise_faults
+from homeport.infra.platform.site import Part, raise_faults
 from homeport.machinery import yaml
 
 TYPE = "harvester"

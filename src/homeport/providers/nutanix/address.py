@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.infra.error import Misconfigured, ProviderError, Taken
-from homeport.infra.pool import FindPool, read_pool
+from homeport.infra.preflight.pool import FindPool, read_pool
 from homeport.infra.protocol import Check, StaticAddress
 from homeport.machinery.address import AddressSet
 from homeport.providers.nutanix.prism.record import NewNic, Subnet

@@ -16,8 +16,6 @@ import orjson
 
 from homeport.client.dial import DialOptions
 from homeport.client.failure import reason_of
-from homeport.infra.account import Account
-from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import (
     Denied,
     Exhausted,
@@ -30,6 +28,8 @@ from homeport.infra.error import (
     Throttled,
     Unreachable,
 )
+from homeport.infra.vendor.account import Account
+from homeport.infra.vendor.endpoint import Endpoint
 
 _TIMEOUT = aiohttp.ClientTimeout(total=60.0, connect=15.0)
 # Images are large: only silence ends an upload.

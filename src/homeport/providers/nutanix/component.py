@@ -6,7 +6,7 @@ from homeport.capi.component import ChartFolder, Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.infra import owner
 from homeport.providers.nutanix import admission
-from homeport.providers.nutanix.cloudsupport import CLOUD
+from homeport.providers.nutanix.cloud.support import CLOUD
 from homeport.providers.nutanix.definition import LISTED, definitions
 from homeport.providers.nutanix.install import install
 from homeport.providers.nutanix.platform import PLATFORM

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from homeport.api.nutanix.metro import NutanixMetro, NutanixMetroSite
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixFailureDomain
-from homeport.infra import failuredomain
-from homeport.infra.failuredomain import User
+from homeport.infra.cluster import failuredomain
+from homeport.infra.cluster.failuredomain import User
 from homeport.runtime.manager import Manager
 
 FINALIZER = "infrastructure.cluster.x-k8s.io/nutanixfailuredomain"

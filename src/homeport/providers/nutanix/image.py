@@ -11,9 +11,9 @@ import msgspec
 from homeport.api.nutanix.v1beta1 import Identifier
 from homeport.capi.platform import ImageOrder, ImageOutcome
 from homeport.infra.error import Missing
-from homeport.infra.image import CONTENT_MARK, SYSTEM_MARK, UID_MARK, StoredImage, choose, import_error
-from homeport.infra.task import AGAIN_SECONDS, Overdue, Task
-from homeport.infra.upload import Uploads
+from homeport.infra.platform.image import CONTENT_MARK, SYSTEM_MARK, UID_MARK, StoredImage, choose, import_error
+from homeport.infra.vendor.task import AGAIN_SECONDS, Overdue, Task
+from homeport.infra.vendor.upload import Uploads
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.connection import VENDOR, PrismSession
 from homeport.providers.nutanix.prism.record import Image, NewImage

@@ -15,10 +15,10 @@ from homeport.capi.addresspool import KINDS
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Key
-from homeport.infra.driver import InstanceDriver
 from homeport.infra.install import install as install_provider
-from homeport.infra.location import Location
-from homeport.infra.pool import cached_pools
+from homeport.infra.machine.driver import InstanceDriver
+from homeport.infra.machine.location import Location
+from homeport.infra.preflight.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
 from homeport.providers.nutanix import failuredomain, metro

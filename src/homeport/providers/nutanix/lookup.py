@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from homeport.api.nutanix.v1beta1 import Category as DesiredCategory
 from homeport.api.nutanix.v1beta1 import Identifier, ImageLookup
 from homeport.infra.error import Ambiguous, Misconfigured, Missing, ProviderError
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.providers.nutanix.prism.record import Category, Container, Element, Image, Prism, Project, Subnet, Vm
 from homeport.runtime.clock import Clock
 

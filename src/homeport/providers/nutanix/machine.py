@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Sequence
 
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine, TaskRef
-from homeport.infra.driver import own_addresses, require_user_data
 from homeport.infra.error import Missing, ProviderError, Stale, can_not_ask
+from homeport.infra.machine.driver import own_addresses, require_user_data
 from homeport.infra.protocol import Expected, Instance, Instances, Operation, TaskReference
-from homeport.infra.task import Poller, Task
+from homeport.infra.vendor.task import Poller, Task
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.connection import VENDOR, PrismSession

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from homeport.api.nutanix.v1beta1 import DataDisk, Identifier, NutanixCluster, NutanixFailureDomain, NutanixMachine
 from homeport.infra.error import Exhausted, Misconfigured, Missing
+from homeport.infra.machine.userdata import render_user_data
 from homeport.infra.protocol import MachineScope
-from homeport.infra.userdata import render_user_data
 from homeport.machinery.quantity import parse_quantity
 from homeport.providers.nutanix.address import plan_nics
 from homeport.providers.nutanix.connection import PrismSession

@@ -21,9 +21,9 @@ from homeport.capi.platform import (
 )
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Key
-from homeport.infra.driver import InstanceDriver
-from homeport.infra.image import SYSTEM_MARK, UID_MARK
-from homeport.infra.platform import DriverMachines, Findings, image_facts
+from homeport.infra.machine.driver import InstanceDriver
+from homeport.infra.platform.image import SYSTEM_MARK, UID_MARK
+from homeport.infra.platform.machine import DriverMachines, Findings, image_facts
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.credential import Target
 from homeport.providers.nutanix.image import NutanixImages

@@ -9,11 +9,11 @@ from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
-from homeport.infra.fit import check_version, misfit
-from homeport.infra.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_reach
-from homeport.infra.plan import MachinePlan
-from homeport.infra.pool import FindPool
-from homeport.infra.preflight import CAPACITY, REFERENCES, passed
+from homeport.infra.preflight.check import CAPACITY, REFERENCES, passed
+from homeport.infra.preflight.fit import check_version, misfit
+from homeport.infra.preflight.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_reach
+from homeport.infra.preflight.plan import MachinePlan
+from homeport.infra.preflight.pool import FindPool
 from homeport.infra.protocol import Check, ClusterScope
 from homeport.providers.nutanix.address import check_pools
 from homeport.providers.nutanix.connection import PrismSession

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from homeport.capi.platform import Fault, Origin, Site
 from homeport.infra.error import Misconfigured
-from homeport.infra.site import Part, aliased, raise_faults, read_bool
+from homeport.infra.platform.site import Part, aliased, raise_faults, read_bool
 from homeport.providers.nutanix.client import Credentials
 from homeport.providers.nutanix.credential import DEFAULT_PORT, read_credentials
 from homeport.providers.nutanix.spelling import identifier

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.infra.error import Misconfigured
-from homeport.infra.userdata import is_cloud_config, render_user_data
+from homeport.infra.machine.userdata import is_cloud_config, render_user_data
 from homeport.machinery import yaml
 
 Json = dict[str, Any]

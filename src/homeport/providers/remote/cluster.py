@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homeport.api.remote.v1beta2 import RemoteCluster
-from homeport.infra.plan import MachinePlan
+from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Check, ClusterScope, Owned
 from homeport.infra.protocol import ClusterDriver as ClusterDriverProtocol
 from homeport.providers.remote.connection import RemoteSession

@@ -17,8 +17,8 @@ from homeport.api.meta import Resource
 from homeport.api.remote.v1beta2 import PooledRemoteMachine, RemoteCluster, RemoteMachine
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, MergePatch, Write
-from homeport.infra.driver import require_user_data
 from homeport.infra.error import Denied, Misconfigured, Missing, Taken
+from homeport.infra.machine.driver import require_user_data
 from homeport.infra.protocol import Instance, MachineScope
 from homeport.infra.protocol import MachineDriver as MachineDriverProtocol
 from homeport.providers.remote import script

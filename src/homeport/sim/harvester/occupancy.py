@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from homeport.sim.harvester.kind import Json
 from homeport.sim.harvester.object import status_of
-from homeport.sim.machine.workload.load import Load, requests
+from homeport.sim.machine.workload.pod.load import Load, requests
 
 _FINAL = ("Succeeded", "Failed")
 

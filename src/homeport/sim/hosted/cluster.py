@@ -16,10 +16,10 @@ from homeport.sim.hosted.storage import Storage
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
-from homeport.sim.machine.workload.authority import Authority, HostedPki, make_authority
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.controller import KUBELET
 from homeport.sim.machine.workload.facts import Facts
+from homeport.sim.machine.workload.trust.authority import Authority, HostedPki, make_authority
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from homeport.sim.hosted.storage import Storage, connect
 from homeport.sim.machine import yaml
 from homeport.sim.machine.k0s.config import JOIN_PORT, TUNNEL_PORT, read_facts
 from homeport.sim.machine.kubeadm.config import KubeadmError
-from homeport.sim.machine.workload.authority import CertificateProblem, load_authority, load_key
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.controller import EVERYTHING, KUBELET
 from homeport.sim.machine.workload.k0s.apply import UnknownKind, apply
 from homeport.sim.machine.workload.k0s.object import k0s_objects
 from homeport.sim.machine.workload.k0s.tunnel import TunnelPort
+from homeport.sim.machine.workload.trust.authority import CertificateProblem, load_authority, load_key
 
 _DATA = "/var/lib/k0s"
 _PREFIX = "/registry"

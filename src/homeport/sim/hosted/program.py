@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import PrivateKey
 from homeport.runtime.workload.runner import Launch
-from homeport.sim.machine.flag import parse_flags
+from homeport.sim.machine.shell.flag import parse_flags
 
 
 class ProgramError(Exception):

@@ -6,16 +6,16 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 
-from homeport.sim.machine.cloudconfig import CloudConfig, Command, File, read_cloud_config
 from homeport.sim.machine.download import DownloadError, check_reach, downloads
-from homeport.sim.machine.ignition import run_ignition
 from homeport.sim.machine.instance import instance_data, local_hostname, parse_meta_data
 from homeport.sim.machine.k0s.command import K0s, resume
 from homeport.sim.machine.kubeadm.command import kubeadm
-from homeport.sim.machine.program import TOOLS
-from homeport.sim.machine.shell import NOT_FOUND, Invocation, Program, Ran, Shell
+from homeport.sim.machine.shell.program import TOOLS
+from homeport.sim.machine.shell.shell import NOT_FOUND, Invocation, Program, Ran, Shell
 from homeport.sim.machine.talos.guest import restart_talos, run_talos
-from homeport.sim.machine.userdata import UserData, parse_user_data, unpacked
+from homeport.sim.machine.userdata.cloudconfig import CloudConfig, Command, File, read_cloud_config
+from homeport.sim.machine.userdata.ignition import run_ignition
+from homeport.sim.machine.userdata.part import UserData, parse_user_data, unpacked
 from homeport.sim.machine.vm import Machine
 
 Joined = Callable[[Machine], Awaitable[None]]

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from homeport.machinery.address import is_address
 from homeport.sim.machine.k0s import release
-from homeport.sim.machine.program import TOOLS
-from homeport.sim.machine.shell import Invocation, Program, Ran
+from homeport.sim.machine.shell.program import TOOLS
+from homeport.sim.machine.shell.shell import Invocation, Program, Ran
 from homeport.sim.machine.vm import Machine
 from homeport.sim.network.address import normal
 

@@ -16,8 +16,8 @@ from homeport.sim.machine.image import Image, describe_image
 from homeport.sim.machine.pace import QUICK, Pace
 from homeport.sim.machine.vm import GIB, Machine
 from homeport.sim.machine.workload.cluster import WorkloadCluster
-from homeport.sim.machine.workload.container import Programs
 from homeport.sim.machine.workload.kubelet import Heartbeats
+from homeport.sim.machine.workload.pod.container import Programs
 from homeport.sim.network import Network
 
 log = structlog.get_logger(__name__)

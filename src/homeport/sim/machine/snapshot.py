@@ -26,7 +26,14 @@ from homeport.runtime.clock import Clock
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.image import Image
 from homeport.sim.machine.vm import Machine
-from homeport.sim.machine.workload.authority import (
+from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
+from homeport.sim.machine.workload.etcd import Member
+from homeport.sim.machine.workload.facts import Facts
+from homeport.sim.machine.workload.kind import NODE, Json
+from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.network.vip import VipConfig
+from homeport.sim.machine.workload.node import lost_conditions
+from homeport.sim.machine.workload.trust.authority import (
     Authority,
     ClusterPki,
     HostedPki,
@@ -34,13 +41,6 @@ from homeport.sim.machine.workload.authority import (
     load_certificate,
     load_key,
 )
-from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
-from homeport.sim.machine.workload.etcd import Member
-from homeport.sim.machine.workload.facts import Facts
-from homeport.sim.machine.workload.kind import NODE, Json
-from homeport.sim.machine.workload.kubelet import Kubelet
-from homeport.sim.machine.workload.node import lost_conditions
-from homeport.sim.machine.workload.vip import VipConfig
 
 
 class SnapshotError(Exception):

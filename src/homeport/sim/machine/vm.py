@@ -12,8 +12,8 @@ from homeport.runtime.clock import Clock
 from homeport.sim.machine.console import Console
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.image import Image
-from homeport.sim.machine.inventory import inventory
 from homeport.sim.machine.pace import Pace
+from homeport.sim.machine.shell.inventory import inventory
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kubelet import Kubelet
 from homeport.sim.network import Host, Network, split_endpoint

@@ -11,8 +11,8 @@ from homeport.bootstrap.k0s.command import download_commands, install_command, s
 from homeport.bootstrap.k0s.userdata import K0sData, render_cloud_config
 from homeport.bootstrap.kubeadm.userdata import File
 from homeport.capi.k0s.argument import parse_arguments
-from homeport.sim.machine.cloudconfig import read_cloud_config
-from homeport.sim.machine.userdata import parse_user_data
+from homeport.sim.machine.userdata.cloudconfig import read_cloud_config
+from homeport.sim.machine.userdata.part import parse_user_data
 
 VERSION = "v1.33.4+k0s.0"
 PROXY = "HTTPS_PROXY=http://proxy.example:3128"

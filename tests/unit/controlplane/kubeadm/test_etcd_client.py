@@ -15,8 +15,8 @@ from homeport.capi.remote.tunnel import Tunnel, context_of
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, MemberAlarm
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.etcdwire.member import EtcdService
-from homeport.sim.machine.workload.authority import Authority, make_authority, now_of
 from homeport.sim.machine.workload.etcd import Etcd
+from homeport.sim.machine.workload.trust.authority import Authority, make_authority, now_of
 
 
 @dataclass

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.controlplane.kubeadm.action import Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.health import DesiredCondition, EtcdView
-from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation
+from homeport.controlplane.kubeadm.observe.health import DesiredCondition, EtcdView
+from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
+from homeport.controlplane.kubeadm.plan.action import Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.status import ORDER, Findings, fill, weight
 from homeport.runtime.clock import parse_time
 from unit.controlplane.kubeadm.sample_kcp import make_kcp, make_machine

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeport.controlplane.kubeadm.action import (
+from homeport.controlplane.kubeadm.etcd.client import Member
+from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation, RemediationRule
+from homeport.controlplane.kubeadm.plan.action import (
     Action,
     Create,
     Defer,
@@ -18,10 +20,8 @@ from homeport.controlplane.kubeadm.action import (
     Remediate,
     RemoveMember,
 )
-from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.observed import MachineState, Observed, Remediation, RemediationRule
-from homeport.controlplane.kubeadm.plan import plan
-from homeport.controlplane.kubeadm.quorum import etcd_problem
+from homeport.controlplane.kubeadm.plan.quorum import etcd_problem
+from homeport.controlplane.kubeadm.plan.step import plan
 
 NOW = 10_000.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from homeport.controlplane.kubeadm.etcd.client import Member, MemberAlarm, Status
 from homeport.controlplane.kubeadm.etcd.inspector import _Answer, combine
-from homeport.controlplane.kubeadm.health import (
+from homeport.controlplane.kubeadm.observe.health import (
     EtcdView,
     Seen,
     Subject,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeport.controlplane.kubeadm import desired
-from homeport.controlplane.kubeadm.rollout import next_moment, outdated, same_config
+from homeport.controlplane.kubeadm.plan.rollout import next_moment, outdated, same_config
 from homeport.runtime.clock import parse_time
 from unit.controlplane.kubeadm.sample_kcp import make_config, make_kcp, make_machine
 

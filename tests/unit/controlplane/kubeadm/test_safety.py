@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, KubeadmControlPlaneSpec
-from homeport.controlplane.kubeadm.action import Hold
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.observed import MachineState, Observed
-from homeport.controlplane.kubeadm.plan import plan
-from homeport.controlplane.kubeadm.safety import unsafe_change
+from homeport.controlplane.kubeadm.observe.state import MachineState, Observed
+from homeport.controlplane.kubeadm.plan.action import Hold
+from homeport.controlplane.kubeadm.plan.safety import unsafe_change
+from homeport.controlplane.kubeadm.plan.step import plan
 
 
 def unsafe(version: str, replicas: int | None, *machines: str, etcd_managed: bool = True) -> str:

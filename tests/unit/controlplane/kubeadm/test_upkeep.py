@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeport.controlplane.kubeadm.addon import (
+from homeport.controlplane.kubeadm.workload.addon import (
     AddonError,
     check_coredns,
     coredns_image,
@@ -12,7 +12,7 @@ from homeport.controlplane.kubeadm.addon import (
     migrated_corefile,
     parse_image,
 )
-from homeport.controlplane.kubeadm.clusterconfig import updated, with_dns
+from homeport.controlplane.kubeadm.workload.clusterconfig import updated, with_dns
 
 CURRENT: dict[str, Any] = {
     "apiVersion": "kubeadm.k8s.io/v1beta3",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.core.topology.builtin import (
+from homeport.core.topology.variable.builtin import (
     cluster_builtin,
     control_plane_builtin,
     machine_deployment_builtin,

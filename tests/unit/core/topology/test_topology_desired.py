@@ -20,12 +20,13 @@ from homeport.api.cluster.v1beta2.template import MachineDeploymentClass
 from homeport.api.cluster.v1beta2.topology import MachineDeploymentTopology
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.contract import Contract
-from homeport.core.topology import garbage, name, status, worker
-from homeport.core.topology.blueprint import Blueprint, DeploymentBlueprint, Template, TopologyError
-from homeport.core.topology.check import rules
+from homeport.core.topology import garbage, status
 from homeport.core.topology.convergence import cluster_patch
 from homeport.core.topology.current import Current, CurrentDeployment
-from homeport.core.topology.desired import Desired, concurrency, desire, find_values
+from homeport.core.topology.desired import name, worker
+from homeport.core.topology.desired.blueprint import Blueprint, DeploymentBlueprint, Template, TopologyError
+from homeport.core.topology.desired.check import rules
+from homeport.core.topology.desired.cluster import Desired, concurrency, desire, find_values
 from homeport.core.topology.upgrade import Plan
 
 GROUP = "p.example.com"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.cluster.v1beta2.patch import ClusterClassPatch
-from homeport.core.topology.patch import PatchError, Subject, check_patches, patched, used_variables
+from homeport.core.topology.patch.patch import PatchError, Subject, check_patches, patched, used_variables
 
 INFRA = "infrastructure.cluster.x-k8s.io/v1beta1"
 ENDPOINT = {"controlPlaneEndpoint": {"IP": "10.0.0.5", "port": 6443}}

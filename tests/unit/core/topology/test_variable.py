@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from homeport.api.cluster.v1beta2 import ClusterClass, ClusterVariable
-from homeport.core.topology import variable
+from homeport.core.topology.variable import variable
 
 PATH = "spec.topology.variables"
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from homeport.api.k0smotron.v1beta2 import ClusterSpec
-from homeport.hosted.k0smotron.subject import Subject
+from homeport.hosted.k0smotron.pod.subject import Subject
 
 OWNER = {"apiVersion": "k0smotron.io/v1beta2", "kind": "Cluster", "name": "edge", "uid": "u-1", "controller": True}
 

@@ -10,25 +10,25 @@ import pytest
 
 from homeport.capi.remote.pki import KeyPair
 from homeport.hosted.endpoint import Endpoint
-from homeport.hosted.k0smotron.config import (
+from homeport.hosted.k0smotron.pod.config import (
     KINE_PLACEHOLDER,
     dynamic_spec,
     render_config,
     render_config_map,
     static_digest,
 )
-from homeport.hosted.k0smotron.entrypoint import render_entrypoint, render_script
-from homeport.hosted.k0smotron.etcd import plan_members, render_defrag, render_etcd, render_etcd_service
-from homeport.hosted.k0smotron.ingress import (
+from homeport.hosted.k0smotron.pod.entrypoint import render_entrypoint, render_script
+from homeport.hosted.k0smotron.pod.etcd import plan_members, render_defrag, render_etcd, render_etcd_service
+from homeport.hosted.k0smotron.pod.ingress import (
     render_ingress,
     render_ingress_certificates,
     render_ingress_manifests,
 )
-from homeport.hosted.k0smotron.monitoring import render_monitoring
-from homeport.hosted.k0smotron.patch import PatchFailed, apply_patches
-from homeport.hosted.k0smotron.service import endpoint_of, render_endpoint_manifest, render_service
-from homeport.hosted.k0smotron.statefulset import render_statefulset
-from homeport.hosted.k0smotron.subject import Subject
+from homeport.hosted.k0smotron.pod.monitoring import render_monitoring
+from homeport.hosted.k0smotron.pod.patch import PatchFailed, apply_patches
+from homeport.hosted.k0smotron.pod.service import endpoint_of, render_endpoint_manifest, render_service
+from homeport.hosted.k0smotron.pod.statefulset import render_statefulset
+from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.machinery import yaml
 from present import present
 from unit.hosted.k0smotron.k0smotron_subject import OWNER, subject

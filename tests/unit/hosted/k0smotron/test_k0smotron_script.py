@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from homeport.hosted.k0smotron.entrypoint import render_script
-from homeport.hosted.k0smotron.etcd import render_etcd
+from homeport.hosted.k0smotron.pod.entrypoint import render_script
+from homeport.hosted.k0smotron.pod.etcd import render_etcd
 from unit.hosted.k0smotron.k0smotron_subject import subject
 
 KINE = {"type": "kine", "kine": {"dataSourceSecretName": "db"}}

@@ -8,12 +8,12 @@ import msgspec
 
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.client.protocol import Client, Key
-from homeport.infra.endpoint import Endpoint
 from homeport.infra.protocol import MachineScope
-from homeport.providers.harvester.connection import Access, HarvesterSession
+from homeport.infra.vendor.endpoint import Endpoint
 from homeport.providers.harvester.image import Image
-from homeport.providers.harvester.plan import Scope
-from homeport.providers.harvester.watch import Watches
+from homeport.providers.harvester.infracluster.connection import Access, HarvesterSession
+from homeport.providers.harvester.infracluster.watch import Watches
+from homeport.providers.harvester.machine.plan import Scope
 from homeport.runtime.clock import SystemClock
 
 UID = "6a1f2c3d-0000-4000-8000-000000000001"

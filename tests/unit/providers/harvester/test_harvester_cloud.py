@@ -12,10 +12,10 @@ import pytest
 from homeport.api.meta import Unstructured
 from homeport.client.dial import DIRECT
 from homeport.infra.error import Misconfigured, Missing
-from homeport.providers.harvester.cloud import HarvesterCloud
-from homeport.providers.harvester.cloudbalancer import IP_POOL, IPAM, HarvesterBalancer
-from homeport.providers.harvester.cloudconfig import CloudConfig, parse_config, reduced, render_config
-from homeport.providers.harvester.connection import Connector, HarvesterSession
+from homeport.providers.harvester.cloud.balancer import IP_POOL, IPAM, HarvesterBalancer
+from homeport.providers.harvester.cloud.config import CloudConfig, parse_config, reduced, render_config
+from homeport.providers.harvester.cloud.instance import HarvesterCloud
+from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.testing import plane, shared_pki
 from homeport.sim.harvester.harvester import Harvester

@@ -15,8 +15,8 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.dial import DIRECT
 from homeport.infra.error import Denied, Misconfigured, Unreachable
-from homeport.providers.harvester.connection import Connector
-from homeport.providers.harvester.resource import VM
+from homeport.providers.harvester.infracluster.connection import Connector
+from homeport.providers.harvester.infracluster.resource import VM
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.testing import shared_pki
 from homeport.sim.harvester.harvester import Harvester

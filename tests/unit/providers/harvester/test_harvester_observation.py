@@ -9,8 +9,15 @@ import pytest
 from homeport.api.meta import Unstructured
 from homeport.client.errors import Internal
 from homeport.infra.error import Exhausted, Rejected, Unreachable
-from homeport.providers.harvester.error import provider_error
-from homeport.providers.harvester.observation import Machine, addresses_of, machine_of, power_of, vm_id, why_not_running
+from homeport.providers.harvester.infracluster.error import provider_error
+from homeport.providers.harvester.machine.observation import (
+    Machine,
+    addresses_of,
+    machine_of,
+    power_of,
+    vm_id,
+    why_not_running,
+)
 
 Json = dict[str, Any]
 

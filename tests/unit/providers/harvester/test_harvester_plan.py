@@ -12,7 +12,7 @@ import yaml
 from homeport.infra.error import Misconfigured
 from homeport.infra.protocol import StaticAddress
 from homeport.providers.harvester.image import Image
-from homeport.providers.harvester.plan import Material, capacity_of, data_source, render_secret, render_vm
+from homeport.providers.harvester.machine.plan import Material, capacity_of, data_source, render_secret, render_vm
 from unit.providers.harvester.machine_kit import IMAGE, UID, scope_of, vm_template
 
 NETWORK = {"name": "nic-0", "multus": {"networkName": "workloads"}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.client.dial import DialOptions
-from homeport.infra.endpoint import Endpoint
+from homeport.infra.vendor.endpoint import Endpoint
 from homeport.providers.nutanix.client import Client, Credentials
 from homeport.providers.nutanix.prism.record import Prism as Verbs
 from homeport.providers.nutanix.prism.v3 import PrismV3

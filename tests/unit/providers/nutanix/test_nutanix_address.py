@@ -13,14 +13,14 @@ import pytest
 from homeport.api.ipam.v1alpha2 import InClusterIPPool, PoolSpec
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.infra.error import Exhausted, Misconfigured, Rejected, Taken
-from homeport.infra.pool import pool_with
+from homeport.infra.preflight.pool import pool_with
 from homeport.infra.protocol import StaticAddress
-from homeport.infra.task import Task
+from homeport.infra.vendor.task import Task
 from homeport.machinery.address import AddressSet
 from homeport.providers.nutanix.address import check_pools, explained, misfit, plan_nics
 from homeport.providers.nutanix.admission import validate_cluster, validate_machine
 from homeport.providers.nutanix.client import failed_task
-from homeport.providers.nutanix.cloudconfig import parse_config
+from homeport.providers.nutanix.cloud.config import parse_config
 from homeport.providers.nutanix.prism.record import NewNic, NewVm, Prism, Subnet
 from homeport.providers.nutanix.prism.v4_vm import read_vm
 from homeport.providers.nutanix.spelling import normalise_machine

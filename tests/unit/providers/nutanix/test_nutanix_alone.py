@@ -18,8 +18,8 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachineTemplate,
 )
 from homeport.infra.error import Denied, Misconfigured
-from homeport.infra.plan import MachinePlan
-from homeport.infra.preflight import check_machines
+from homeport.infra.preflight.check import check_machines
+from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Instance, MachineScope, Provider
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.install import install

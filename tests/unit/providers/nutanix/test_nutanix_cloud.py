@@ -18,8 +18,8 @@ from homeport.capi.cloud import Address
 from homeport.client.protocol import Key, MergePatch
 from homeport.infra.error import Denied, Misconfigured, Missing
 from homeport.providers.nutanix.client import Credentials
-from homeport.providers.nutanix.cloud import NutanixCloud, settled, vm_ids
-from homeport.providers.nutanix.cloudconfig import parse_config, render_config, render_credentials
+from homeport.providers.nutanix.cloud.config import parse_config, render_config, render_credentials
+from homeport.providers.nutanix.cloud.instance import NutanixCloud, settled, vm_ids
 from homeport.providers.nutanix.connection import Connector
 from homeport.providers.nutanix.credential import Target
 from homeport.providers.nutanix.machine import vm_id

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from homeport.client.dial import DialOptions
-from homeport.infra.endpoint import Endpoint
 from homeport.infra.error import Denied, Exhausted, Misconfigured, Missing, Rejected, Taken, Throttled, Unreachable
-from homeport.infra.task import Task
+from homeport.infra.vendor.endpoint import Endpoint
+from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client, Credentials, failed_task
 from homeport.providers.nutanix.prism.record import Category, Disk, NewNic, NewVm, Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3

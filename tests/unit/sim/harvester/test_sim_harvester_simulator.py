@@ -15,7 +15,7 @@ from homeport.client.errors import NotFound
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Key
-from homeport.runtime.stream import LogStreams
+from homeport.runtime.telemetry.stream import LogStreams
 from homeport.sim.harvester.kind import CONFIG_MAP, NODE
 
 NAMED = Key("default", "kept")

@@ -18,10 +18,10 @@ from homeport.runtime.clock import Clock, LoopClock
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.pace import Pace
-from homeport.sim.machine.workload.authority import spki_hash
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import NODE
 from homeport.sim.machine.workload.object import bootstrap_token
+from homeport.sim.machine.workload.trust.authority import spki_hash
 from homeport.sim.network import Network
 
 VIP = "10.0.0.100"

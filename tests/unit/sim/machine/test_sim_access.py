@@ -23,8 +23,8 @@ from homeport.client.protocol import Key
 from homeport.client.retry import Retry
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.fleet import Fleet
-from homeport.sim.machine.workload.authority import now_of
 from homeport.sim.machine.workload.kind import NODE
+from homeport.sim.machine.workload.trust.authority import now_of
 from homeport.sim.network import Network, Proxy
 from unit.sim.machine.sim_kit import PACE, Pair, Secrets, Sim, init_data, join_data, make_pair
 

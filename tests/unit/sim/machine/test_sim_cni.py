@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeport.sim.machine.workload.cni import bringer, brings_network, finds_api
+from homeport.sim.machine.workload.network.cni import bringer, brings_network, finds_api
 
 
 def pod(name: str = "net", *, proxy: bool = False, **spec: Any) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.cluster import WorkloadCluster
-from homeport.sim.machine.workload.container import Program, Run
 from homeport.sim.machine.workload.kind import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -28,6 +27,7 @@ from homeport.sim.machine.workload.kind import (
     SECRET,
     SERVICE_ACCOUNT,
 )
+from homeport.sim.machine.workload.pod.container import Program, Run
 from unit.sim.machine.sim_kit import Sim, join_data, simulation
 
 IMAGE = "example.com/worker:1"

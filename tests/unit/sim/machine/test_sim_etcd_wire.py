@@ -15,7 +15,7 @@ from homeport.runtime.testing import virtual
 from homeport.sim.machine.etcdwire.grpc import Status
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.fleet import Fleet
-from homeport.sim.machine.workload.authority import now_of
+from homeport.sim.machine.workload.trust.authority import now_of
 from homeport.sim.network import Network
 from unit.sim.machine.sim_kit import PACE, Secrets, Sim, join_data, simulation
 

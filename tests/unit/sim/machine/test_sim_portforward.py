@@ -20,8 +20,8 @@ from homeport.client.retry import Retry
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.fleet import Fleet
-from homeport.sim.machine.workload.authority import now_of
 from homeport.sim.machine.workload.kind import POD
+from homeport.sim.machine.workload.trust.authority import now_of
 from homeport.sim.network import Network, Proxy
 from unit.sim.machine.sim_kit import PACE, Secrets, Sim, join_data
 

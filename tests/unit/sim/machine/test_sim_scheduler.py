@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from homeport.sim.machine.workload.load import Load, requests
-from homeport.sim.machine.workload.scheduler import why_not
+from homeport.sim.machine.workload.pod.load import Load, requests
+from homeport.sim.machine.workload.pod.scheduler import why_not
 
 
 def node(*, cpu: str = "4", memory: str = "8Gi", pods: str = "110", **spec: Any) -> dict[str, Any]:

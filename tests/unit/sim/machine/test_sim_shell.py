@@ -6,9 +6,9 @@ from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.console import Console
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.image import describe_image
-from homeport.sim.machine.inventory import inventory
-from homeport.sim.machine.program import TOOLS
-from homeport.sim.machine.shell import Shell
+from homeport.sim.machine.shell.inventory import inventory
+from homeport.sim.machine.shell.program import TOOLS
+from homeport.sim.machine.shell.shell import Shell
 
 
 def shell() -> Shell:

@@ -18,7 +18,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import REQUEST
-from homeport.sim.machine.workload.signer import KUBELET_CLIENT
+from homeport.sim.machine.workload.trust.signer import KUBELET_CLIENT
 from unit.sim.machine.sim_kit import simulation
 
 BOOTSTRAP = User("system:bootstrap:abcdef", ("system:bootstrappers:kubeadm:default-node-token", "system:authenticated"))

@@ -7,10 +7,10 @@ from email.mime.text import MIMEText
 
 import pytest
 
-from homeport.sim.machine.cloudconfig import File, read_cloud_config
 from homeport.sim.machine.instance import instance_data, parse_meta_data
-from homeport.sim.machine.jinja import TemplateError, render
-from homeport.sim.machine.userdata import parse_user_data, unpacked
+from homeport.sim.machine.userdata.cloudconfig import File, read_cloud_config
+from homeport.sim.machine.userdata.jinja import TemplateError, render
+from homeport.sim.machine.userdata.part import parse_user_data, unpacked
 
 CONFIG = b"#cloud-config\nruncmd:\n- kubeadm init\n"
 

@@ -15,8 +15,8 @@ from homeport.runtime.testing import virtual
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import describe
 from homeport.sim.machine.image import Image
-from homeport.sim.machine.workload.container import Program, Run
 from homeport.sim.machine.workload.kind import CONFIG_MAP, DAEMON_SET, DEPLOYMENT, NAMESPACE, POD, SERVICE, Json
+from homeport.sim.machine.workload.pod.container import Program, Run
 from homeport.sim.machine.workload.standin.calico import INSTALLATION
 from homeport.sim.machine.workload.standin.certmanager.injector import API_SERVICE
 from homeport.sim.machine.workload.standin.ingress import INGRESS, INGRESS_CLASS

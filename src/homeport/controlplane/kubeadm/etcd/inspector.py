@@ -18,7 +18,7 @@ from homeport.capi.remote.tunnel import Stream, Tunnel, context_of
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import PORT, EtcdClient, Member, MemberAlarm, Status
-from homeport.controlplane.kubeadm.health import EtcdView
+from homeport.controlplane.kubeadm.observe.health import EtcdView
 from homeport.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)

@@ -8,9 +8,9 @@ from typing import Any
 from homeport.machinery.cel import compare as c
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
-from homeport.machinery.cel.lexer import INT_MAX, INT_MIN, UINT_MAX
 from homeport.machinery.cel.library import clock
 from homeport.machinery.cel.library.registry import A, B, Function, function
+from homeport.machinery.cel.parse.lexer import INT_MAX, INT_MIN, UINT_MAX
 from homeport.machinery.cel.values import MapList, SetList, Uint, index, optional_index
 
 MAX_LIST: int = 1_000_000

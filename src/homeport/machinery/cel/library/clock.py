@@ -9,8 +9,8 @@ from typing import Final
 
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
-from homeport.machinery.cel.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.library.registry import Function, method
+from homeport.machinery.cel.parse.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.values import Duration, Timestamp
 
 SECOND: Final = 1_000_000_000

@@ -10,10 +10,10 @@ from typing import Any, Final
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.compare import type_of_value
 from homeport.machinery.cel.errors import EvaluationError
-from homeport.machinery.cel.lexer import INT_MAX, INT_MIN, UINT_MAX
 from homeport.machinery.cel.library import clock
 from homeport.machinery.cel.library.arithmetic import to_int, to_uint
 from homeport.machinery.cel.library.registry import A, B, Function, function, method
+from homeport.machinery.cel.parse.lexer import INT_MAX, INT_MIN, UINT_MAX
 from homeport.machinery.cel.values import Duration, Timestamp, Uint
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}\Z")

@@ -9,8 +9,8 @@ from typing import Final
 
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
-from homeport.machinery.cel.lexer import INT_MAX, INT_MIN
 from homeport.machinery.cel.library.registry import Function, function, method
+from homeport.machinery.cel.parse.lexer import INT_MAX, INT_MIN
 
 _SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}

@@ -7,8 +7,8 @@ from typing import Final
 
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
-from homeport.machinery.cel.lexer import INT_MAX, UINT_MAX
 from homeport.machinery.cel.library.registry import Function, function, method
+from homeport.machinery.cel.parse.lexer import INT_MAX, UINT_MAX
 
 _NUMBER: Final = r"(0|[1-9][0-9]{0,19})"
 _VERSION: Final = re.compile(

@@ -8,7 +8,7 @@ from typing import Any
 
 from homeport.addons.catalogue import Entry, catalogue
 from homeport.api.butler.v1alpha1 import GROUP, VERSION, AddonDefinition
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.butler.name import MANAGED_BY, MANAGED_BY_LABEL
 from homeport.platforms.butler.normal.addon import DefinitionModel, normal_addon_definition
 

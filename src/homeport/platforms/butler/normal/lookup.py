@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from homeport.api.butler.v1alpha1 import ProviderConfig
 from homeport.api.butler.v1alpha1.part import ProviderRef
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE
 
 DEFAULT_NAME = "default"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from homeport.api.butler.v1alpha1 import ClusterCreationPolicy
 from homeport.api.butler.v1alpha1.team import PolicyOption
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.butler.normal.outcome import Normal, Reading
 
 DIMENSIONS = ("image", "network", "cluster", "storageContainer")

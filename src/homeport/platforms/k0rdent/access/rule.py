@@ -19,7 +19,7 @@ from homeport.api.k0rdent.v1beta1 import (
 from homeport.api.k0rdent.v1beta1.access import AccessResource, AccessRule, TargetNamespaces
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.machinery.selector import LabelSelector, SelectorError, from_label_selector, parse_labels
 from homeport.platforms.k0rdent.management.credential import SECRET
 from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE

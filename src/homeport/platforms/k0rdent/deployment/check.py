@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment, ClusterTemplate
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, chart_name
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig, read_config
 from homeport.platforms.k0rdent.cluster.reading import ROOT

@@ -15,7 +15,7 @@ from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
 from homeport.client.protocol import Key
 from homeport.helm.errors import SourceError
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, PROVIDER_CHARTS, chart_name
 from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED, SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.source import SECRET

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from homeport.addons.chart.values import parse_values
 from homeport.addons.problem import Problem
-from homeport.addons.values import parse_values
 from homeport.api.k0rdent.v1beta1 import (
     ClusterDeployment,
     MultiClusterService,
@@ -19,7 +19,7 @@ from homeport.api.k0rdent.v1beta1 import (
 from homeport.api.k0rdent.v1beta1.service import Service, ServiceSpec, ServiceState
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client, Query
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.machinery.gotemplate import TemplateError, compiled
 from homeport.machinery.selector import SelectorError, from_label_selector
 from homeport.platforms.k0rdent.management.chain import chain_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.api.k0rdent.v1beta1 import ClusterAuditPolicy
 from homeport.api.meta import wire
-from homeport.infra.near import near
+from homeport.infra.preflight.near import near
 from homeport.machinery import yaml
 
 LEVELS = ("None", "Metadata", "Request", "RequestResponse")

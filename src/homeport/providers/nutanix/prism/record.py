@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from homeport.infra.protocol import Power
-from homeport.infra.task import Task
+from homeport.infra.vendor.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from homeport.capi.family import reachable
 from homeport.infra.error import Missing, Rejected, Stale, Taken
 from homeport.infra.protocol import Power
-from homeport.infra.task import Task
+from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client
 from homeport.providers.nutanix.prism import v3_image as wire
 from homeport.providers.nutanix.prism.record import (

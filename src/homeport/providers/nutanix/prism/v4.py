@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
-from homeport.infra.task import Task
+from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client, read_error
 from homeport.providers.nutanix.prism import v3_image
 from homeport.providers.nutanix.prism import v4_image as image_wire

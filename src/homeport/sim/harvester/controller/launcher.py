@@ -21,8 +21,8 @@ from homeport.sim.harvester.object import (
     with_condition,
 )
 from homeport.sim.harvester.occupancy import Occupancy
-from homeport.sim.machine.workload.load import Load
-from homeport.sim.machine.workload.scheduler import why_not
+from homeport.sim.machine.workload.pod.load import Load
+from homeport.sim.machine.workload.pod.scheduler import why_not
 
 BY_INSTANCE = "instance"  # index of Pods: the UID of the instance that each is for
 CREATED_BY = "kubevirt.io/created-by"

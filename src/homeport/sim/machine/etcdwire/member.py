@@ -12,8 +12,8 @@ from homeport.machinery.protowire import field, nested, number_of, parse
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.grpc import Call, Status
 from homeport.sim.machine.etcdwire.port import GrpcPort
-from homeport.sim.machine.workload.authority import Authority, now_of
 from homeport.sim.machine.workload.etcd import Etcd, EtcdError, Member
+from homeport.sim.machine.workload.trust.authority import Authority, now_of
 
 PORT = 2379
 _VERSION = "3.5.21"

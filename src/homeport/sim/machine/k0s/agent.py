@@ -9,12 +9,12 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.download import DownloadError, check_reach, fetch_k0s
-from homeport.sim.machine.flag import parse_flags
 from homeport.sim.machine.k0s import release
 from homeport.sim.machine.k0s.config import read_config
 from homeport.sim.machine.k0s.journal import Journal
 from homeport.sim.machine.k0s.unit import Unit
 from homeport.sim.machine.kubeadm.config import KubeadmError
+from homeport.sim.machine.shell.flag import parse_flags
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.k0s.agent import Agent

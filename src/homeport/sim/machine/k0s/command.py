@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from homeport.sim.machine.flag import parse_flags
 from homeport.sim.machine.k0s import release
 from homeport.sim.machine.k0s.agent import attach
 from homeport.sim.machine.k0s.config import check_config
@@ -15,7 +14,8 @@ from homeport.sim.machine.k0s.journal import Journal
 from homeport.sim.machine.k0s.unit import ROLES, Unit, read_unit, write_unit
 from homeport.sim.machine.k0s.worker import KubeletDown, run_worker
 from homeport.sim.machine.kubeadm.config import KubeadmError
-from homeport.sim.machine.shell import NOT_EXECUTABLE, NOT_FOUND, Invocation, Program, Ran
+from homeport.sim.machine.shell.flag import parse_flags
+from homeport.sim.machine.shell.shell import NOT_EXECUTABLE, NOT_FOUND, Invocation, Program, Ran
 from homeport.sim.machine.vm import Machine
 
 Joined = Callable[[Machine], Awaitable[None]]

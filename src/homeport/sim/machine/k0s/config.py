@@ -12,7 +12,7 @@ from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.k0s.check import problems_of
 from homeport.sim.machine.workload.kind import Json
-from homeport.sim.machine.workload.vip import VipConfig
+from homeport.sim.machine.workload.network.vip import VipConfig
 from homeport.sim.network.address import normal
 
 PORT, JOIN_PORT, TUNNEL_PORT = 6443, 9443, 8132

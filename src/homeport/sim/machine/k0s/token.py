@@ -8,7 +8,7 @@ import binascii
 from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import KubeadmError
 from homeport.sim.machine.kubeadm.discovery import Discovery, read_kubeconfig
-from homeport.sim.machine.userdata import gunzip
+from homeport.sim.machine.userdata.part import gunzip
 from homeport.sim.machine.vm import Machine
 
 WORKER = "kubelet-bootstrap"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from homeport.sim.machine.disk import Disk
-from homeport.sim.machine.flag import parse_flags
+from homeport.sim.machine.shell.flag import parse_flags
 
 _FOLDER = "/etc/systemd/system"
 ROLES = ("controller", "worker")

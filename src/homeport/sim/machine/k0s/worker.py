@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from homeport.client.errors import ApiError
-from homeport.sim.machine.flag import parse_flags
 from homeport.sim.machine.k0s import release
 from homeport.sim.machine.k0s.agent import attach
 from homeport.sim.machine.k0s.journal import Journal
@@ -14,6 +13,7 @@ from homeport.sim.machine.k0s.unit import Unit
 from homeport.sim.machine.kubeadm.config import KubeadmError, Registering
 from homeport.sim.machine.kubeadm.discovery import Discovery, RetryLater, authenticate, look, require
 from homeport.sim.machine.kubeadm.init import registration_of
+from homeport.sim.machine.shell.flag import parse_flags
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.facts import parse_version

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from homeport.sim.machine.flag import parse_flags
 from homeport.sim.machine.kubeadm.config import Documents, KubeadmError, parse_documents
 from homeport.sim.machine.kubeadm.init import run_init
 from homeport.sim.machine.kubeadm.join import run_join
-from homeport.sim.machine.shell import Invocation, Program, Ran
+from homeport.sim.machine.shell.flag import parse_flags
+from homeport.sim.machine.shell.shell import Invocation, Program, Ran
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.facts import parse_version
 

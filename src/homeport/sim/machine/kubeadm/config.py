@@ -11,7 +11,7 @@ from homeport.apiserver.name import dns_subdomain
 from homeport.sim.machine import yaml
 from homeport.sim.machine.workload.facts import Facts, Version, parse_version
 from homeport.sim.machine.workload.object import duration
-from homeport.sim.machine.workload.staticpod import arguments
+from homeport.sim.machine.workload.pod.staticpod import arguments
 from homeport.sim.network import split_endpoint
 
 Json = dict[str, Any]

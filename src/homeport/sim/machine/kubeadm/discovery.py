@@ -19,9 +19,9 @@ from homeport.machinery.address import is_address
 from homeport.sim.machine import yaml
 from homeport.sim.machine.kubeadm.config import KubeadmError
 from homeport.sim.machine.vm import Machine
-from homeport.sim.machine.workload.authority import spki_hash
 from homeport.sim.machine.workload.cluster import WorkloadCluster, cluster_at
-from homeport.sim.machine.workload.token import PREFIX, signature
+from homeport.sim.machine.workload.trust.authority import spki_hash
+from homeport.sim.machine.workload.trust.token import PREFIX, signature
 from homeport.sim.network import split_endpoint
 
 Json = dict[str, Any]

@@ -20,16 +20,16 @@ from homeport.sim.machine.kubeadm.pki import ControlPlaneCertificates, prepare
 from homeport.sim.machine.kubeadm.preflight import check_control_plane, check_versions
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
-from homeport.sim.machine.workload.authority import ClusterPki
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.facts import Facts, parse_version
 from homeport.sim.machine.workload.kind import Json
 from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.network.vip import VipConfig, read_kube_vip
 from homeport.sim.machine.workload.node import KubeletProblem, Registration, build_node
 from homeport.sim.machine.workload.object import bootstrap_tokens, config_maps
-from homeport.sim.machine.workload.rbac import kubeadm_rbac
-from homeport.sim.machine.workload.staticpod import COMPONENTS, component, read_manifest
-from homeport.sim.machine.workload.vip import VipConfig, read_kube_vip
+from homeport.sim.machine.workload.pod.staticpod import COMPONENTS, component, read_manifest
+from homeport.sim.machine.workload.trust.authority import ClusterPki
+from homeport.sim.machine.workload.trust.rbac import kubeadm_rbac
 
 MANIFESTS = "/etc/kubernetes/manifests"
 _ADMIN_CONF = "/etc/kubernetes/admin.conf"

@@ -38,7 +38,7 @@ from homeport.sim.machine.workload.etcd import EtcdError
 from homeport.sim.machine.workload.facts import parse_version
 from homeport.sim.machine.workload.kind import NODE, REQUEST, Json
 from homeport.sim.machine.workload.node import CONTROL_PLANE
-from homeport.sim.machine.workload.signer import KUBELET_CLIENT
+from homeport.sim.machine.workload.trust.signer import KUBELET_CLIENT
 
 _GROUP = "certificates.k8s.io"
 

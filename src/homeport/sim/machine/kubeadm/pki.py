@@ -12,7 +12,7 @@ from homeport.apiserver.auth.certificate import PrivateKey
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.disk import Disk
 from homeport.sim.machine.kubeadm.config import KubeadmError
-from homeport.sim.machine.workload.authority import (
+from homeport.sim.machine.workload.trust.authority import (
     Authority,
     CertificateProblem,
     load_authority,

@@ -15,7 +15,7 @@ from homeport.machinery.talos.certificate import KeyPair, make_authority, make_s
 from homeport.sim.machine.etcdwire.grpc import Call
 from homeport.sim.machine.etcdwire.port import GrpcPort
 from homeport.sim.machine.vm import Machine
-from homeport.sim.machine.workload.authority import now_of
+from homeport.sim.machine.workload.trust.authority import now_of
 
 PORT = 50000
 _MAINTENANCE_NAME = "maintenance-service.talos.dev"

@@ -12,7 +12,7 @@ from homeport.sim.machine import yaml
 from homeport.sim.machine.talos.check import CONTROL_PLANES, check_config
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload.facts import Facts
-from homeport.sim.machine.workload.vip import VipConfig, read_kube_vip
+from homeport.sim.machine.workload.network.vip import VipConfig, read_kube_vip
 from homeport.sim.network import split_endpoint
 from homeport.sim.network.address import normal
 

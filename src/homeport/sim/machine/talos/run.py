@@ -13,13 +13,13 @@ from homeport.sim.machine.kubeadm.pki import ControlPlaneCertificates
 from homeport.sim.machine.talos.config import TalosConfig
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
-from homeport.sim.machine.workload.authority import CertificateProblem, load_authority, load_key
 from homeport.sim.machine.workload.cluster import ControlPlane, WorkloadCluster
 from homeport.sim.machine.workload.etcd import EtcdError
-from homeport.sim.machine.workload.flannel import flannel
+from homeport.sim.machine.workload.network.flannel import flannel
 from homeport.sim.machine.workload.node import CONTROL_PLANE
 from homeport.sim.machine.workload.object import admin_map, bootstrap_token
-from homeport.sim.machine.workload.rbac import kubeadm_rbac
+from homeport.sim.machine.workload.trust.authority import CertificateProblem, load_authority, load_key
+from homeport.sim.machine.workload.trust.rbac import kubeadm_rbac
 
 _FOREVER = 1e9  # Talos never gives up
 

@@ -15,7 +15,7 @@ from homeport.sim.machine.talos.apid import Roles
 from homeport.sim.machine.talos.check import ConfigRefused, check_config
 from homeport.sim.machine.talos.config import TalosConfig
 from homeport.sim.machine.vm import Machine
-from homeport.sim.machine.workload.authority import load_authority, now_of
+from homeport.sim.machine.workload.trust.authority import load_authority, now_of
 
 INVALID, EXISTS, DENIED, PRECONDITION, UNAVAILABLE = 3, 6, 7, 9, 14
 ADMIN, READERS = frozenset({"os:admin"}), frozenset({"os:admin", "os:operator", "os:reader"})

@@ -23,8 +23,6 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.member import PORT as ETCD_PORT
 from homeport.sim.machine.etcdwire.member import EtcdService
-from homeport.sim.machine.workload.authority import Authority, ClusterPki
-from homeport.sim.machine.workload.container import Containers
 from homeport.sim.machine.workload.controller import Controllers
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.facts import Facts, parse_version
@@ -32,11 +30,13 @@ from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.k0s.platform import Platform
 from homeport.sim.machine.workload.kind import LEASE, NODE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
-from homeport.sim.machine.workload.podnetwork import PodNetwork
-from homeport.sim.machine.workload.portforward import PodDialer
+from homeport.sim.machine.workload.network.podnetwork import PodNetwork
+from homeport.sim.machine.workload.network.portforward import PodDialer
+from homeport.sim.machine.workload.network.vip import Vip, VipConfig
+from homeport.sim.machine.workload.network.webhook import WebhookRoute
+from homeport.sim.machine.workload.pod.container import Containers
 from homeport.sim.machine.workload.standin.standins import Standins
-from homeport.sim.machine.workload.vip import Vip, VipConfig
-from homeport.sim.machine.workload.webhook import WebhookRoute
+from homeport.sim.machine.workload.trust.authority import Authority, ClusterPki
 from homeport.sim.network import Network, Service
 from homeport.sim.network.balancer import answering
 from homeport.store import Change, History

@@ -16,24 +16,24 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import ApiError
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.workload.alarm import Alarm
-from homeport.sim.machine.workload.budget import settle_budgets
-from homeport.sim.machine.workload.claim import settle_claims
-from homeport.sim.machine.workload.container import Containers
-from homeport.sim.machine.workload.daemon import settle_daemon_sets
-from homeport.sim.machine.workload.podlife import settle_pods
-from homeport.sim.machine.workload.replica import (
+from homeport.sim.machine.workload.pod.budget import settle_budgets
+from homeport.sim.machine.workload.pod.container import Containers
+from homeport.sim.machine.workload.pod.daemon import settle_daemon_sets
+from homeport.sim.machine.workload.pod.life import settle_pods
+from homeport.sim.machine.workload.pod.replica import (
     settle_deployments,
     settle_jobs,
     settle_orphans,
     settle_replica_sets,
     settle_stateful_sets,
 )
-from homeport.sim.machine.workload.scheduler import settle_schedule
-from homeport.sim.machine.workload.signer import settle_requests
+from homeport.sim.machine.workload.pod.scheduler import settle_schedule
 from homeport.sim.machine.workload.standin.standins import WATCHED, Standins
-from homeport.sim.machine.workload.token import settle_tokens
+from homeport.sim.machine.workload.storage.claim import settle_claims
+from homeport.sim.machine.workload.storage.volume import settle_volumes
+from homeport.sim.machine.workload.trust.signer import settle_requests
+from homeport.sim.machine.workload.trust.token import settle_tokens
 from homeport.sim.machine.workload.view import Reader, View
-from homeport.sim.machine.workload.volume import settle_volumes
 from homeport.store import Change, StoreUnavailable
 
 log = structlog.get_logger(__name__)

@@ -16,9 +16,9 @@ from homeport.apiserver.verb.write import encoder
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
-from homeport.sim.machine.workload.cni import bringer
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
+from homeport.sim.machine.workload.network.cni import bringer
 from homeport.sim.machine.workload.node import (
     NO_NETWORK,
     NOT_READY,
@@ -30,7 +30,7 @@ from homeport.sim.machine.workload.node import (
     node_addresses,
     not_ready_taints,
 )
-from homeport.sim.machine.workload.staticpod import mirror
+from homeport.sim.machine.workload.pod.staticpod import mirror
 from homeport.store import StoreUnavailable
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from homeport.api.meta import Resource
 from homeport.runtime.clock import rfc3339
 from homeport.sim.machine import yaml
-from homeport.sim.machine.workload.authority import ClusterPki
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.kind import CONFIG_MAP, SECRET, Json
-from homeport.sim.machine.workload.rbac import BOOTSTRAPPERS
+from homeport.sim.machine.workload.trust.authority import ClusterPki
+from homeport.sim.machine.workload.trust.rbac import BOOTSTRAPPERS
 
 _SYSTEM = "kube-system"
 _ALPHABET = string.ascii_lowercase + string.digits

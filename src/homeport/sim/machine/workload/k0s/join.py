@@ -17,9 +17,9 @@ from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.serviceaccount import decoded
 from homeport.apiserver.auth.source import read
 from homeport.runtime.clock import parse_time
-from homeport.sim.machine.workload.authority import Authority
 from homeport.sim.machine.workload.etcd import EtcdError
 from homeport.sim.machine.workload.standin.wire import HttpsService, Message
+from homeport.sim.machine.workload.trust.authority import Authority
 from homeport.sim.network import Network
 from homeport.sim.network.balancer import answering
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from homeport.sim.machine.workload.cni import brings_network
 from homeport.sim.machine.workload.kind import Json
+from homeport.sim.machine.workload.network.cni import brings_network
 from homeport.sim.machine.workload.standin.image import runs
 
 SIMULATED: Final = "sim.homeport.dev/Simulated"

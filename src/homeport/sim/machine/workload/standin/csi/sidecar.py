@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from homeport.api.meta import Resource
 from homeport.machinery.quantity import parse_quantity
-from homeport.sim.machine.workload.claim import PROVISIONER, SELECTED_NODE, is_bound, storage_class
 from homeport.sim.machine.workload.kind import ATTACHMENT, CLAIM, SECRET, VOLUME, Json
 from homeport.sim.machine.workload.standin.csi.driver import Caller, Driver, DriverError, NewVolume
 from homeport.sim.machine.workload.standin.event import EventRecorder
+from homeport.sim.machine.workload.storage.claim import PROVISIONER, SELECTED_NODE, is_bound, storage_class
 from homeport.sim.machine.workload.view import View, leaving
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Charts of add-ons: where they come from, and their releases."""

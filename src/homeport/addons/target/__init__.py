@@ -1,0 +1,1 @@
+"""Objects of add-ons in workload clusters: applied, watched, repaired and removed."""

@@ -1,0 +1,1 @@
+"""Keeps what kubeadm put into the workload cluster up to date."""

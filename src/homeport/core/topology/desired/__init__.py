@@ -1,0 +1,1 @@
+"""The objects that a topology asks for. Pure."""

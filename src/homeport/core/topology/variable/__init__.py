@@ -1,0 +1,1 @@
+"""Variables of a ClusterClass and of the Clusters that use it."""

@@ -1,0 +1,1 @@
+"""InfraClusters of every provider: the reconciler, failure domains, credentials and the virtual address."""

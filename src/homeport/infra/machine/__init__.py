@@ -1,0 +1,1 @@
+"""InfraMachines of every provider: the reconciler, and the life of a machine at its vendor."""

@@ -1,0 +1,1 @@
+"""Machines at a vendor that have no object: found, judged and removed with proof."""

@@ -1,0 +1,1 @@
+"""Checks of a cluster before its first machine exists."""

@@ -1,0 +1,1 @@
+"""Connections to vendors: sessions, rate limits, tasks and uploads."""

@@ -1,0 +1,1 @@
+"""What an expression costs: estimated before it is stored, counted while it runs."""

@@ -1,0 +1,1 @@
+"""The infrastructure cluster, reached by its kubeconfig: connections, errors, permissions and watches."""

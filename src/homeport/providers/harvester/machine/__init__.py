@@ -1,0 +1,1 @@
+"""Machines as VirtualMachines: planned, created, observed and deleted."""

@@ -1,0 +1,1 @@
+"""Checks of a cluster on Harvester or KubeVirt before its first machine exists."""

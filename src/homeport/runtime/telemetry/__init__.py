@@ -1,0 +1,1 @@
+"""Logs, metrics and traces of controllers, and explanations for people."""

@@ -1,0 +1,1 @@
+"""The shell and the programs of a simulated machine."""

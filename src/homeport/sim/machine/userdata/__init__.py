@@ -1,0 +1,1 @@
+"""User data of a simulated machine: cloud-init and Ignition."""

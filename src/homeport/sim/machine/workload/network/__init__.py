@@ -1,0 +1,1 @@
+"""The Pod network of a simulated cluster, and the ways into it."""

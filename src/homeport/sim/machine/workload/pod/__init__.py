@@ -1,0 +1,1 @@
+"""Pods of a simulated cluster: created by workloads, scheduled, run and ended."""

@@ -1,0 +1,1 @@
+"""Certificates, tokens and roles of a simulated cluster."""
