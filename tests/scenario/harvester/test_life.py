@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
@@ -37,6 +38,18 @@ async def test_a_cluster_is_created_scaled_and_deleted_without_a_trace() -> None
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()
+
+
+@virtual
+async def test_the_first_machine_of_a_harvester_is_followed_as_soon_as_it_is_created() -> None:
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
+        (machine,) = await site.running(NAME, 1)
+        infra = await site.client.get(KubevirtMachine, Key("default", machine.metadata.name))
+        (vm,) = await site.there(VM)
+        created = datetime.fromisoformat(str(vm.metadata["creationTimestamp"]))
+        ready = datetime.fromisoformat(str(condition_of(infra, "Ready")["lastTransitionTime"]))
+        assert (ready - created).total_seconds() < 0.5  # by its watch, not by the look every 30 s
 
 
 @virtual

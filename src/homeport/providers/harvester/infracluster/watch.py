@@ -66,6 +66,11 @@ class Watches:
 
     # -- what there is -----------------------------------------------------------------------------------------
 
+    async def start(self, kinds: Iterable[Resource], namespace: str) -> None:
+        """Begins to watch, so that no change after this is missed."""
+        for kind in kinds:
+            await self._informer(kind, namespace)
+
     async def find(self, kind: Resource, key: Key) -> Unstructured | None:
         """As the cache has it. None: it is not there, or the watch does not work at the moment."""
         informer = await self._informer(kind, key.namespace)

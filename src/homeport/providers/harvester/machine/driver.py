@@ -161,6 +161,8 @@ class MachineDriver:
         if has_cloud_init(scope):
             await self._hold_secret(scope, secret)
         self._follow(scope)
+        # The first machine of a session would wait for the next look otherwise.
+        await scope.session.watches.start((VM, VMI), key_of_vm(scope).namespace)
         try:
             made = await scope.session.create(VM, vm)
         except Taken:
