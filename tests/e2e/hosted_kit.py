@@ -81,11 +81,11 @@ class HostingPlane:
     def until(self, look: Callable[[], T], what: str, seconds: float = WAIT_SECONDS) -> T:
         end = time.monotonic() + seconds
         while not (found := look()):
-            assert time.monotonic() < end, f"not after {seconds} s: {what}\n{self._report()}"
+            assert time.monotonic() < end, f"not after {seconds} s: {what}\n{self.report()}"
             time.sleep(POLL_SECONDS)
         return found
 
-    def _report(self) -> str:
+    def report(self) -> str:
         shown = self.try_kubectl("get", "pods,services,deployments,statefulsets", "-A", "-o", "wide").stdout
         return shown + self.try_kubectl("get", "events", "-A").stdout
 

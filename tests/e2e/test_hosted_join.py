@@ -43,6 +43,15 @@ class HarvesterPlane(HostingPlane):
 
         self.until(settled, f"the cluster is available with {workers} workers")
 
+    def report(self) -> str:
+        """And what Harvester has, and what the plane said last."""
+        kinds = "virtualmachines,virtualmachineinstances,pods,persistentvolumeclaims"
+        there = self.try_kubectl("get", kinds, "-A", "-o", "wide", config=self.infra).stdout
+        machines = self.try_kubectl("get", "cluster,machinedeployment,machines,kubevirtmachines", "-o", "wide").stdout
+        said = (self.data / "homeport.log").read_text(errors="replace").splitlines()
+        last = [line for line in said if '"definition installed"' not in line][-80:]
+        return "\n".join((super().report(), machines, there, *last))
+
     def vms(self) -> dict[str, str]:
         """UIDs by name."""
         found = json.loads(self.kubectl("get", "virtualmachines", "-A", "-o", "json", config=self.infra))["items"]

@@ -25,6 +25,7 @@ class Loop:
         self._settle = settle
         self._queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=0.01, limit=30.0))
         self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
 
     def add(self, key: str, after: float = 0.0) -> None:
         self._queue.add(key, after=after)
@@ -40,6 +41,7 @@ class Loop:
         ]
 
     async def close(self) -> None:
+        self._closed = True
         self._queue.close()
         for task in self._tasks:
             task.cancel()
@@ -53,8 +55,6 @@ class Loop:
                 return
             try:
                 await self._bring(key)
-            except StoreUnavailable:
-                return  # closed in the meantime
             finally:
                 self._queue.done(key)
 
@@ -66,8 +66,10 @@ class Loop:
         except ApiError as error:
             log.warning("a controller of the simulated Harvester was refused", loop=self.name, key=key, why=str(error))
             self._queue.retry(key, at_least=1.0)
-        except StoreUnavailable:
-            raise
+        except StoreUnavailable as error:
+            if not self._closed:  # a commit failed: the object must not wait for a change that may never come
+                log.warning("the simulated Harvester can't store a change", loop=self.name, key=key, why=str(error))
+                self._queue.retry(key, at_least=1.0)
         except Exception:  # a mistake about one object must not end the work on all others
             log.exception("a controller of the simulated Harvester failed", loop=self.name, key=key)
             self._queue.retry(key, at_least=5.0)

@@ -31,6 +31,7 @@ MAC_ADDRESSES = "harvesterhci.io/mac-address"
 REMOVED_CLAIMS = "harvesterhci.io/removedPersistentVolumeClaims"
 _OURS = (CONTROLLER_FINALIZER, CLEANUP_FINALIZER)
 _FINAL = ("Succeeded", "Failed")
+_BIND_SECONDS = 1.0
 
 
 class Machines:
@@ -50,7 +51,7 @@ class Machines:
             await self._hold_claims(vm)
             await self._hold_labels(vm, vmi)
             if vmi is None and self._binds_at_once(vm):
-                return None  # the claim brings it back
+                return _BIND_SECONDS  # the claim brings it back before that
             after = await self._run(vm, vmi)
         await self._report(key)
         return after
