@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,11 @@ from leftover import take_leftovers, watch_transports
 from loopback import stay_on_loopback
 
 __all__ = ["stay_on_loopback"]
+
+# Images of containers often forbid bytecode. Without it each worker, and each `homeport` that a test starts, compiles
+# every module anew: half of the time in which a plane starts.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 HERE = Path(__file__).parent
 # How long one example takes depends on what else the machine does; the limit of each test catches what hangs.
