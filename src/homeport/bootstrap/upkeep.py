@@ -33,9 +33,14 @@ class Upkeep:
         self._ttl = ttl
         self._usages = usages
         self._due: dict[Key, float] = {}  # when each config's token is to be looked at again
+        self._unconnected: set[Key] = set()  # configs that wait for a connection to their cluster
 
     def forget(self, config: Key) -> None:
         self._due.pop(config, None)
+        self._unconnected.discard(config)
+
+    def waits_for_connection(self, config: Key) -> bool:
+        return config in self._unconnected
 
     def made(self, config: Key, token: Token | None) -> None:
         if token is not None:
@@ -105,7 +110,9 @@ class Upkeep:
         if remote is None:
             # A connection wakes us.
             why = self._remotes.why(scope.cluster_key)
+            self._unconnected.add(scope.key)
             return Wait("WaitingForConnection", f"a bootstrap token can't be created or renewed: {why}")
+        self._unconnected.discard(scope.key)
         return Tokens(remote.client, self._write, self._ttl, self._usages)
 
     def _later(self, seconds: float) -> Wait:

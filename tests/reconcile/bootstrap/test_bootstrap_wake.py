@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from homeport import bootstrap
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.bootstrap.token import SECRET
 from homeport.capi.capi import Capi
 from homeport.client.protocol import Key
+from homeport.runtime.manager import Manager
 from homeport.runtime.testing import plane, shared_pki, versions, virtual
 from reconcile.bootstrap.bootstrap_kit import CLUSTER, Bench, crds
 
@@ -83,6 +85,26 @@ async def test_a_connection_wakes_the_machine_that_needs_a_token() -> None:
         await b.plane.settle()
         await b.connect()
         await _created(b, key)
+
+
+@virtual
+async def test_a_connection_after_a_restart_brings_back_the_token_of_a_machine_that_has_not_joined() -> None:
+    async with running() as b:
+        await b.cluster(initialized=True)
+        await b.certificates()
+        await b.connect()
+        await _created(b, await b.machine("w"))
+        (token,) = await b.tokens()
+        await b.plane.stop()
+        await b.workload.client().delete(SECRET, Key("kube-system", token.name))
+        b.plane.manager = Manager(b.plane.server.client(), clock=b.plane.clock)
+        b.capi = Capi.make(b.plane.manager)
+        bootstrap.install(b.plane.manager, b.capi)
+        await b.plane.start()
+        await b.plane.settle()  # the config waits: there is no connection yet
+        await b.connect()
+        await b.plane.settle()
+        assert [each["data"]["token-secret"] for each in await b.tokens()] == [token["data"]["token-secret"]]
 
 
 @virtual

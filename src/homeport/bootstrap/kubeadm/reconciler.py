@@ -32,6 +32,7 @@ from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
 from homeport.bootstrap.lock import CONFIG_MAP, LOCKS, InitLock
 from homeport.bootstrap.owner import owner_of
 from homeport.bootstrap.reconciler import BootstrapReconciler
+from homeport.bootstrap.scope import is_created
 from homeport.bootstrap.secret import store_data
 from homeport.bootstrap.token import TTL_SECONDS, BadToken, Token
 from homeport.bootstrap.upkeep import Upkeep
@@ -74,6 +75,10 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
     def forget(self, key: Key) -> None:
         super().forget(key)
         self._upkeep.forget(key)
+
+    def waits(self, config: KubeadmConfig) -> bool:
+        """Whether its cluster may bring it forward: its data are missing, or their token can't be renewed yet."""
+        return not is_created(config) or self._upkeep.waits_for_connection(key_of(config))
 
     def load(self, obj: KubeadmConfig) -> ConfigScope | None:
         """None without an owner and its Cluster: whoever takes it, or the Cluster when it comes, wakes us."""
