@@ -138,7 +138,12 @@ class Stage:
         plane.manager = manager = Manager(self.wrap(plane.server.client()), clock=self.site.clock)
         install_builtin(plane.server, manager, self._runners, self._services)
         environment = Environment(
-            manager.client, self.site.dial, plane.server, charts=ChartSettings(simulated=True), ranges=self._ranges
+            manager.client,
+            self.site.dial,
+            plane.server,
+            charts=ChartSettings(simulated=True),
+            runners=self._runners,
+            ranges=self._ranges,
         )
         chosen().install(manager, environment)
         await plane.start()

@@ -148,10 +148,7 @@ class Judge:
             )
             found.append(_forbidden("spec.template", text))
         old, new = await self._template(before), await self._template(made)
-        if old is not None and new is not None and is_built_in(old) != is_built_in(new):
-            text = (
-                "a cluster can't change between a template of Homeport and one with another chart: create a new cluster"
-            )
+        if old is not None and new is not None and (text := _other_kind(old, new)):
             found.append(_forbidden("spec.template", text))
         return found
 
@@ -298,18 +295,31 @@ def _name(made: ClusterDeployment) -> Iterator[Cause]:
         yield _invalid("metadata.name", f'"{name}": must not contain dots: it is the name of the cluster')
 
 
+def _other_kind(old: ClusterTemplate, new: ClusterTemplate) -> str:
+    """Why a cluster of one template can't become one of the other; '' if it can."""
+    if is_built_in(old) != is_built_in(new):
+        return "a cluster can't change between a template of Homeport and one with another chart: create a new cluster"
+    charts = [CLUSTER_CHARTS.get(chart_name(each.spec.helm)) for each in (old, new)]
+    before, after = (None if each is None else each.chart for each in charts)
+    if before is None or after is None or before.distribution.name == after.distribution.name:
+        return ""
+    names = f"{before.distribution.name} to {after.distribution.name}"
+    return f"a cluster can't change from {names}: create a new cluster"
+
+
 def _data_source(made: ClusterDeployment, before: ClusterDeployment) -> Iterator[Cause]:
     if made.spec.data_source != before.spec.data_source:
         yield _forbidden("spec.dataSource", "immutable: the cluster keeps its data where it began")
 
 
 def _version_change(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
-    old, new = k0sversion.parse(running.version), k0sversion.parse(wanted.version)
-    field = f"{ROOT}.k0s.version"
+    old, new = k0sversion.parse(running.version), k0sversion.parse(wanted.version)  # plain ones as well
+    field = f"{ROOT}.{wanted.chart.distribution.name}.version"
+    step = f"from {running.version} to {wanted.version}"
     if new < old:
-        yield _forbidden(field, f"downgrade from {old} to {new}: a cluster can only be upgraded")
+        yield _forbidden(field, f"downgrade {step}: a cluster can only be upgraded")
     elif new.line[0] != old.line[0] or new.line[1] > old.line[1] + 1:
-        yield _forbidden(field, f"upgrade from {old} to {new}: upgrade one minor version at a time")
+        yield _forbidden(field, f"upgrade {step}: upgrade one minor version at a time")
 
 
 def _fixed(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
@@ -318,6 +328,7 @@ def _fixed(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
         (f"{wanted.chart.vendor.name}.controlPlaneEndpoint.port", "host_port"),
         ("clusterNetwork.pods.cidrBlocks", "pods"),
         ("clusterNetwork.services.cidrBlocks", "services"),
+        ("network.provider", "network_provider"),
     ):
         if getattr(running, attribute) != getattr(wanted, attribute):
             yield _forbidden(f"{ROOT}.{path}", "immutable: the cluster already uses it; create another cluster")

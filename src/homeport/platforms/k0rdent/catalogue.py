@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from homeport.api.k0rdent.v1beta1.template import ClusterTemplate, HelmSpec
 from homeport.platforms.k0rdent.cluster.blueprint import class_objects
-from homeport.platforms.k0rdent.cluster.schema import K0S_VERSION, default_values, values_schema
+from homeport.platforms.k0rdent.cluster.distribution import Distribution
+from homeport.platforms.k0rdent.cluster.k0s import K0S
+from homeport.platforms.k0rdent.cluster.kubeadm import KUBEADM
+from homeport.platforms.k0rdent.cluster.schema import default_values, values_schema
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Vendor
 from homeport.platforms.k0rdent.harvester.vendor import HARVESTER
 from homeport.platforms.k0rdent.name import REPOSITORY
@@ -18,9 +21,10 @@ from homeport.platforms.k0rdent.nutanix.vendor import NUTANIX
 Json = dict[str, Any]
 
 VENDORS = (NUTANIX, HARVESTER)
+DISTRIBUTIONS = (K0S, KUBEADM)
 CORE = "core-cluster-api"
 CHART_VERSION = "1.0.0"
-_K0S = ("control-plane-k0sproject-k0smotron", "bootstrap-k0sproject-k0smotron")
+_KUBEADM = {**KUBEADM.providers(True), **KUBEADM.providers(False)}
 _CONTRACTS = {"v1beta1": "v1beta1", "v1beta2": "v1beta1_v1beta2"}
 
 
@@ -40,7 +44,7 @@ class ClusterChart:
 
     @property
     def schema(self) -> Json:
-        return _schema(self.chart.vendor.name, self.chart.hosted)
+        return _schema(self.chart.name)
 
     @property
     def defaults(self) -> Json:
@@ -61,49 +65,66 @@ class ProviderChart:
     provider: str = ""  # name in Management.spec.providers; '': a part of the core
     providers: tuple[str, ...] = ()
     contracts: Mapping[str, str] = field(default_factory=dict)
-    objects: Callable[[], list[Json]] = list  # that exist as long as the provider is enabled
+    parts: Mapping[str, str] = field(default_factory=dict)  # further providers > the component that each one needs
+    # That exist as long as the provider is enabled, on a plane with these components.
+    objects: Callable[[Collection[str]], list[Json]] = lambda running: []
     version: str = CHART_VERSION
 
 
 @cache
-def _schema(vendor: str, hosted: bool) -> Json:
-    return values_schema(Chart(next(each for each in VENDORS if each.name == vendor), hosted))
+def _schema(name: str) -> Json:
+    return values_schema(CLUSTER_CHARTS[name].chart)
 
 
-_KUBERNETES = K0S_VERSION.partition("+")[0]
 _MODES = {True: "whose control plane runs in the management plane", False: "with its control plane on VMs"}
 
 
-def _cluster_charts(vendor: Vendor) -> list[ClusterChart]:
+def _cluster_charts(vendor: Vendor, distribution: Distribution) -> list[ClusterChart]:
     return [
         ClusterChart(
-            Chart(vendor, hosted),
-            f"A k0s cluster on {vendor.title} {how}",
-            (vendor.provider, *_K0S),
-            _KUBERNETES,
+            Chart(vendor, distribution, hosted),
+            f"A {distribution.name} cluster on {vendor.title} {how}",
+            (vendor.provider, *distribution.providers(hosted)),
+            distribution.version.partition("+")[0],
         )
         for hosted, how in _MODES.items()
     ]
 
 
-def _class_objects(vendor: Vendor) -> list[Json]:
-    return [*class_objects(Chart(vendor, hosted=True)), *class_objects(Chart(vendor, hosted=False))]
+def _class_objects(vendor: Vendor, running: Collection[str]) -> list[Json]:
+    charts = [
+        Chart(vendor, distribution, hosted)
+        for distribution in DISTRIBUTIONS
+        for hosted in _MODES
+        if set(distribution.providers(hosted).values()) <= set(running)
+    ]
+    return [each for chart in charts for each in class_objects(chart)]
 
 
-CLUSTER_CHARTS: Mapping[str, ClusterChart] = {each.name: each for vendor in VENDORS for each in _cluster_charts(vendor)}
+CLUSTER_CHARTS: Mapping[str, ClusterChart] = {
+    each.name: each
+    for vendor in VENDORS
+    for distribution in DISTRIBUTIONS
+    for each in _cluster_charts(vendor, distribution)
+}
 PROVIDER_CHARTS: Mapping[str, ProviderChart] = {
     each.name: each
     for each in (
         ProviderChart("kcm", "The management plane", "k0rdent"),
         ProviderChart(
-            "cluster-api", "Cluster API", "core", providers=(CORE,), contracts={"v1beta1": "", "v1beta2": ""}
+            "cluster-api",
+            "Cluster API with kubeadm",
+            "core",
+            providers=(CORE,),
+            parts=_KUBEADM,
+            contracts={"v1beta1": "", "v1beta2": ""},
         ),
         ProviderChart(
             "cluster-api-provider-k0sproject-k0smotron",
             "k0s control planes and workers",
             "k0smotron",
             provider="k0smotron",
-            providers=_K0S,
+            providers=tuple(K0S.providers(True)),
             contracts=_CONTRACTS,
         ),
         ProviderChart(
@@ -113,7 +134,7 @@ PROVIDER_CHARTS: Mapping[str, ProviderChart] = {
             provider="nutanix",
             providers=(NUTANIX.provider,),
             contracts=_CONTRACTS,
-            objects=lambda: _class_objects(NUTANIX),
+            objects=lambda running: _class_objects(NUTANIX, running),
         ),
         ProviderChart(
             "harvester-capk",
@@ -122,7 +143,7 @@ PROVIDER_CHARTS: Mapping[str, ProviderChart] = {
             provider="harvester",
             providers=(HARVESTER.provider,),
             contracts=_CONTRACTS,
-            objects=lambda: _class_objects(HARVESTER),
+            objects=lambda running: _class_objects(HARVESTER, running),
         ),
     )
 }

@@ -9,11 +9,16 @@ import pytest
 
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig, read_config
+from homeport.platforms.k0rdent.cluster.k0s import k0s_config
+from homeport.platforms.k0rdent.cluster.kubeadm import KUBEADM
+from homeport.platforms.k0rdent.cluster.merge import merged
 from homeport.platforms.k0rdent.cluster.schema import default_values, values_schema
-from homeport.platforms.k0rdent.cluster.topology import k0s_config, merged, render_topology
+from homeport.platforms.k0rdent.cluster.topology import render_topology
 from homeport.platforms.k0rdent.cluster.vendor import Access, Chart
 from homeport.platforms.k0rdent.harvester import vendor as harvester
-from homeport.platforms.k0rdent.nutanix.vendor import HCP, STANDALONE
+from homeport.platforms.k0rdent.nutanix.vendor import HCP, NUTANIX, STANDALONE
+from homeport.platforms.k0rdent.setting.find import Settings
+from homeport.platforms.k0rdent.setting.render import with_settings
 from homeport.platforms.k0rdent.values import faults
 
 UUID = "550e8400-e29b-41d4-a716-446655440000"
@@ -267,3 +272,54 @@ def test_fields_of_another_infrastructure_are_refused() -> None:
     strange = {**HARVESTER, "nutanix": {}, "machineDefaults": {"vcpuSockets": 2}}
     found = {each.field for each in faults(values_schema(harvester.HCP), strange, "spec.config")}
     assert found == {"spec.config.nutanix", "spec.config.machineDefaults.vcpuSockets"}
+
+
+KUBEADM_STANDALONE, KUBEADM_HCP = Chart(NUTANIX, KUBEADM, hosted=False), Chart(NUTANIX, KUBEADM, hosted=True)
+
+
+@pytest.mark.parametrize("chart", [KUBEADM_STANDALONE, KUBEADM_HCP])
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"kubeadm": {"verison": "v1.33.4"}}, "kubeadm.verison", 'did you mean "version"?'),
+        ({"kubeadm": {"worker": {"lables": {}}}}, "kubeadm.worker.lables", 'did you mean "labels"?'),
+        ({"kubadm": {}}, "kubadm", 'did you mean "kubeadm"?'),
+        ({"network": {"provider": "kube-router"}}, "network.provider", "must be one of 'calico', 'cilium', 'flannel'"),
+    ],
+)
+def test_values_of_kubeadm_are_strict(chart: Chart, change: dict[str, Any], field: str, words: str) -> None:
+    found = {each.field: each.message for each in faults(values_schema(chart), values(**change), "spec.config")}
+    assert list(found) == [f"spec.config.{field}"]
+    assert words in found[f"spec.config.{field}"]
+
+
+@pytest.mark.parametrize("version", ["v1.33", "v1.33.4+k0s.0", "latest"])
+def test_a_version_that_kubeadm_does_not_have_is_refused(version: str) -> None:
+    made, wrong = read_config(KUBEADM_STANDALONE, values(kubeadm={"version": version}))
+    assert made is None
+    assert [each.field for each in wrong] == ["spec.config.kubeadm.version"]
+    assert "expected for example v1.33.4" in wrong[0].message
+
+
+def test_settings_reach_api_servers_of_kubeadm_as_files_and_of_hosted_ones_as_volumes() -> None:
+    settings = Settings(authentication="kind: AuthenticationConfiguration\n", audit="kind: Policy\n")
+    alone = KUBEADM.value(with_settings(read(KUBEADM_STANDALONE), settings, "demo"))["controlPlane"]
+    server = alone["clusterConfiguration"]["apiServer"]
+    named = {each["name"]: each["value"] for each in server["extraArgs"]}
+    paths = {each["path"] for each in alone["files"]}
+    assert {named["authentication-config"], named["audit-policy-file"]} == paths
+    assert all(path.startswith(f"{server['extraVolumes'][0]['hostPath']}/") for path in paths)
+    plane = KUBEADM.value(with_settings(read(KUBEADM_HCP), settings, "demo"))["controlPlane"]
+    mounted = {each["name"]: each["mountPath"] for each in plane["apiServer"]["extraVolumeMounts"]}
+    assert mounted.keys() == {each["name"] for each in plane["deployment"]["extraVolumes"]}
+    assert f"--authentication-config={mounted['settings-0']}/config" in plane["apiServer"]["extraArgs"]
+    assert plane["deployment"]["extraVolumes"][0]["secret"] == {"secretName": "demo-auth-config"}
+
+
+def test_another_port_is_the_port_of_the_api_servers() -> None:
+    config = read(KUBEADM_STANDALONE, nutanix={"controlPlaneEndpoint": {"port": 7443}})
+    made = render_topology(config, Access(Key("kcm-system", "creds")))
+    assert made["clusterNetwork"]["apiServerPort"] == 7443
+    plane = KUBEADM.value(config)["controlPlane"]
+    assert plane["initConfiguration"]["localAPIEndpoint"] == {"bindPort": 7443}
+    assert plane["joinConfiguration"]["controlPlane"]["localAPIEndpoint"] == {"bindPort": 7443}

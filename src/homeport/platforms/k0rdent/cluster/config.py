@@ -7,13 +7,12 @@ default of the role.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any
 
-from homeport.capi.k0s import version as k0sversion
 from homeport.platforms.k0rdent.cluster.reading import Reading
-from homeport.platforms.k0rdent.cluster.schema import K0S_VERSION, POD_CIDR, SERVICE_CIDR
+from homeport.platforms.k0rdent.cluster.schema import POD_CIDR, SERVICE_CIDR
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Infrastructure
 from homeport.platforms.k0rdent.values import Fault
 
@@ -35,7 +34,8 @@ class ClusterConfig:
     control_plane_args: tuple[str, ...]
     labels: Mapping[str, str]
     taints: tuple[Json, ...]
-    k0s_config: Json
+    plane_config: Json  # merged into what the distribution configures its control plane with
+    worker_config: Json
     network_provider: str
     calico: Json
     pods: tuple[str, ...]
@@ -47,12 +47,19 @@ class ClusterConfig:
     health_check: str  # share of workers that may be unhealthy at once; '': none is replaced
     csi: bool
     csi_parameters: Mapping[str, str]
+    api_arguments: Mapping[str, str] = field(default_factory=dict)  # of kube-apiserver
     files: tuple[Json, ...] = ()  # for machines of the control plane
     mounts: tuple[Json, ...] = ()  # for Pods of a hosted one
 
     @property
     def hosted(self) -> bool:
         return self.chart.hosted
+
+    @property
+    def network_addon(self) -> str:
+        """The Pod network; '' if the cluster brings its own."""
+        wanted = self.chart.distribution.network_addons and self.network_provider != "custom"
+        return self.network_provider if wanted else ""
 
 
 def read_config(chart: Chart, values: Mapping[str, Any]) -> tuple[ClusterConfig | None, list[Fault]]:
@@ -64,7 +71,7 @@ def read_config(chart: Chart, values: Mapping[str, Any]) -> tuple[ClusterConfig 
 
 def _read(chart: Chart, reading: Reading) -> ClusterConfig:
     vendor, standalone, at = chart.vendor, not chart.hosted, reading.at
-    infrastructure = vendor.read(reading)
+    infrastructure, own = vendor.read(reading), chart.distribution.name
     endpoint = f"{vendor.name}.controlPlaneEndpoint"
     host = at(f"{endpoint}.host", "")
     if standalone and not host:
@@ -76,18 +83,19 @@ def _read(chart: Chart, reading: Reading) -> ClusterConfig:
         host_port=int(at(f"{endpoint}.port", 6443)),
         worker=vendor.read_machine(reading, "worker"),
         control_plane=vendor.read_machine(reading, "controlPlane") if standalone else {},
-        version=_version(reading),
-        args=tuple(at("k0s.args", ())),
-        control_plane_args=tuple(at("k0s.controlPlane.args", ())),
-        labels=dict(at("k0s.worker.labels", {})),
-        taints=tuple(_taints(reading)),
-        k0s_config=dict(at("k0s.config", {})),
-        network_provider=at("network.provider", "calico") if standalone else "kube-router",
-        calico=dict(at("k0s.calico", {})),
+        version=_version(reading, chart),
+        args=tuple(at(f"{own}.args", ())),
+        control_plane_args=tuple(at(f"{own}.controlPlane.args", ())),
+        labels=dict(at(f"{own}.worker.labels", {})),
+        taints=tuple(_taints(reading, own)),
+        plane_config=dict(at(f"{own}.config") or at(f"{own}.controlPlane.config", {})),
+        worker_config=dict(at(f"{own}.worker.config", {})),
+        network_provider=_network(reading, chart),
+        calico=dict(at(f"{own}.calico", {})),
         pods=_networks(reading, "pods", "podCIDR", _first_pool(reading) or POD_CIDR),
         services=_networks(reading, "services", "serviceCIDR", SERVICE_CIDR),
         workers=int(at("workersNumber", 1)),
-        control_planes=int(at("controlPlaneNumber") or at("k0s.controlPlane.replicas") or (3 if standalone else 1)),
+        control_planes=int(at("controlPlaneNumber") or at(f"{own}.controlPlane.replicas") or (3 if standalone else 1)),
         cluster_labels=at("clusterLabels"),
         cluster_annotations=dict(at("clusterAnnotations", {})),
         health_check=at("machineHealthCheck.maxUnhealthy", "40%") if at("machineHealthCheck.enabled") else "",
@@ -96,19 +104,28 @@ def _read(chart: Chart, reading: Reading) -> ClusterConfig:
     )
 
 
-def _version(reading: Reading) -> str:
-    text = str(reading.at("k0s.version", K0S_VERSION))
+def _version(reading: Reading, chart: Chart) -> str:
+    distribution = chart.distribution
+    path = f"{distribution.name}.version"
+    text = str(reading.at(path, distribution.version))
     try:
-        return str(k0sversion.parse(text))
+        return distribution.normal(text)
     except ValueError as error:
-        reading.fault("k0s.version", str(error))
+        reading.fault(path, str(error))
         return text
 
 
-def _taints(reading: Reading) -> Iterator[Json]:
-    for number, each in enumerate(reading.at("k0s.worker.taints", ())):
+def _network(reading: Reading, chart: Chart) -> str:
+    """'' if the distribution leaves no choice."""
+    plugins = chart.distribution.networks(chart.hosted)
+    return str(reading.at("network.provider", plugins[0])) if plugins else ""
+
+
+def _taints(reading: Reading, own: str) -> Iterator[Json]:
+    path = f"{own}.worker.taints"
+    for number, each in enumerate(reading.at(path, ())):
         if not each.get("key") or not each.get("effect"):
-            reading.fault(f"k0s.worker.taints[{number}]", "key and effect are required")
+            reading.fault(f"{path}[{number}]", "key and effect are required")
             continue
         yield {name: each[name] for name in ("key", "value", "effect") if each.get(name)}
 

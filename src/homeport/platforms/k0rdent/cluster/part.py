@@ -9,6 +9,7 @@ Json = dict[str, Any]
 FREE: Json = {"type": "object"}
 TEXT: Json = {"type": "string"}
 LIST: Json = {"type": "array", "items": {"type": "string"}}
+OPEN: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}  # in the schema of a variable
 
 
 def group(description: str = "", **properties: Json) -> Json:
@@ -30,3 +31,8 @@ def number(description: str, default: int | None = None, low: int = 1, high: int
 
 def flag(description: str, default: bool) -> Json:
     return {"type": "boolean", "description": description, "default": default}
+
+
+def properties(**fields: Json) -> Json:
+    """A map in the schema of a variable."""
+    return {"type": "object", "properties": fields}

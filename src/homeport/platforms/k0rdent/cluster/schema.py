@@ -10,48 +10,8 @@ from homeport.platforms.k0rdent.cluster.vendor import Chart, Vendor
 
 Json = dict[str, Any]
 
-K0S_VERSION = "v1.33.4+k0s.0"
 POD_CIDR = "10.243.0.0/16"
 SERVICE_CIDR = "10.95.0.0/16"
-
-
-def _k0s(*, standalone: bool) -> Json:
-    args = {**LIST, "description": "Arguments of k0s on all machines."}
-    worker = group(
-        "Workers.",
-        labels={"type": "object", "additionalProperties": TEXT, "description": "Labels of the Nodes."},
-        taints={
-            "type": "array",
-            "description": "Taints of the Nodes.",
-            "items": group(
-                key=text("Key of the taint.", minLength=1),
-                value=text("Value of the taint."),
-                effect=text("Effect of the taint.", enum=["NoSchedule", "PreferNoSchedule", "NoExecute"]),
-            ),
-        },
-    )
-    plane = group("Control plane.", replicas=number("The same as controlPlaneNumber."), args=args)
-    more: dict[str, Json] = {"calico": _calico()} if standalone else {}
-    return group(
-        "k0s.",
-        version=text("Version of k0s. A change upgrades the control plane, then the workers.", K0S_VERSION),
-        args=args,
-        worker=worker,
-        controlPlane=plane,
-        config={**FREE, "description": "Configuration of k0s (ClusterConfig). It is merged into the generated one."},
-        **more,
-    )
-
-
-def _calico() -> Json:
-    pool = group(cidr=TEXT, encapsulation=TEXT, natOutgoing=TEXT, nodeSelector=TEXT)
-    return group(
-        "Calico, if network.provider is calico.",
-        mode=text("How Pods of different Nodes reach each other.", enum=["", "ipip", "vxlan", "bgp"]),
-        mtu={"type": ["integer", "null"], "minimum": 0, "description": "MTU. Default: chosen by Calico."},
-        ipPools={"type": "array", "items": pool, "description": "Only cidr of the first one counts: the Pod network."},
-        typha=group(enabled=flag("Accepted for older values. k0s decides about Typha.", False)),
-    )
 
 
 def _cidrs(default: str) -> Json:
@@ -79,7 +39,7 @@ def _machine(description: str, vendor: Vendor, cpus: int, memory: str, disk: str
 
 
 def values_schema(chart: Chart) -> Json:
-    vendor, standalone = chart.vendor, not chart.hosted
+    vendor, distribution, standalone = chart.vendor, chart.distribution, not chart.hosted
     endpoint = group(
         "Where the API server is reached. Reserve the address outside of DHCP.",
         host=text("IP address or host name."),
@@ -89,9 +49,10 @@ def values_schema(chart: Chart) -> Json:
     network: dict[str, Json] = {}
     if standalone:
         roles["controlPlane"] = _machine("Control plane machines.", vendor, 4, "8Gi", "80Gi")
+    if plugins := distribution.networks(chart.hosted):
         network["network"] = group(
             "Pod network.",
-            provider=text("Network plugin of k0s.", enum=["calico", "kube-router", "custom"], default="calico"),
+            provider=text("Network plugin.", enum=list(plugins), default=plugins[0]),
             podCIDR=text("Network of the Pods. clusterNetwork.pods wins."),
             serviceCIDR=text("Network of the Services. clusterNetwork.services wins."),
         )
@@ -102,7 +63,7 @@ def values_schema(chart: Chart) -> Json:
             **{vendor.name: group(f"{vendor.title}.", **vendor.section(), controlPlaneEndpoint=endpoint)},
             machineDefaults=_machine("All machines.", vendor, 2, "4Gi", "40Gi"),
             **roles,
-            k0s=_k0s(standalone=standalone),
+            **{distribution.name: distribution.section(chart.hosted)},
             **network,
             clusterNetwork=group("Networks.", pods=_cidrs(POD_CIDR), services=_cidrs(SERVICE_CIDR)),
             workersNumber=number("Number of workers.", 1, low=0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.client.protocol import Key
+from homeport.platforms.k0rdent.cluster.distribution import Distribution
 from homeport.platforms.k0rdent.cluster.reading import Reading
 
 Json = dict[str, Any]
@@ -68,9 +69,10 @@ class Vendor:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A template: an infrastructure, and where the control plane runs."""
+    """A template: an infrastructure, a distribution of Kubernetes, and where the control plane runs."""
 
     vendor: Vendor
+    distribution: Distribution
     hosted: bool
 
     @property
@@ -79,4 +81,4 @@ class Chart:
 
     @property
     def name(self) -> str:
-        return f"{self.vendor.name}-k0s-{self.mode}"
+        return f"{self.vendor.name}-{self.distribution.name}-{self.mode}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import wire
@@ -16,9 +18,11 @@ from homeport.platforms.k0rdent.deployment.render import (
     csi_name,
     diff,
     local_secret,
+    network_name,
     render_cluster,
     render_credentials,
     render_csi,
+    render_network,
 )
 from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.platforms.k0rdent.management.credential import SECRET
@@ -26,6 +30,8 @@ from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.setting.find import Settings
 from homeport.platforms.k0rdent.setting.render import render_settings
 from homeport.runtime.applier import Applier
+
+Json = dict[str, Any]
 
 
 class Composition:
@@ -57,7 +63,22 @@ class Composition:
 
     async def hold_services(self, scope: DeploymentScope, config: ClusterConfig, access: Access) -> list[str]:
         """Names of the ClusterAddons that the cluster has."""
-        return [*await self._hold_csi(scope, config, access), *await self._hold_manager(scope, config, access)]
+        return [
+            *await self._hold_network(scope, config),
+            *await self._hold_csi(scope, config, access),
+            *await self._hold_manager(scope, config, access),
+        ]
+
+    async def _hold_network(self, scope: DeploymentScope, config: ClusterConfig) -> list[str]:
+        if not config.network_addon:
+            return []
+        await self._hold_addon(scope, render_network(scope.object, config))
+        return [network_name(scope.name, config)]
+
+    async def _hold_addon(self, scope: DeploymentScope, body: Json) -> None:
+        name = body["metadata"]["name"]
+        cached = next((each for each in scope.near.addons if each.metadata.name == name), None)
+        await self._applier.hold(scope.key, body, ClusterAddon.__resource__, cached=cached, watched=True)
 
     async def _hold_manager(self, scope: DeploymentScope, config: ClusterConfig, access: Access) -> list[str]:
         """Credentials of a cloud controller manager that the values install."""
@@ -69,8 +90,7 @@ class Composition:
         source = await self._client.get(SECRET, access.secret)
         secret, addon = render_manager(scope.object, config, access, source.get("data") or {}, namespace)
         await self._applier.hold(scope.key, secret, SECRET)
-        cached = next((each for each in scope.near.addons if each.metadata.name == name), None)
-        await self._applier.hold(scope.key, addon, ClusterAddon.__resource__, cached=cached, watched=True)
+        await self._hold_addon(scope, addon)
         return [name]
 
     async def _hold_csi(self, scope: DeploymentScope, config: ClusterConfig, access: Access) -> list[str]:
@@ -86,9 +106,7 @@ class Composition:
             source = await self._client.get(SECRET, access.secret)
             body = render_credentials(deployment, config, source.get("data") or {})
             await self._applier.hold(scope.key, body, SECRET)
-        cached = next((each for each in scope.near.addons if each.metadata.name == name), None)
-        body = render_csi(deployment, config, secret)
-        await self._applier.hold(scope.key, body, ClusterAddon.__resource__, cached=cached, watched=True)
+        await self._hold_addon(scope, render_csi(deployment, config, secret))
         return [name]
 
     async def _drop(self, scope: DeploymentScope, name: str) -> None:

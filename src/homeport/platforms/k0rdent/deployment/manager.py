@@ -36,7 +36,7 @@ def manager_name(deployment: str) -> str:
 
 def chart_namespace(config: ClusterConfig) -> str:
     """Where the values install the chart without an address of Prism Central; '' if they do not."""
-    found: Any = config.k0s_config if config.chart.vendor is NUTANIX else {}
+    found: Any = config.plane_config if config.chart.vendor is NUTANIX else {}
     for step in ("spec", "extensions", "helm", "charts"):
         found = found.get(step) if isinstance(found, Mapping) else None
     for each in found if isinstance(found, list) else ():

@@ -30,6 +30,10 @@ def csi_name(deployment: str, config: ClusterConfig) -> str:
     return f"{deployment}-{config.chart.vendor.csi}"
 
 
+def network_name(deployment: str, config: ClusterConfig) -> str:
+    return f"{deployment}-{config.network_addon}"
+
+
 def credentials_name(deployment: str, config: ClusterConfig) -> str:
     """Of the copy of the installation's credentials, for the storage driver."""
     return f"{deployment}-{config.chart.vendor.name}-credentials"
@@ -63,21 +67,27 @@ def render_cluster(deployment: ClusterDeployment, config: ClusterConfig, access:
 
 def render_csi(deployment: ClusterDeployment, config: ClusterConfig, secret: str) -> Json:
     """`secret`: name of a Secret in the namespace of the ClusterDeployment."""
-    name = deployment.metadata.name
+    parameters = {"credentialsSecret": secret, **config.csi_parameters}
+    name = csi_name(deployment.metadata.name, config)
+    return _addon(deployment, name, {"addon": config.chart.vendor.csi, "parameters": parameters})
+
+
+def render_network(deployment: ClusterDeployment, config: ClusterConfig) -> Json:
+    return _addon(deployment, network_name(deployment.metadata.name, config), {"addon": config.network_addon})
+
+
+def _addon(deployment: ClusterDeployment, name: str, spec: Json) -> Json:
+    of = deployment.metadata
     return {
         "apiVersion": f"{ADDON_GROUP}/v1alpha1",
         "kind": "ClusterAddon",
         "metadata": {
-            "name": csi_name(name, config),
-            "namespace": deployment.metadata.namespace,
-            "labels": {**release_labels(deployment), CLUSTER_NAME_LABEL: name},
+            "name": name,
+            "namespace": of.namespace,
+            "labels": {**release_labels(deployment), CLUSTER_NAME_LABEL: of.name},
             "ownerReferences": [owner_reference(deployment, controller=True)],
         },
-        "spec": {
-            "clusterName": name,
-            "addon": config.chart.vendor.csi,
-            "parameters": {"credentialsSecret": secret, **config.csi_parameters},
-        },
+        "spec": {"clusterName": of.name, **spec},
     }
 
 

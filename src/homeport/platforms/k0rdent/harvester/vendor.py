@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeport.client.protocol import Key
+from homeport.platforms.k0rdent.cluster.k0s import K0S
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Vendor
 from homeport.platforms.k0rdent.harvester import config
 from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
@@ -37,4 +38,4 @@ HARVESTER = Vendor(
     credential_key="kubeconfig",
     credential_field="credentialSecretName",
 )
-HCP, STANDALONE = Chart(HARVESTER, hosted=True), Chart(HARVESTER, hosted=False)
+HCP, STANDALONE = Chart(HARVESTER, K0S, hosted=True), Chart(HARVESTER, K0S, hosted=False)

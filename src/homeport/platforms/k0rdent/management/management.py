@@ -128,14 +128,15 @@ class ManagementReconciler(ObjectReconciler[Management, ManagementScope]):
         elif chart.component not in self._running:
             made.error = f"component {chart.component} does not run in this plane: start it without --without"
         else:
-            made.exposed_providers = list(chart.providers)
+            parts = [name for name, component in chart.parts.items() if component in self._running]
+            made.exposed_providers = [*chart.providers, *parts]
             made.error = await self._hold_objects(scope, chart)
             made.success = not made.error
         return made
 
     async def _hold_objects(self, scope: ManagementScope, chart: ProviderChart) -> str:
         """What is wrong; '' if everything is there."""
-        for body in chart.objects():
+        for body in chart.objects(self._running):
             at = parse_api_version(body["apiVersion"])
             kind = Resource(at.group, at.version, body["kind"], plural(body["kind"]))
             try:

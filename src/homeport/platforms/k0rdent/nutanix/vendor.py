@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.client.protocol import Key
+from homeport.platforms.k0rdent.cluster.k0s import K0S
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Vendor
 from homeport.platforms.k0rdent.name import PROVIDER_NAMESPACE, SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.nutanix import config, schema
@@ -60,4 +61,4 @@ NUTANIX = Vendor(
     bundle_field="prismCentral.additionalTrustBundleConfigMapName",
     older_values=True,
 )
-HCP, STANDALONE = Chart(NUTANIX, hosted=True), Chart(NUTANIX, hosted=False)
+HCP, STANDALONE = Chart(NUTANIX, K0S, hosted=True), Chart(NUTANIX, K0S, hosted=False)

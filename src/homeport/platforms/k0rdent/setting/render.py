@@ -15,14 +15,12 @@ from homeport.api.k0rdent.v1beta1 import ClusterDeployment
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_reference
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig
-from homeport.platforms.k0rdent.cluster.topology import merged
 from homeport.platforms.k0rdent.deployment.render import release_labels
 from homeport.platforms.k0rdent.setting.find import Settings
 
 Json = dict[str, Any]
 
 AUTHENTICATION_KEY, AUDIT_KEY = "config", "policy"
-_FOLDER = "/etc/k0s-settings"  # not k0s' own folder, of which it decides the permissions
 _READABLE = "0644"  # kube-apiserver runs as a user of its own
 
 
@@ -35,26 +33,26 @@ def audit_name(deployment: str) -> str:
 
 
 def with_settings(config: ClusterConfig, settings: Settings, deployment: str) -> ClusterConfig:
+    root = config.chart.distribution.settings_folder
     arguments: dict[str, str] = {}
     files: list[Json] = []
     mounts: list[Json] = []
     if settings.authentication:
-        folder = f"{_FOLDER}/authentication"
+        folder = f"{root}/authentication"
         arguments["authentication-config"] = path = f"{folder}/{AUTHENTICATION_KEY}"
         files.append(_file(path, settings.authentication))
         mounts.append({"path": folder, "secret": {"secretName": authentication_name(deployment)}})
     if settings.audit:
-        folder = f"{_FOLDER}/audit-{_digest(settings.audit)}"
+        folder = f"{root}/audit-{_digest(settings.audit)}"
         path = f"{folder}/{AUDIT_KEY}"
-        arguments |= {"audit-policy-file": path, "audit-log-path": "-"}  # '-': the log of k0s
+        arguments |= {"audit-policy-file": path, "audit-log-path": "-"}  # '-': its own log
         files.append(_file(path, settings.audit))
         mounts.append({"path": folder, "configMap": {"name": audit_name(deployment)}})
     if not arguments:
         return config
-    k0s = merged(config.k0s_config, {"spec": {"api": {"extraArgs": arguments}}})
     if config.hosted:
-        return replace(config, k0s_config=k0s, mounts=tuple(mounts))
-    return replace(config, k0s_config=k0s, files=tuple(files))
+        return replace(config, api_arguments=arguments, mounts=tuple(mounts))
+    return replace(config, api_arguments=arguments, files=tuple(files))
 
 
 def _file(path: str, content: str) -> Json:

@@ -10,7 +10,7 @@ import orjson
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment, Credential
 from homeport.infra.preflight.near import near
 from homeport.machinery.chart import Chart, ChartError, schema_problems
-from homeport.platforms.k0rdent.cluster.topology import merged
+from homeport.platforms.k0rdent.cluster.merge import merged
 from homeport.platforms.k0rdent.management.credential import identity_key
 from homeport.platforms.k0rdent.values import Fault
 
