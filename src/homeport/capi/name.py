@@ -30,6 +30,8 @@ CLUSTERCTL_LABEL = "clusterctl.cluster.x-k8s.io"  # on CRDs: clusterctl looks at
 CLUSTERCTL_CORE_LABEL = "clusterctl.cluster.x-k8s.io/core"
 MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
 MOVE_HIERARCHY_LABEL = "clusterctl.cluster.x-k8s.io/move-hierarchy"
+# On objects that every plane creates for itself: they do not move, and the target must have them.
+STAYS_LABEL = "move.homeport.dev/stays"
 
 # Labels and annotations of Machines that are for their Nodes.
 NODE_ROLE_PREFIX = "node-role.kubernetes.io"

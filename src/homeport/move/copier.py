@@ -9,7 +9,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.move.errors import MoveRefused
 from homeport.move.graph import Selection
 from homeport.move.node import Node
-from homeport.move.preflight import Existing, is_copy, occupied, place, read_existing
+from homeport.move.preflight import Existing, is_copy, occupied, read_existing
 from homeport.move.record import Held
 from homeport.move.replica import MARK, Mark, render_copy, render_status
 from homeport.move.side import MANAGER, NAMESPACE, Side, find
@@ -34,12 +34,12 @@ class Copier:
             await self._hold_namespace(namespace)
         for group in self._selection.groups():
             for node in group:
-                self._uids[node.uid] = await self._copy(node, existing.get(place(node)))
+                self._uids[node.uid] = await self._copy(node, existing.get(node.place))
 
     async def verify(self) -> None:
         """Read again from the target: nothing is deleted on the strength of what we remember."""
         existing: Existing = await read_existing(self._target, self._selection)
-        missing = [str(node) for node in self._selection.nodes if not _is_there(node, existing.get(place(node)))]
+        missing = [str(node) for node in self._selection.nodes if not _is_there(node, existing.get(node.place))]
         if missing:
             text = f"the target does not have a complete copy of {', '.join(missing[:5])}"
             raise MoveRefused([f"{text}: something deletes or changes it there. Nothing was deleted from the source"])

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from homeport.capi.name import CLUSTER_NAME_LABEL, GROUP, KUBECONFIG_SUFFIX
-from homeport.capi.remote.pki import EXTERNAL_ETCD
 from homeport.client.protocol import Key
+from homeport.move.dependency import dependencies
 from homeport.move.errors import MoveRefused
 from homeport.move.node import Node
 from homeport.move.reference import references
 
-_SECRET_SUFFIXES = (KUBECONFIG_SUFFIX, *(f"-{purpose}" for purpose in EXTERNAL_ETCD))
 _SOURCE_NAMESPACE, _SOURCE_NAME = "source-namespace", "source-name"
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105
 
@@ -26,7 +24,7 @@ class Graph:
     @classmethod
     def build(cls, nodes: Iterable[Node]) -> Graph:
         graph = cls({node.uid: node for node in nodes})
-        by_name = {(node.kind.resource.group, node.kind.resource.kind, node.key): node for node in graph.nodes.values()}
+        by_name = {node.place: node for node in graph.nodes.values()}
         roots: dict[tuple[str, Key], set[str]] = defaultdict(set)
         for node in graph.nodes.values():
             if node.hierarchy:
@@ -34,7 +32,7 @@ class Graph:
         for node in graph.nodes.values():
             refs = node.obj.metadata.get("ownerReferences") or ()
             node.owners = {ref["uid"] for ref in refs if ref["uid"] in graph.nodes}
-            soft = (by_name.get((GROUP, kind, key)) for kind, key in _soft_owners(node))
+            soft = map(by_name.get, dependencies(node))
             node.soft_owners = {owner.uid for owner in soft if owner is not None and owner is not node} - node.owners
             node.remote_owners = {owner for at in _sources(node) for owner in roots.get(at, ())} - {node.uid}
             for owner in node.owners | node.soft_owners | node.remote_owners:
@@ -47,7 +45,7 @@ class Graph:
         left = list(uids)
         while left:
             uid = left.pop()
-            if uid not in found:
+            if uid not in found and not self.nodes[uid].stays:
                 found.add(uid)
                 children = (self.nodes[each] for each in self._children[uid])
                 left += [each.uid for each in children if uid in each.owners or soft(each)]
@@ -60,7 +58,8 @@ class Graph:
         def inside(node: Node) -> bool:
             return spaces is None or node.key.namespace in spaces
 
-        roots = [node for node in self.nodes.values() if node.moves and (inside(node) or not node.key.namespace)]
+        moving = [node for node in self.nodes.values() if node.moves and not node.stays]
+        roots = [node for node in moving if inside(node) or not node.key.namespace]
         moved = {node.uid for node in roots} | self.below((n.uid for n in roots if n.hierarchy), inside)
         moved |= self.below({owner for uid in moved for owner in self.nodes[uid].soft_owners} - moved)
         moved = {uid for uid in moved if self.nodes[uid].obj.get("type") != _TOKEN}
@@ -70,9 +69,14 @@ class Graph:
         return Selection(
             [self.nodes[uid] for uid in sorted(moved, key=self._place)],
             frozenset(uid for uid in moved if uid in shared or not inside(self.nodes[uid])),
-            [node for node in self.nodes.values() if node.kind.custom and inside(node) and node.uid not in moved],
+            [node for node in self.nodes.values() if _is_left(node) and inside(node) and node.uid not in moved],
             [f"{self.nodes[uid]} belongs to {self.nodes[each]}" for uid in moved for each in self._torn(uid, moved)],
+            [(self.nodes[uid], self.nodes[each]) for uid in sorted(moved) for each in self._presumed(uid)],
         )
+
+    def _presumed(self, uid: str) -> list[str]:
+        """What the object needs, and every plane has of its own."""
+        return sorted(owner for owner in self.nodes[uid].soft_owners if self.nodes[owner].stays)
 
     def _spaces(self, namespace: str) -> set[str] | None:
         """The namespace, and those that its objects have for themselves alone. None: all."""
@@ -121,6 +125,7 @@ class Selection:
     kept: frozenset[str]
     left: Sequence[Node] = ()  # what stays because it belongs to nothing that moves
     torn: Sequence[str] = ()  # what would move without the object that it belongs to
+    presumed: Sequence[tuple[Node, Node]] = ()  # what moves, and what it needs that the target has of its own
 
     @property
     def clusters(self) -> list[Node]:
@@ -158,18 +163,8 @@ class Selection:
         return groups
 
 
-def _soft_owners(node: Node) -> list[tuple[str, Key]]:
-    """Clusters and classes that the object belongs to by name alone."""
-    space = node.key.namespace
-    if node.kind.is_cluster:
-        return [("ClusterClass", key) for key in _class(node)]
-    names = [node.spec.get("clusterName")] if node.kind.custom else []
-    if not node.kind.custom and not node.obj.metadata.get("ownerReferences"):
-        names.append(node.labels.get(CLUSTER_NAME_LABEL))
-        if node.kind.resource.kind == "Secret":
-            suffix = next((each for each in _SECRET_SUFFIXES if node.key.name.endswith(each)), "")
-            names.append(node.key.name.removesuffix(suffix) if suffix else None)
-    return [("Cluster", Key(space, name)) for name in names if isinstance(name, str) and name]
+def _is_left(node: Node) -> bool:
+    return node.kind.custom and not node.stays
 
 
 def _sources(node: Node) -> list[tuple[str, Key]]:
@@ -184,11 +179,3 @@ def _sources(node: Node) -> list[tuple[str, Key]]:
         if rest == _SOURCE_NAMESPACE and name:
             found.append((group, Key(namespace, name)))
     return found
-
-
-def _class(cluster: Node) -> list[Key]:
-    topology = cluster.spec.get("topology") or {}
-    ref = topology.get("classRef") or {}
-    name = ref.get("name") or topology.get("class")
-    space = ref.get("namespace") or topology.get("classNamespace") or cluster.key.namespace
-    return [Key(space, name)] if name else []

@@ -22,7 +22,6 @@ from homeport.move.pause import pause_source, resume_source
 from homeport.move.preflight import (
     is_copy,
     kind_problems,
-    place,
     provider_problems,
     read_existing,
     source_problems,
@@ -204,7 +203,7 @@ class Mover:
         existing = await read_existing(self._target, selection)
         copies = []
         for node in (node for group in selection.groups() for node in group):
-            there = existing.get(place(node))
+            there = existing.get(node.place)
             if there is not None and is_copy(node, there):
                 copies.append(msgspec.structs.replace(moved(node), uid=there.uid))
         await remove(self._target, copies)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.capi.name import BLOCK_MOVE, MOVE_HIERARCHY_LABEL, MOVE_LABEL
+from homeport.capi.name import BLOCK_MOVE, MOVE_HIERARCHY_LABEL, MOVE_LABEL, STAYS_LABEL
 from homeport.capi.object.paused import cluster_paused, has_annotation
 from homeport.client.protocol import Key
 from homeport.machinery import condition
@@ -30,6 +30,16 @@ class Node:
     @property
     def key(self) -> Key:
         return Key(self.obj.namespace, self.obj.name)
+
+    @property
+    def place(self) -> tuple[str, str, Key]:
+        """Group, kind and name."""
+        return (self.kind.resource.group, self.kind.resource.kind, self.key)
+
+    @property
+    def stays(self) -> bool:
+        """Every plane creates it for itself."""
+        return STAYS_LABEL in self.labels
 
     @property
     def version(self) -> str:

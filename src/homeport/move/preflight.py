@@ -13,7 +13,7 @@ from homeport.client.protocol import Key
 from homeport.move.graph import Selection
 from homeport.move.node import Node
 from homeport.move.replica import Mark, mark_of, same_content
-from homeport.move.side import Side, listed
+from homeport.move.side import Side, find, listed
 
 _PROVIDER = Provider.__resource__
 _WORKLOADS = (
@@ -60,12 +60,20 @@ async def workload_problems(source: Side, selection: Selection) -> list[str]:
         for obj in await listed(source, kind):
             for ref in obj.metadata.get("ownerReferences") or ():
                 if ref["uid"] in owners:
-                    where = f"{kind.kind} {obj.namespace}/{obj.name}"
-                    text = f"{owners[ref['uid']]} runs on the source as {where}, and its address and data belong to the"
-                    found.append(
-                        f"{text} source: it can't move. Delete it first, or move other namespaces with --namespace"
-                    )
+                    what, where = _named(owners, ref["uid"]), f"{kind.kind} {obj.namespace}/{obj.name}"
+                    text = f"{what} runs on the source as {where}, and its address and data belong to the source"
+                    found.append(f"{text}: it can't move. Delete it first, or move other namespaces with --namespace")
     return found
+
+
+def _named(nodes: Mapping[str, Node], uid: str) -> str:
+    """The control plane, after the object that a user made it with."""
+    node = top = nodes[uid]
+    seen = {uid}
+    while above := [nodes[each] for each in sorted(top.owners) if each in nodes and each not in seen]:
+        top = above[0]
+        seen.add(top.uid)
+    return str(node) if top is node else f"{top}: its control plane {node}"
 
 
 def kind_problems(selection: Selection) -> list[str]:
@@ -114,12 +122,18 @@ def is_copy(node: Node, there: Unstructured) -> Mark | None:
 
 async def target_problems(target: Side, selection: Selection) -> list[str]:
     existing = await read_existing(target, selection)
-    found = (occupied(node, existing.get(place(node))) for node in selection.nodes if not node.kind.problem)
-    return [text for text in found if text]
+    found = (occupied(node, existing.get(node.place)) for node in selection.nodes if not node.kind.problem)
+    return [*(text for text in found if text), *await _missing(target, selection)]
 
 
-def place(node: Node) -> tuple[str, str, Key]:
-    return (node.kind.resource.group, node.kind.resource.kind, node.key)
+async def _missing(target: Side, selection: Selection) -> list[str]:
+    """What a plane creates for itself, and this target has not."""
+    found = []
+    for node, needed in selection.presumed:
+        if needed.kind.problem or await find(target, needed.kind.resource, needed.key) is None:
+            text = f"{node} needs {needed}, which every plane creates for itself and the target does not have"
+            found.append(f"{text}: start the target with the same components, and enable the same providers there")
+    return found
 
 
 async def read_existing(target: Side, selection: Selection) -> Existing:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.name import CLUSTER_NAME_LABEL, MOVE_HIERARCHY_LABEL, MOVE_LABEL, PAUSED
+from homeport.capi.name import CLUSTER_NAME_LABEL, MOVE_HIERARCHY_LABEL, MOVE_LABEL, PAUSED, STAYS_LABEL
 from homeport.move import MoveRefused
 from homeport.move.graph import Graph, Selection
 from homeport.move.kind import MovedKind
@@ -77,6 +77,14 @@ def test_secrets_and_config_maps_of_a_cluster_are_found_by_their_label() -> None
     labels = {CLUSTER_NAME_LABEL: "one"}
     found = chosen(node(CLUSTER, "one"), node(SECRETS, "s", labels=labels), node(CONFIG_MAPS, "c", labels=labels))
     assert names(found) == {"Cluster/one", "Secret/s", "ConfigMap/c"}
+
+
+def test_what_every_plane_creates_for_itself_stays_and_is_expected_of_the_target() -> None:
+    own = node(CLASS, "class", labels={STAYS_LABEL: ""})
+    found = chosen(own, node(CLUSTER, "one", spec={"topology": {"classRef": {"name": "class"}}}))
+    assert names(found) == {"Cluster/one"}
+    assert [(one.key.name, other.key.name) for one, other in found.presumed] == [("one", "class")]
+    assert list(found.left) == []
 
 
 @pytest.mark.parametrize("label", [MOVE_LABEL, MOVE_HIERARCHY_LABEL])

@@ -15,6 +15,7 @@ from homeport.api.k0rdent.v1beta1 import (
     Release,
 )
 from homeport.api.meta import Resource
+from homeport.capi.name import STAYS_LABEL
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, PROVIDER_CHARTS, VENDORS, ProviderChart
 from homeport.platforms.k0rdent.name import (
     COMPONENT,
@@ -100,7 +101,7 @@ def _helm(name: str, version: str) -> Json:
 
 def _object(cls: Any, name: str, spec: Json, labels: Json | None = None) -> tuple[Resource, Json]:
     at: Resource = cls.__resource__
-    meta: Json = {"name": name, "labels": {COMPONENT_LABEL: COMPONENT, **MANAGED, **(labels or {})}}
+    meta: Json = {"name": name, "labels": {COMPONENT_LABEL: COMPONENT, **MANAGED, STAYS_LABEL: "", **(labels or {})}}
     if at.namespaced:
         meta["namespace"] = SYSTEM_NAMESPACE
     return at, {"apiVersion": f"{GROUP}/{VERSION}", "kind": at.kind, "metadata": meta, "spec": spec}

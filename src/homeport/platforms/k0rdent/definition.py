@@ -7,9 +7,21 @@ from typing import Any
 from homeport.api.k0rdent import v1beta1 as k0rdent
 from homeport.capi.definition.column import AGE, Column
 from homeport.capi.definition.kind import Kind, render_definition
-from homeport.capi.name import CLUSTERCTL_LABEL
+from homeport.capi.name import CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL
 
 CATEGORY = "k0rdent"
+# What tools that move clusters take along. Management, releases and the like belong to the plane.
+_MOVED = {CLUSTERCTL_LABEL: "", MOVE_HIERARCHY_LABEL: ""}
+_OF_PLANE: tuple[type[Any], ...] = (
+    k0rdent.Management,
+    k0rdent.AccessManagement,
+    k0rdent.Release,
+    k0rdent.ProviderInterface,
+    k0rdent.ProviderTemplate,
+    k0rdent.StateManagementProvider,
+    k0rdent.ManagementBackup,
+    k0rdent.Region,
+)
 
 
 def _condition(name: str, kind: str, part: str = "status") -> Column:
@@ -141,6 +153,8 @@ def definitions() -> list[dict[str, Any]]:
 def _render(cls: Any) -> dict[str, Any]:
     at = cls.__resource__
     kind = Kind(versions=(cls,), short=_SHORT.get(at.kind, ()))
-    found = render_definition(kind, {(at.kind, at.version): _COLUMNS[at.kind]}, {CLUSTERCTL_LABEL: ""})
+    found = render_definition(
+        kind, {(at.kind, at.version): _COLUMNS[at.kind]}, {CLUSTERCTL_LABEL: ""} if cls in _OF_PLANE else _MOVED
+    )
     found["spec"]["names"]["categories"] = [CATEGORY]
     return found

@@ -7,7 +7,11 @@ from typing import Any
 from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
 from homeport.capi.definition.column import AGE, Column
 from homeport.capi.definition.kind import Kind, render_definition
+from homeport.capi.name import CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL
 from homeport.runtime.definition import SHARED_LABEL
+
+# Templates that move need their sources.
+_LABELS = {SHARED_LABEL: "true", CLUSTERCTL_LABEL: "", MOVE_HIERARCHY_LABEL: ""}
 
 _URL = Column("URL", ".spec.url")
 _KINDS: tuple[tuple[type[Any], str, tuple[Column, ...]], ...] = (
@@ -34,6 +38,6 @@ def definitions() -> list[dict[str, Any]]:
 def _render(cls: Any, short: str, columns: tuple[Column, ...]) -> dict[str, Any]:
     at = cls.__resource__
     kind, names = Kind(versions=(cls,), short=(short,)), {(at.kind, at.version): columns}
-    found = render_definition(kind, names, {SHARED_LABEL: "true"})
+    found = render_definition(kind, names, _LABELS)
     del found["spec"]["names"]["categories"]
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.capi.name import TOPOLOGY_CLONE_NAME
+from homeport.capi.name import STAYS_LABEL, TOPOLOGY_CLONE_NAME
 from homeport.platforms.k0rdent.cluster.distribution import Blank
 from homeport.platforms.k0rdent.cluster.part import OPEN, properties
 from homeport.platforms.k0rdent.cluster.patch import WORKER_CLASS, WORKERS, from_variable, patch, rendered, selector
@@ -44,7 +44,7 @@ def class_objects(chart: Chart) -> list[Json]:
 
 
 def _object(vendor: Vendor, api_version: str, kind: str, name: str, spec: Json) -> Json:
-    labels = {**MANAGED, RELEASE_NAME_LABEL: vendor.release, RELEASE_NAMESPACE_LABEL: SYSTEM_NAMESPACE}
+    labels = {**MANAGED, STAYS_LABEL: "", RELEASE_NAME_LABEL: vendor.release, RELEASE_NAMESPACE_LABEL: SYSTEM_NAMESPACE}
     meta = {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": labels}
     return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
 

@@ -8,6 +8,7 @@ from typing import Any
 from homeport.api.k0rdent.v1beta1 import GROUP, VERSION, ClusterIPAM, ClusterIPAMClaim
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
+from homeport.capi.object.paused import has_annotation
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.pool import IN_CLUSTER, claim_error
 from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED
@@ -48,6 +49,10 @@ class ClaimReconciler(ObjectReconciler[ClusterIPAMClaim, ClaimScope]):
 
     def load(self, obj: ClusterIPAMClaim) -> ClaimScope | None:
         return None if obj.metadata.deletion_timestamp else Scope(obj)
+
+    def pause(self, scope: ClaimScope) -> bool:
+        """As long as `homeport move` carries it to another plane."""
+        return has_annotation(scope.object)
 
     def phases(self, scope: ClaimScope) -> Sequence[Phase[ClaimScope]]:
         return [self._converge]

@@ -11,6 +11,7 @@ from homeport.api.k0rdent.v1beta1 import ClusterIPAM, ClusterIPAMClaim
 from homeport.api.k0rdent.v1beta1.ipam import ProviderData
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
+from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.claim import ipam_name
@@ -46,6 +47,10 @@ class IpamReconciler(ObjectReconciler[ClusterIPAM, IpamScope]):
 
     def load(self, obj: ClusterIPAM) -> IpamScope | None:
         return None if obj.metadata.deletion_timestamp else Scope(obj)
+
+    def pause(self, scope: IpamScope) -> bool:
+        """As long as `homeport move` carries it to another plane."""
+        return has_annotation(scope.object)
 
     def phases(self, scope: IpamScope) -> Sequence[Phase[IpamScope]]:
         return [self._converge]
