@@ -139,6 +139,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = 0.0
         self.threads = 0  # that work for the loop now
+        self.after_turn: Callable[[], None] | None = None  # called after each round of callbacks
         super().__init__(_Jumping(self))
 
     def time(self) -> float:
@@ -146,6 +147,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def advance(self, seconds: float) -> None:
         self._virtual += seconds
+
+    def _run_once(self) -> None:
+        super()._run_once()  # type: ignore[misc]
+        if self.after_turn is not None:
+            self.after_turn()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts

@@ -1,60 +1,18 @@
-"""Controllers break, and those who look after them are killed: etcd keeps its quorum, and nothing is left behind."""
+"""Controllers break, are deleted by users, or have no Node: etcd keeps its quorum."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
-from campaign import CAMPAIGN
-from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, REMEDIATE_MACHINE
-from homeport.runtime.manager import Manager
 from homeport.runtime.testing import virtual
-from scenario.capi.fault import Killer
 from scenario.k0s import manifest
-from scenario.k0s.test_k0s_control_plane import NEXT, PLANE, members, ready, says, until, upgraded, workload
+from scenario.k0s.quorum import quorum_kept
+from scenario.k0s.test_k0s_control_plane import PLANE, members, ready, says, until
 from scenario.nutanix.site import SECRET, Site, nutanix_site
-
-SEEDS = range(20) if CAMPAIGN else range(1)
-
-
-class Quorum:
-    """Looks at etcd ten times a second."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self.lost: list[float] = []
-        self.looks = 0
-
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(0.1)
-            for cluster in self._site.fleet.clusters():
-                if cluster.etcd.members and cluster.initialized:
-                    self.looks += 1
-                    if not cluster.etcd.elect():
-                        self.lost.append(self._site.clock.now())
-
-
-@asynccontextmanager
-async def quorum_kept(site: Site) -> AsyncIterator[None]:
-    quorum = Quorum(site)
-    task = asyncio.create_task(quorum.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-    assert quorum.looks > 3
-    assert not quorum.lost
 
 
 def power_off(site: Site, name: str) -> None:
@@ -191,46 +149,3 @@ async def test_a_restart_continues_where_the_controllers_were() -> None:
             await site.restart()
         await ready(site, 3)
         assert len(site.created) == 3
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_controllers_that_are_killed_between_writes_never_cost_the_quorum(seed: int) -> None:
-    rng = random.Random(seed)
-
-    @virtual
-    async def run() -> None:
-        killer = Killer(lambda: rng.randint(2, 40))
-        async with nutanix_site(start=False, seed=seed) as site:
-            await begin(site, killer)
-            await site.have(*manifest.standalone("one", 3, updateStrategy=rng.choice(["InPlace", "Recreate"])))
-            await mortal(site, killer)
-            await ready(site, 3, 3600)
-            assert len(site.created) == 3, "a VM was made twice"
-            async with quorum_kept(site):
-                await site.patch(K0sControlPlane, PLANE, {"spec": {"version": NEXT}})
-                await mortal(site, killer)
-                await upgraded(site, NEXT, 3)
-                await site.patch(K0sControlPlane, PLANE, {"spec": {"replicas": 1}})
-                await mortal(site, killer)
-                await ready(site, 1, 3600)
-            assert members(site) == set(await controllers(site))
-            assert workload(site).etcd.elect()
-            await site.delete(Cluster, "one")
-            await mortal(site, killer)
-            await site.gone(Cluster, "one", 3600)
-            await site.empty("one")
-            assert killer.kills > 5, "the faults did not strike"
-
-    run()
-
-
-async def begin(site: Site, killer: Killer) -> None:
-    site.plane.manager = Manager(killer.wrap(site.plane.server.client()), clock=site.clock)
-    site.install(site.plane.manager)
-    await site.plane.start()
-
-
-async def mortal(site: Site, killer: Killer) -> None:
-    while await killer.death(within=180.0):
-        await site.plane.stop()
-        await begin(site, killer)
