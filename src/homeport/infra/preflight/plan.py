@@ -12,6 +12,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.meta import Object, Unstructured
 from homeport.capi import contract
+from homeport.capi.name import TOPOLOGY_DEPLOYMENT_NAME_LABEL
 from homeport.capi.object.ownership import AnyObject
 from homeport.capi.resolution import Contracts, Reference, ResolvedResource
 from homeport.client.errors import NotFound
@@ -85,10 +86,12 @@ class Plans:
             else:
                 supplied = supplies_endpoint(plane, served)
                 machines += self._of_plane(ref.kind, plane, served)
+        there: set[str] = set()
         for each in self._deployments.list(cluster.metadata.namespace):
             if each.spec.cluster_name == cluster.metadata.name:
+                there.add(each.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL, ""))
                 machines += await self._of_deployment(each)
-        return ClusterPlan(tuple(machines), supplied)
+        return ClusterPlan((*machines, *_announced(cluster, there)), supplied)
 
     def _of_plane(self, kind: str, plane: Unstructured, served: ResolvedResource) -> Iterator[MachinePlan]:
         ref = contract.control_plane.infrastructure_ref(plane, served.contract)
@@ -174,6 +177,13 @@ class Plans:
         ref = cluster.spec.infrastructure_ref if cluster is not None else None
         if ref is not None and ref.kind == self._cluster_kind:
             yield Key(deployment.metadata.namespace, ref.name)
+
+
+def _announced(cluster: Cluster, there: set[str]) -> Iterator[MachinePlan]:
+    """MachineDeployments of a topology that do not exist yet. With a hosted control plane, only they name subnets."""
+    for each in cluster.spec.topology.workers.machine_deployments:
+        if each.name not in there:
+            yield MachinePlan(each.name, missing=f"the MachineDeployment of topology {each.name} does not exist yet")
 
 
 def supplies_endpoint(plane: Mapping[str, Any], served: ResolvedResource) -> bool:

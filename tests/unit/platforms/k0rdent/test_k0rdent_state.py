@@ -173,6 +173,19 @@ def test_a_cause_is_told_once_without_what_follows_from_it() -> None:
     assert causes(found) == [f"ControlPlaneAvailable: K0sControlPlane x: {machine}"]
     assert causes(found[-1:]) == ["RemoteConnectionProbe: no connection"]
     assert causes(found[3:4]) == ["WorkersAvailable: waiting for the control plane"]
+    waits = "NodeHealthy: the machine has not joined yet"
+    workers = [
+        {
+            "type": "WorkersAvailable",
+            "status": "False",
+            "message": f"* MachineDeployment m: 0 of 1; Machine a: * {waits}",
+        },
+        {"type": "WorkerMachinesReady", "status": "False", "message": f"* Machine a: {waits}"},
+    ]
+    assert causes(workers) == [f"WorkersAvailable: MachineDeployment m: 0 of 1; Machine a: {waits}"]
+    assert causes([{"type": "InfrastructureReady", "status": "False", "message": "no"}, *workers]) == [
+        "InfrastructureReady: no"
+    ]
 
 
 def test_nodes_that_no_pod_can_use_are_told_with_the_cure() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homeport.api.addon.v1alpha1 import ClusterAddon
-from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.k0rdent.v1beta1 import (
     ClusterAuditPolicy,
     ClusterAuthentication,
@@ -32,6 +32,7 @@ from homeport.platforms.k0rdent.cluster.vendor import Access
 from homeport.platforms.k0rdent.deployment import state
 from homeport.platforms.k0rdent.deployment.access import find_bundle, find_secret
 from homeport.platforms.k0rdent.deployment.address import Addresses
+from homeport.platforms.k0rdent.deployment.advice import advise
 from homeport.platforms.k0rdent.deployment.check import check, template_finding
 from homeport.platforms.k0rdent.deployment.cleanup import Cleanup
 from homeport.platforms.k0rdent.deployment.composition import Composition
@@ -74,6 +75,7 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
         self._credentials = caches.get(Credential).cache
         self._managements = caches.get(Management).cache
         self._clusters = caches.get(Cluster).cache
+        self._machines = caches.get(Machine).cache
         self._addons = caches.get(ClusterAddon).cache
         self._authentications = caches.get(ClusterAuthentication).cache
         self._policies = caches.get(ClusterAuditPolicy).cache
@@ -171,11 +173,17 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
             text = "spec.dataSource has no effect: hosted control planes keep their data in an etcd of their own"
             scope.report(state.DATA, "False", "NotActedOn", text, now)
 
-    def _usable(self, scope: DeploymentScope, summary: Finding) -> Finding:
-        """A Cluster that is ready may have Nodes that no Pod can use."""
-        remote = self._remotes.get(scope.key) if summary.good else None
-        said = state.nodes_of(list(remote.nodes)) if remote is not None else ""
-        return progressing(state.SUMMARY, said) if said else summary
+    async def _usable(self, scope: DeploymentScope, cluster: Cluster, summary: Finding, *, k0s: bool) -> Finding:
+        """A Cluster that is ready may have Nodes that no Pod can use; one that is not may wait for an unseen cause."""
+        remote = self._remotes.get(scope.key)
+        if summary.good:
+            said = state.nodes_of(list(remote.nodes)) if remote is not None else ""
+            return progressing(state.SUMMARY, said) if said else summary
+        machines = [each for each in self._machines.list(scope.namespace) if each.spec.cluster_name == scope.name]
+        summary, seconds = await advise(summary, cluster, machines, remote, self.clock.now(), k0s=k0s)
+        if seconds is not None:
+            scope.look_after(seconds)
+        return summary
 
     async def _findings(self, scope: DeploymentScope) -> list[Finding]:
         names = [each.metadata.name for each in self._templates.list(scope.namespace)]
@@ -227,7 +235,8 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
         scope.addons = await self._composition.hold_services(scope, config, access)
         release = good(state.RELEASE) if shown else progressing(state.RELEASE, f"Cluster {scope.key} is being changed")
         summary = state.summary_of(scope.near.cluster, self.clock.now(), config.workers)
-        return [release, self._usable(scope, summary)]
+        k0s = "k0s" in config.version
+        return [release, await self._usable(scope, scope.near.cluster, summary, k0s=k0s)]
 
     def _reported(self, scope: DeploymentScope) -> list[Finding]:
         """A cluster that exists is reported on, whatever stands in the way of changing it."""

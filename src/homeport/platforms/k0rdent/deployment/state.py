@@ -43,7 +43,8 @@ _SUMMARISED = (
     "WorkerMachinesReady",
     "RemoteConnectionProbe",
 )
-_PREFIX = re.compile(r"^(?:\w+: )?(?:[A-Z]\w+ [\w.-]+: )*")  # which condition of which object says so
+_PREFIX = re.compile(r"^(?:\w+: )?(?:[A-Z]\w+ [\w.-]+: (?:\* )?)*(?:\w+: )?")  # which condition of which object says so
+_MACHINE = re.compile(r"; (?=Machine [\w.-]+: )")
 # What goes wrong while a cluster comes up is normal for this long.
 PATIENCE_SECONDS = 1800.0
 Truth = Literal["True", "False", "Unknown"]
@@ -172,19 +173,20 @@ def _follows(kind: str, others: set[str]) -> bool:
         return len(others) > 1
     if kind == "ControlPlaneInitialized":
         return bool(others & {"InfrastructureReady", "ControlPlaneAvailable", "ControlPlaneMachinesReady"})
-    # Workers wait for the control plane.
-    return kind in ("WorkersAvailable", "WorkerMachinesReady") and "ControlPlaneInitialized" in others
+    # Workers wait for the infrastructure and the control plane.
+    workers = kind in ("WorkersAvailable", "WorkerMachinesReady")
+    return workers and bool(others & {"InfrastructureReady", "ControlPlaneInitialized"})
 
 
 def _pieces(text: str) -> list[str]:
-    """One for each line. A line that ends in a colon tells what those below it are about."""
+    """One for each line and each Machine. A line that ends in a colon tells what those below it are about."""
     found, about = [], ""
     for line in text.splitlines():
         bare = line.strip().removeprefix("* ").strip()
         if bare.endswith(":"):
             about = f"{bare} "
         elif bare:
-            found.append(f"{about}{bare}")
+            found += [f"{about}{each.replace(': * ', ': ')}" for each in _MACHINE.split(bare)]
     return found or [text]
 
 
