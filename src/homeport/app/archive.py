@@ -120,6 +120,7 @@ def restore_archive(
         unpacked = Path(folder)
         _unpack(archive, unpacked)
         _check(archive, unpacked)
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # private from its first file on
         folders: list[tuple[Path, Path]] = []
         if simulated is not None and not simulated_before(simulated):
             folders += _stage(unpacked / "sim", simulated)

@@ -115,6 +115,7 @@ async def test_a_damaged_backup_leaves_what_is_there_as_it_is(damaged: Path, tmp
 async def test_a_whole_backup_is_restored_with_its_keys(archive: Path, tmp_path: Path) -> None:
     target = tmp_path / "data"
     assert restore_archive(archive, target / "state.db", target / "pki").objects == 200
+    assert target.stat().st_mode & 0o077 == 0  # secrets are in it
     assert sorted(path.name for path in (target / "pki").iterdir()) == sorted(KEYS)
 
 
