@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from homeport.api.meta import Object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
+from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait, sooner
@@ -55,6 +56,11 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
             status_wakes=self.status_wakes,
             predicate=self.predicate,
         )
+
+    def all_keys(self, obj: object) -> list[Key]:
+        """For watches: a change that concerns every object of the kind."""
+        del obj
+        return [key_of(each) for each in self.objects]
 
     async def reconcile(self, key: Key) -> Wait | None:
         obj = self.objects.get(key)

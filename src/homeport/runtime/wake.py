@@ -24,6 +24,11 @@ def priority_of(old: Object | Unstructured | None, new: Object | Unstructured | 
     return Priority.NORMAL
 
 
+def spec_changed(old: Object | None, new: Object | None) -> bool:
+    """A predicate: the object comes, goes or has another spec."""
+    return old is None or new is None or old.metadata.generation != new.metadata.generation
+
+
 def only_status_changed(old: ObjectMeta, new: ObjectMeta) -> bool:
     """Whether a change left metadata and spec as they were."""
     return (

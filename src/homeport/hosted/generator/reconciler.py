@@ -40,7 +40,7 @@ class KubeconfigGeneratorReconciler(ObjectReconciler[AnyKubeconfigGenerator, Sco
         self.controller_name = f"{flavour.name}-kubeconfiggenerator"
         super().__init__(manager)
         self._tenants = manager.informers.get(flavour.tenant).cache
-        self.controller.map(flavour.tenant, lambda tenant: [key_of(each) for each in self.objects])
+        self.controller.map(flavour.tenant, self.all_keys)
 
     def load(self, obj: AnyKubeconfigGenerator) -> Scope[AnyKubeconfigGenerator]:
         return Scope(obj)

@@ -64,7 +64,7 @@ class ManagementAddonReconciler(ObjectReconciler[ManagementAddon, ManagementScop
         self._configs = informers.get(ButlerConfig).cache
         self._own = OwnCluster(setup.capi, environment.charts, CLUSTER, self._wake)
         for kind in (AddonDefinition, ButlerConfig):
-            self.controller.map(kind, self._everyone, predicate=_spec_changed)
+            self.controller.map(kind, self.all_keys, predicate=_spec_changed)
         self.controller.map(ManagementAddon, self._others)
         setup.manager.job(self._prepare)
 
@@ -214,10 +214,6 @@ class ManagementAddonReconciler(ObjectReconciler[ManagementAddon, ManagementScop
         return Wait("Deleting", text, after=wait.after or _LOOK_SECONDS, warning=wait.warning)
 
     # -- whom a change concerns --------------------------------------------------------------------------------
-
-    def _everyone(self, obj: Any) -> Iterable[Key]:
-        del obj
-        return [key_of(each) for each in self.objects]
 
     def _others(self, addon: ManagementAddon) -> Iterable[Key]:
         """They may wait for it."""

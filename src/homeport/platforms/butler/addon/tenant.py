@@ -26,6 +26,7 @@ from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
 from homeport.runtime.skeleton import ObjectReconciler
+from homeport.runtime.wake import spec_changed
 
 _LOOK_SECONDS = 10.0
 _REFUSED_SECONDS = 60.0
@@ -63,10 +64,10 @@ class TenantAddonReconciler(ObjectReconciler[TenantAddon, AddonScope]):
         self._configs = informers.get(ButlerConfig).cache
         self.controller.map(ClusterAddon, lambda child: _present(owner_of(child.metadata.annotations)))
         self.controller.map(TenantCluster, self._of_cluster)
-        self.controller.map(AddonDefinition, self._everyone, predicate=_spec_changed)
-        self.controller.map(TenantAddon, self._neighbours, predicate=_spec_changed)
+        self.controller.map(AddonDefinition, self.all_keys, predicate=spec_changed)
+        self.controller.map(TenantAddon, self._neighbours, predicate=spec_changed)
         for kind in (Team, ButlerConfig):
-            self.controller.map(kind, self._everyone, predicate=_spec_changed)
+            self.controller.map(kind, self.all_keys, predicate=spec_changed)
 
     def predicate(self, old: TenantAddon | None, new: TenantAddon | None) -> bool:
         return old is None or new is None or _written(old) != _written(new)
@@ -238,10 +239,6 @@ class TenantAddonReconciler(ObjectReconciler[TenantAddon, AddonScope]):
             if each.spec.cluster_ref.name == addon.spec.cluster_ref.name and each.metadata.uid != addon.metadata.uid
         ]
 
-    def _everyone(self, obj: Any) -> Iterable[Key]:
-        del obj
-        return [key_of(each) for each in self.objects]
-
 
 def _missing(request: AddonRequest, name: str) -> str:
     return f'"{name}", which cluster {request.cluster} does not have: create a TenantAddon for it'
@@ -254,7 +251,3 @@ def _present(key: Key | None) -> Iterable[Key]:
 def _written(addon: TenantAddon) -> Any:
     meta = addon.metadata
     return meta.generation, meta.deletion_timestamp, meta.annotations
-
-
-def _spec_changed(old: Any, new: Any) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation

@@ -23,6 +23,7 @@ from homeport.platforms.butler.team.verdict import World
 from homeport.platforms.butler.tenant.provider import Providers
 from homeport.runtime.applier import Applier
 from homeport.runtime.cache import key_of
+from homeport.runtime.wake import spec_changed
 
 
 def install(setup: Setup) -> ClusterBootstrapReconciler:
@@ -68,7 +69,7 @@ def _watch(setup: Setup, reconciler: ClusterBootstrapReconciler) -> None:
     controller.own(Cluster)
     controller.map(ClusterAddon, _installed_by)
     controller.map(ProviderConfig, everyone)
-    controller.map(ButlerConfig, everyone, predicate=_spec_changed)
+    controller.map(ButlerConfig, everyone, predicate=spec_changed)
     setup.capi.remotes.follow(wake)
     setup.capi.remotes.on_node(lambda cluster, old, new: wake(cluster))
 
@@ -76,7 +77,3 @@ def _watch(setup: Setup, reconciler: ClusterBootstrapReconciler) -> None:
 def _installed_by(addon: ClusterAddon) -> Iterable[Key]:
     name = addon.metadata.labels.get(BOOTSTRAP_LABEL)
     return (Key(addon.metadata.namespace, name),) if name else ()
-
-
-def _spec_changed(old: Any, new: Any) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation

@@ -14,7 +14,6 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi
 from homeport.capi.environment import Prepare, PrepareError
 from homeport.capi.name import KUBECONFIG_SUFFIX
-from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import ApiError, BadRequest, Forbidden, Invalid
 from homeport.client.protocol import Key
 from homeport.platforms.butler.bootstrap import state
@@ -26,22 +25,21 @@ from homeport.platforms.butler.bootstrap.removal import Removal
 from homeport.platforms.butler.bootstrap.scope import BootstrapScope, Children
 from homeport.platforms.butler.bootstrap.secret import Secrets
 from homeport.platforms.butler.bootstrap.talos import Talos
-from homeport.platforms.butler.name import FIELD_MANAGER, finalizer
+from homeport.platforms.butler.name import finalizer
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.tenant.state import Finding
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
-from homeport.runtime.skeleton import ObjectReconciler
 
 _RESYNC_SECONDS = 600.0
 _RETRY_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
 
 
-class ClusterBootstrapReconciler(ObjectReconciler[ClusterBootstrap, BootstrapScope]):
+class ClusterBootstrapReconciler(ButlerReconciler[ClusterBootstrap, BootstrapScope]):
     controller_name = "butler-clusterbootstrap"
     kind = ClusterBootstrap
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("ClusterBootstrap")
     waits_are_events = False
     workers = 2
@@ -92,7 +90,7 @@ class ClusterBootstrapReconciler(ObjectReconciler[ClusterBootstrap, BootstrapSco
         return BootstrapScope(obj, Children(machines, cluster, addons))
 
     def pause(self, scope: BootstrapScope) -> bool:
-        return has_annotation(scope.object) or (scope.object.spec.paused and not scope.deleting)
+        return super().pause(scope) or (scope.object.spec.paused and not scope.deleting)
 
     def expected(self, scope: BootstrapScope, error: Exception) -> Wait | None:
         """What the API server refuses stays refused until somebody changes something."""

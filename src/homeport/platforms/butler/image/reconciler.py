@@ -7,22 +7,22 @@ from typing import Any
 
 from homeport.api.butler.v1alpha1 import ButlerConfig, ImageSync, ProviderConfig
 from homeport.capi.component import Setup
-from homeport.capi.object.paused import has_annotation
 from homeport.capi.platform import ImageOrder, Images
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured, Missing, ProviderError
 from homeport.platforms.butler.image.file import Files
 from homeport.platforms.butler.image.phase import CHECKSUM, checksum_verdict, phase_of_error, put_outcome
-from homeport.platforms.butler.name import CONFIG_NAME, FIELD_MANAGER, finalizer
+from homeport.platforms.butler.name import CONFIG_NAME, finalizer
 from homeport.platforms.butler.normal.image import FACTORY, ImageModel, normal_image_sync
 from homeport.platforms.butler.provider.access import Accesses, check_access, find_config, probed
 from homeport.platforms.butler.provider.attempt import Attempts
 from homeport.platforms.butler.provider.site import SiteOf, read_site
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
+from homeport.runtime.wake import spec_changed
 
 _OBSERVE_SECONDS = 600.0  # whether the image is still there
 _FIELD = "spec.providerConfigRef"
@@ -34,10 +34,9 @@ class ImageScope(Scope[ImageSync]):
         self.config = ""  # namespace and name of the ProviderConfig, once it is known
 
 
-class ImageSyncReconciler(ObjectReconciler[ImageSync, ImageScope]):
+class ImageSyncReconciler(ButlerReconciler[ImageSync, ImageScope]):
     controller_name = "butler-imagesync"
     kind = ImageSync
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("ImageSync")
 
     def __init__(self, setup: Setup, accesses: Accesses) -> None:
@@ -48,7 +47,7 @@ class ImageSyncReconciler(ObjectReconciler[ImageSync, ImageScope]):
         self._configs = setup.manager.informers.get(ProviderConfig).cache
         self._settings = setup.manager.informers.get(ButlerConfig).cache
         self.controller.map(ProviderConfig, self._users_of, predicate=probed)
-        self.controller.map(ButlerConfig, self._of_factory, predicate=_spec_changed)
+        self.controller.map(ButlerConfig, self._of_factory, predicate=spec_changed)
 
     def predicate(self, old: ImageSync | None, new: ImageSync | None) -> bool:
         return old is None or new is None or _written(old) != _written(new)
@@ -60,10 +59,7 @@ class ImageSyncReconciler(ObjectReconciler[ImageSync, ImageScope]):
     def load(self, obj: ImageSync) -> ImageScope:
         return ImageScope(obj)
 
-    def pause(self, scope: ImageScope) -> bool:
-        return has_annotation(scope.object)
-
-    async def rest(self, scope: ImageScope) -> Wait | None:
+    async def reconcile_paused(self, scope: ImageScope) -> Wait | None:
         self._accesses.stop_watching(scope.object.metadata.uid)
         return None
 
@@ -211,7 +207,3 @@ def _shown(sync: ImageSync) -> Any:
 def _written(sync: ImageSync) -> Any:
     meta = sync.metadata
     return meta.generation, meta.deletion_timestamp, meta.annotations, meta.finalizers
-
-
-def _spec_changed(old: Any, new: Any) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation

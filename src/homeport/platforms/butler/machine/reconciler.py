@@ -8,7 +8,6 @@ from typing import Any
 from homeport.api.butler.v1alpha1 import ClusterBootstrap, MachineRequest, ProviderConfig
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import controller_of
-from homeport.capi.object.paused import has_annotation
 from homeport.capi.platform import MachineOrder
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -21,16 +20,16 @@ from homeport.platforms.butler.machine.phase import (
     phase_of_error,
     put_machine,
 )
-from homeport.platforms.butler.name import FIELD_MANAGER, NODE_FINALIZER, PROVIDER_FINALIZER_PREFIX, VM_GONE_ANNOTATION
+from homeport.platforms.butler.name import NODE_FINALIZER, PROVIDER_FINALIZER_PREFIX, VM_GONE_ANNOTATION
 from homeport.platforms.butler.normal.machine import CONTROL_PLANE, MachineModel, normal_machine_request
 from homeport.platforms.butler.provider.access import Accesses, check_access, find_config, probed
 from homeport.platforms.butler.provider.attempt import Attempts
 from homeport.platforms.butler.provider.site import SiteOf, read_site
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 _SUFFIX = "-finalizer"
 _RECORDED = "homeport.dev/"  # what drivers note on an object
@@ -43,10 +42,9 @@ class MachineScope(Scope[MachineRequest]):
         self.config = ""  # namespace and name of the ProviderConfig, once it is known
 
 
-class MachineRequestReconciler(ObjectReconciler[MachineRequest, MachineScope]):
+class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
     controller_name = "butler-machinerequest"
     kind = MachineRequest
-    field_manager = FIELD_MANAGER
     workers = 32
 
     def __init__(self, setup: Setup, accesses: Accesses) -> None:
@@ -70,7 +68,7 @@ class MachineRequestReconciler(ObjectReconciler[MachineRequest, MachineScope]):
         return MachineScope(obj)
 
     def pause(self, scope: MachineScope) -> bool:
-        return has_annotation(scope.object) or (scope.object.spec.paused and not scope.deleting)
+        return super().pause(scope) or (scope.object.spec.paused and not scope.deleting)
 
     async def reconcile_paused(self, scope: MachineScope) -> Wait | None:
         self._accesses.stop_watching(scope.object.metadata.uid)

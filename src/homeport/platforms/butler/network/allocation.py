@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from ipaddress import ip_address, summarize_address_range
 
 from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool, TenantCluster
-from homeport.capi.object.paused import has_annotation
 from homeport.client.protocol import Key
 from homeport.machinery import condition
 from homeport.machinery.address import Span
 from homeport.platforms.butler.name import FIELD_MANAGER, finalizer
 from homeport.platforms.butler.network.plan import read_ledger, render_span
 from homeport.platforms.butler.network.pool import LEDGER, allocated_version
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 # On an IPAllocation: its TenantCluster no longer uses the addresses.
 RELEASED = "butler.butlerlabs.dev/released"
@@ -43,10 +42,9 @@ class AllocationScope(Scope[IPAllocation]):
         return super().report(kind, status, reason, message, now)
 
 
-class IPAllocationReconciler(ObjectReconciler[IPAllocation, AllocationScope]):
+class IPAllocationReconciler(ButlerReconciler[IPAllocation, AllocationScope]):
     controller_name = "butler-ipallocation"
     kind = IPAllocation
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("IPAllocation")
     waits_are_events = False
 
@@ -58,9 +56,6 @@ class IPAllocationReconciler(ObjectReconciler[IPAllocation, AllocationScope]):
     def load(self, obj: IPAllocation) -> AllocationScope:
         meta = obj.metadata
         return AllocationScope(obj, self._pools.get(Key(meta.namespace, obj.spec.pool_ref.name)))
-
-    def pause(self, scope: AllocationScope) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: AllocationScope) -> Sequence[Phase[AllocationScope]]:
         if scope.deleting:

@@ -13,6 +13,7 @@ from homeport.platforms.butler.network.allocation import IPAllocationReconciler
 from homeport.platforms.butler.network.pool import NetworkPoolReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
+from homeport.runtime.wake import spec_changed
 
 
 def install(setup: Setup) -> None:
@@ -40,7 +41,7 @@ def install_network(manager: Manager) -> None:
 
     pools.controller.map(IPAllocation, pool_of, predicate=_asks_differently)
     pools.controller.map(NetworkPool, others, predicate=_gives_otherwise)
-    pools.controller.map(ProviderConfig, pools_of, predicate=_spec_changed)
+    pools.controller.map(ProviderConfig, pools_of, predicate=spec_changed)
 
     def used_by(tenant: TenantCluster) -> Iterable[Key]:
         """Those that wait for its end."""
@@ -73,7 +74,3 @@ def _giving(pool: NetworkPool) -> Any:
     """What it may give out, and whether it still does."""
     ready = condition.find(pool.status.conditions, "Ready") or {}
     return pool.metadata.generation, pool.metadata.deletion_timestamp, ready.get("reason")
-
-
-def _spec_changed(old: Any, new: Any) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation

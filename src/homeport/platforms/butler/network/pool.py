@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool, ProviderConfig, TenantCluster
 from homeport.capi.addresspool import parsed
-from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
 from homeport.machinery.address import AddressSet, Span
-from homeport.platforms.butler.name import FIELD_MANAGER, finalizer
+from homeport.platforms.butler.name import finalizer
 from homeport.platforms.butler.network.plan import (
     Decision,
     Request,
@@ -23,13 +22,13 @@ from homeport.platforms.butler.network.plan import (
     shared,
 )
 from homeport.platforms.butler.normal.network import joined, normal_ip_allocation, normal_network_pool
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.verdict import pools_of
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 LEDGER = "butler.butlerlabs.dev/allocations"
 # Reasons of pools that give out nothing. Reported after the last allocation that they made was written.
@@ -46,10 +45,9 @@ class PoolScope(Scope[NetworkPool]):
         self.ledger: dict[Key, Span] = {}
 
 
-class NetworkPoolReconciler(ObjectReconciler[NetworkPool, PoolScope]):
+class NetworkPoolReconciler(ButlerReconciler[NetworkPool, PoolScope]):
     controller_name = "butler-networkpool"
     kind = NetworkPool
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("NetworkPool")
     waits_are_events = False
 
@@ -62,9 +60,6 @@ class NetworkPoolReconciler(ObjectReconciler[NetworkPool, PoolScope]):
         namespace, name = key_of(obj)
         ours = [each for each in self._allocations.list(namespace) if each.spec.pool_ref.name == name]
         return PoolScope(obj, ours)
-
-    def pause(self, scope: PoolScope) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: PoolScope) -> Sequence[Phase[PoolScope]]:
         if scope.deleting:

@@ -7,32 +7,30 @@ from typing import Any, Literal
 
 from homeport.api.butler.v1alpha1 import ImageSync, ProviderConfig
 from homeport.capi.component import Setup
-from homeport.capi.object.paused import has_annotation
 from homeport.capi.platform import PlatformAccess
 from homeport.client.protocol import Key
 from homeport.infra.error import ProviderError, can_not_ask, delay_of
 from homeport.infra.reconciler import edited
-from homeport.platforms.butler.name import FIELD_MANAGER, finalizer
+from homeport.platforms.butler.name import finalizer
 from homeport.platforms.butler.normal.provider import normal_provider_config
 from homeport.platforms.butler.provider.access import Accesses
 from homeport.platforms.butler.provider.report import put_failure, put_findings, put_report, reason_of
 from homeport.platforms.butler.provider.site import SECRET, SiteOf, read_site
 from homeport.platforms.butler.provider.usage import KINDS, Users
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 PROBE_SECONDS = 300.0
 _PROBLEM_SECONDS = 60.0  # what is missing at the provider is often created next
 
 
-class ProviderConfigReconciler(ObjectReconciler[ProviderConfig, Scope[ProviderConfig]]):
+class ProviderConfigReconciler(ButlerReconciler[ProviderConfig, Scope[ProviderConfig]]):
     controller_name = "butler-providerconfig"
     kind = ProviderConfig
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("ProviderConfig")
     waits_are_events = False
 
@@ -55,9 +53,6 @@ class ProviderConfigReconciler(ObjectReconciler[ProviderConfig, Scope[ProviderCo
 
     def load(self, obj: ProviderConfig) -> Scope[ProviderConfig]:
         return Scope(obj)
-
-    def pause(self, scope: Scope[ProviderConfig]) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: Scope[ProviderConfig]) -> Sequence[Phase[Scope[ProviderConfig]]]:
         if scope.deleting:

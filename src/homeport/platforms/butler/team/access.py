@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from homeport.api.butler.v1alpha1 import ButlerConfig, Team, TenantCluster, User
 from homeport.capi.capi import Capi
-from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
-from homeport.platforms.butler.name import ENVIRONMENT_LABEL, FIELD_MANAGER, TEAM_LABEL
+from homeport.platforms.butler.name import ENVIRONMENT_LABEL, TEAM_LABEL
 from homeport.platforms.butler.normal.team import normal_team
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.apply import keep
 from homeport.platforms.butler.team.binding import tenant_cluster_objects
 from homeport.platforms.butler.team.member import resolve
@@ -20,18 +20,16 @@ from homeport.platforms.butler.team.world import WorldView
 from homeport.runtime.cache import key_of
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 _RETRY_SECONDS = 30.0
 _LOOK_SECONDS = 300.0
 
 
-class AccessReconciler(ObjectReconciler[TenantCluster, Scope[TenantCluster]]):
+class AccessReconciler(ButlerReconciler[TenantCluster, Scope[TenantCluster]]):
     """Writes into tenant clusters alone: the TenantCluster and its status belong to its own controller."""
 
     controller_name = "butler-access"
     kind = TenantCluster
-    field_manager = FIELD_MANAGER
     condition = ""
     waits_are_events = False
     workers = 4
@@ -44,10 +42,7 @@ class AccessReconciler(ObjectReconciler[TenantCluster, Scope[TenantCluster]]):
         self._users = capi.manager.informers.get(User).cache
         self.objects.add_index(_NAMESPACE_INDEX, lambda tenant: [tenant.status.tenant_namespace])
 
-        def every(obj: object) -> list[Key]:
-            return [key_of(each) for each in self.objects.list()]
-
-        self.controller.map(User, every).map(ButlerConfig, every)
+        self.controller.map(User, self.all_keys).map(ButlerConfig, self.all_keys)
         self.controller.map(Team, lambda team: [key_of(each) for each in self.objects.list(team.metadata.name)])
         capi.remotes.follow(self._connection_changed)
 
@@ -59,7 +54,7 @@ class AccessReconciler(ObjectReconciler[TenantCluster, Scope[TenantCluster]]):
         return None if obj.metadata.deletion_timestamp or not obj.status.tenant_namespace else Scope(obj)
 
     def pause(self, scope: Scope[TenantCluster]) -> bool:
-        return has_annotation(scope.object) or scope.object.spec.paused
+        return super().pause(scope) or scope.object.spec.paused
 
     def phases(self, scope: Scope[TenantCluster]) -> Sequence[Phase[Scope[TenantCluster]]]:
         return [self._give_access]

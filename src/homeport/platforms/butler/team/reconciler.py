@@ -8,7 +8,6 @@ from typing import Any
 from homeport.api.butler.v1alpha1 import ButlerConfig, Team, TenantCluster, User
 from homeport.api.butler.v1alpha1.team import EnvironmentUsage, TeamUsage
 from homeport.api.meta import Resource
-from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Query, Write
 from homeport.platforms.butler.name import (
@@ -22,6 +21,7 @@ from homeport.platforms.butler.name import (
 )
 from homeport.platforms.butler.normal.team import TeamModel, normal_team
 from homeport.platforms.butler.normal.tenant import Defaults, TenantModel, normal_tenant_cluster
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.apply import KINDS, keep
 from homeport.platforms.butler.team.binding import cluster_roles, labels, team_objects
 from homeport.platforms.butler.team.demand import Demand, as_bytes, demand_of, total
@@ -33,7 +33,6 @@ from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 WARNING_PERCENT = 80
@@ -46,10 +45,9 @@ class TeamScope(Scope[Team]):
     model: TeamModel
 
 
-class TeamReconciler(ObjectReconciler[Team, TeamScope]):
+class TeamReconciler(ButlerReconciler[Team, TeamScope]):
     controller_name = "butler-team"
     kind = Team
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("team")
     workers = 4
 
@@ -61,20 +59,14 @@ class TeamReconciler(ObjectReconciler[Team, TeamScope]):
         self._watch()
 
     def _watch(self) -> None:
-        def every(obj: object) -> list[Key]:
-            return [Key("", each.metadata.name) for each in self.objects.list()]
-
         self.controller.map(TenantCluster, lambda tenant: [Key("", tenant.metadata.namespace)])
-        self.controller.map(User, every).map(ButlerConfig, every)
+        self.controller.map(User, self.all_keys).map(ButlerConfig, self.all_keys)
         self.controller.map(metadata_only(NAMESPACE), _team_of, query=Query(labels=TEAM_LABEL))
         for kind in KINDS.values():  # access that was changed by hand is put right
             self.controller.map(metadata_only(kind), _team_of, query=Query(labels=OURS))
 
     def load(self, obj: Team) -> TeamScope:
         return TeamScope(obj)
-
-    def pause(self, scope: TeamScope) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: TeamScope) -> Sequence[Phase[TeamScope]]:
         if scope.deleting:

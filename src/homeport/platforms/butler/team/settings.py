@@ -7,23 +7,21 @@ from collections.abc import Sequence
 
 from homeport.api.butler.v1alpha1 import ButlerConfig, ClusterCreationPolicy, Team, TenantCluster
 from homeport.api.meta import Unstructured
-from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key
-from homeport.platforms.butler.name import CONFIG_NAME, FIELD_MANAGER
+from homeport.platforms.butler.name import CONFIG_NAME
 from homeport.platforms.butler.normal.config import normal_butler_config
 from homeport.platforms.butler.normal.policy import normal_cluster_creation_policy
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.reconciler import NAMESPACE
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 
-class ConfigReconciler(ObjectReconciler[ButlerConfig, Scope[ButlerConfig]]):
+class ConfigReconciler(ButlerReconciler[ButlerConfig, Scope[ButlerConfig]]):
     controller_name = "butler-config"
     kind = ButlerConfig
-    field_manager = FIELD_MANAGER
     workers = 1
 
     def __init__(self, manager: Manager) -> None:
@@ -35,9 +33,6 @@ class ConfigReconciler(ObjectReconciler[ButlerConfig, Scope[ButlerConfig]]):
 
     def load(self, obj: ButlerConfig) -> Scope[ButlerConfig]:
         return Scope(obj)
-
-    def pause(self, scope: Scope[ButlerConfig]) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: Scope[ButlerConfig]) -> Sequence[Phase[Scope[ButlerConfig]]]:
         return [] if scope.deleting else [self._read]
@@ -63,22 +58,18 @@ def _comes_or_goes(old: object, new: object) -> bool:
     return old is None or new is None
 
 
-class PolicyReconciler(ObjectReconciler[ClusterCreationPolicy, Scope[ClusterCreationPolicy]]):
+class PolicyReconciler(ButlerReconciler[ClusterCreationPolicy, Scope[ClusterCreationPolicy]]):
     controller_name = "butler-clustercreationpolicy"
     kind = ClusterCreationPolicy
-    field_manager = FIELD_MANAGER
     workers = 1
 
     def __init__(self, manager: Manager) -> None:
         super().__init__(manager)
         self._teams = manager.informers.get(Team).cache
-        self.controller.map(Team, lambda team: [Key("", each.metadata.name) for each in self.objects.list()])
+        self.controller.map(Team, self.all_keys)
 
     def load(self, obj: ClusterCreationPolicy) -> Scope[ClusterCreationPolicy]:
         return Scope(obj)
-
-    def pause(self, scope: Scope[ClusterCreationPolicy]) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: Scope[ClusterCreationPolicy]) -> Sequence[Phase[Scope[ClusterCreationPolicy]]]:
         return [] if scope.deleting else [self._read]

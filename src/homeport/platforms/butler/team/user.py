@@ -7,11 +7,10 @@ from typing import Any
 
 from homeport.api.butler.v1alpha1 import Team, User
 from homeport.api.butler.v1alpha1.team import Membership
-from homeport.capi.object.paused import has_annotation
-from homeport.client.protocol import Key
-from homeport.platforms.butler.name import FIELD_MANAGER, SYSTEM_NAMESPACE, USER_LABEL
+from homeport.platforms.butler.name import SYSTEM_NAMESPACE, USER_LABEL
 from homeport.platforms.butler.normal.team import normal_team
 from homeport.platforms.butler.normal.user import UserModel, normal_user
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.apply import keep
 from homeport.platforms.butler.team.binding import platform_binding
 from homeport.platforms.butler.team.member import role_of
@@ -25,7 +24,6 @@ from homeport.platforms.butler.team.role import (
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 Json = dict[str, Any]
 
@@ -34,22 +32,18 @@ class UserScope(Scope[User]):
     model: UserModel
 
 
-class UserReconciler(ObjectReconciler[User, UserScope]):
+class UserReconciler(ButlerReconciler[User, UserScope]):
     controller_name = "butler-user"
     kind = User
-    field_manager = FIELD_MANAGER
     workers = 2
 
     def __init__(self, manager: Manager) -> None:
         super().__init__(manager)
         self._teams = manager.informers.get(Team).cache
-        self.controller.map(Team, lambda team: [Key("", each.metadata.name) for each in self.objects.list()])
+        self.controller.map(Team, self.all_keys)
 
     def load(self, obj: User) -> UserScope | None:
         return UserScope(obj)
-
-    def pause(self, scope: UserScope) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: UserScope) -> Sequence[Phase[UserScope]]:
         # Bindings are owned by the User: they go with it.

@@ -38,6 +38,7 @@ from homeport.platforms.butler.tenant.selection import Selection
 from homeport.runtime.applier import Applier
 from homeport.runtime.cache import key_of
 from homeport.runtime.informers import Informers
+from homeport.runtime.wake import spec_changed
 
 _CHILDREN = (Cluster, StewardControlPlane, KubeadmControlPlane, MachineDeployment, ClusterAddon)
 
@@ -101,9 +102,9 @@ def _watch(reconciler: TenantClusterReconciler) -> None:
     controller.map(NAMESPACE, lambda obj: _present(source_of(obj.metadata.get("labels") or {})))
     controller.map(ProviderConfig, everyone, predicate=_provider_matters)
     for setting in (ButlerConfig, Team, ClusterCreationPolicy):
-        controller.map(setting, everyone, predicate=_spec_changed)
+        controller.map(setting, everyone, predicate=spec_changed)
     controller.map(AddonDefinition, everyone, predicate=_own_definition_changed)
-    controller.map(TenantAddon, _cluster_of, predicate=_spec_changed)
+    controller.map(TenantAddon, _cluster_of, predicate=spec_changed)
     controller.map(IPAllocation, _claimant)
     controller.map(TenantCluster, rivals, predicate=_demand_changed)
 
@@ -119,7 +120,7 @@ def _cluster_of(addon: TenantAddon) -> Iterable[Key]:
 
 
 def _own_definition_changed(old: AddonDefinition | None, new: AddonDefinition | None) -> bool:
-    return _spec_changed(old, new) and not all(each is None or is_built_in(each) for each in (old, new))
+    return spec_changed(old, new) and not all(each is None or is_built_in(each) for each in (old, new))
 
 
 def _source(obj: Any) -> Iterable[Key]:
@@ -142,7 +143,3 @@ def _found_out(config: ProviderConfig) -> Any:
 
 def _demand_changed(old: TenantCluster | None, new: TenantCluster | None) -> bool:
     return old is not None and (new is None or old.metadata.generation != new.metadata.generation)
-
-
-def _spec_changed(old: Any, new: Any) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation

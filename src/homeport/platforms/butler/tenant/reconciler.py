@@ -20,7 +20,8 @@ from homeport.capi.name import KUBECONFIG_SUFFIX
 from homeport.capi.object.paused import has_annotation
 from homeport.client.errors import BadRequest, Forbidden, Invalid
 from homeport.client.protocol import Key
-from homeport.platforms.butler.name import FIELD_MANAGER, finalizer
+from homeport.platforms.butler.name import finalizer
+from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.tenant import state
 from homeport.platforms.butler.tenant.addresses import Addresses
 from homeport.platforms.butler.tenant.composition import Composition
@@ -33,17 +34,15 @@ from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, run_phases
-from homeport.runtime.skeleton import ObjectReconciler
 
 _RESYNC_SECONDS = 600.0
 _REFUSED_SECONDS = 60.0
 _HANDS_OFF = ("Observe", "GitOps")  # modes in which nothing is written
 
 
-class TenantClusterReconciler(ObjectReconciler[TenantCluster, TenantScope]):
+class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
     controller_name = "butler-tenantcluster"
     kind = TenantCluster
-    field_manager = FIELD_MANAGER
     finalizer = finalizer("TenantCluster")
     waits_are_events = False
     workers = 16

@@ -6,7 +6,7 @@ stays until it no longer does: without its credentials a cluster could not even 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.k0rdent.v1beta1 import (
@@ -39,13 +39,13 @@ from homeport.platforms.k0rdent.access.rule import (
 )
 from homeport.platforms.k0rdent.access.use import users_of
 from homeport.platforms.k0rdent.management.credential import SECRET, identity_key
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED_LABEL, MANAGEMENT, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import MANAGED_LABEL, MANAGEMENT, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler, management_key
 from homeport.platforms.k0rdent.setting.authentication import authority_key
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 _RETRY_SECONDS = 60.0
@@ -62,12 +62,10 @@ _TYPED = (
 )
 
 
-class AccessReconciler(ObjectReconciler[AccessManagement, Scope[AccessManagement]]):
+class AccessReconciler(K0rdentReconciler[AccessManagement, Scope[AccessManagement]]):
     controller_name = "k0rdent-accessmanagement"
     kind = AccessManagement
     condition = ""  # status.error and status.resources say what others have conditions for
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 1
 
     def __init__(self, setup: Setup) -> None:
@@ -78,9 +76,9 @@ class AccessReconciler(ObjectReconciler[AccessManagement, Scope[AccessManagement
         self._caches: dict[str, Any] = {each.__resource__.kind: self.informers.get(each).cache for each in kinds}
         self._copier = Copier(self.client, self._write)
         for each in kinds:
-            self.controller.map(each, _always, predicate=self._concerns_us)
-        self.controller.map(metadata_only(NAMESPACE), _always)
-        self.controller.map(ClusterDeployment, _always, predicate=_uses_changed)
+            self.controller.map(each, management_key, predicate=self._concerns_us)
+        self.controller.map(metadata_only(NAMESPACE), management_key)
+        self.controller.map(ClusterDeployment, management_key, predicate=_uses_changed)
 
     def load(self, obj: AccessManagement) -> Scope[AccessManagement] | None:
         return None if obj.metadata.deletion_timestamp or obj.metadata.name != MANAGEMENT else Scope(obj)
@@ -194,11 +192,6 @@ class AccessReconciler(ObjectReconciler[AccessManagement, Scope[AccessManagement
             naming = [each for each in self._caches[kind].list(target.namespace) if secret_of(each) == at]
             found |= {name for each in naming for name in users_of(kind, each.metadata.name, deployments)}
         return sorted(found)
-
-
-def _always(obj: Any) -> Iterable[Key]:
-    del obj
-    return (Key("", MANAGEMENT),)
 
 
 def _content(obj: Any) -> tuple[Any, ...]:

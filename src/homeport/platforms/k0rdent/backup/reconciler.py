@@ -13,11 +13,10 @@ from homeport.api.k0rdent.v1beta1.management import BackupState
 from homeport.capi.component import Setup
 from homeport.capi.environment import BackupError, Backups
 from homeport.platforms.k0rdent.backup.schedule import Schedule, parse_schedule
-from homeport.platforms.k0rdent.name import FIELD_MANAGER
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 RETENTION_SECONDS = 30 * 86_400.0
 _RETRY_SECONDS = 300.0
@@ -32,19 +31,14 @@ _ELSEWHERE = (
 BackupScope = Scope[ManagementBackup]
 
 
-class ManagementBackupReconciler(ObjectReconciler[ManagementBackup, BackupScope]):
+class ManagementBackupReconciler(CheckReconciler[ManagementBackup]):
     controller_name = "k0rdent-managementbackup"
     kind = ManagementBackup
-    field_manager = FIELD_MANAGER
-    waits_are_events = False
     workers = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._backups = setup.environment.backups
-
-    def load(self, obj: ManagementBackup) -> BackupScope | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def phases(self, scope: BackupScope) -> Sequence[Phase[BackupScope]]:
         return [self._converge]

@@ -44,27 +44,24 @@ from homeport.platforms.k0rdent.deployment.services import DeploymentServices
 from homeport.platforms.k0rdent.deployment.state import Finding, failed, good, progressing, ready_of, unknown
 from homeport.platforms.k0rdent.ipam.claim import ipam_name
 from homeport.platforms.k0rdent.management.chain import upgrades_of
-from homeport.platforms.k0rdent.name import CLUSTER_FINALIZER, FIELD_MANAGER, MANAGEMENT, RELEASE_NAME_LABEL
+from homeport.platforms.k0rdent.name import CLUSTER_FINALIZER, MANAGEMENT, RELEASE_NAME_LABEL
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.platforms.k0rdent.service.holder import SetHolder
 from homeport.platforms.k0rdent.setting.find import Settings, find_settings
 from homeport.platforms.k0rdent.setting.render import with_settings
 from homeport.platforms.k0rdent.template.chart import TemplateCharts
-from homeport.runtime.applier import Applier
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
-from homeport.runtime.skeleton import ObjectReconciler
 
 _RESYNC_SECONDS = 600.0
 _RETRY_SECONDS = 60.0
 
 
-class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, DeploymentScope]):
+class ClusterDeploymentReconciler(K0rdentReconciler[ClusterDeployment, DeploymentScope]):
     controller_name = "k0rdent-clusterdeployment"
     kind = ClusterDeployment
-    field_manager = FIELD_MANAGER
     finalizer = CLUSTER_FINALIZER
-    waits_are_events = False
     workers = 16
 
     def __init__(self, setup: Setup) -> None:
@@ -81,9 +78,8 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
         self._policies = caches.get(ClusterAuditPolicy).cache
         self._claims = caches.get(ClusterIPAMClaim).cache
         self._ipams = caches.get(ClusterIPAM).cache
-        self._applier = applier = Applier(self.client, self._write, self.clock)
-        self._composition = Composition(self.client, applier)
-        self._services = DeploymentServices(SetHolder(self.client, caches, applier))
+        self._composition = Composition(self.client, self.applier)
+        self._services = DeploymentServices(SetHolder(self.client, caches, self.applier))
         charts = TemplateCharts(self.client, setup.environment.charts)
         self._own = OwnTemplates(self.client, self.clock, charts, self._composition)
         self._remotes = setup.capi.remotes
@@ -194,7 +190,7 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
                 self._addresses.hold(self.objects)
             if not finding.good:
                 return [finding]
-            addressing = await find_addresses(scope, self._applier)
+            addressing = await find_addresses(scope, self.applier)
             if not addressing.good:
                 return [finding, *addressing.findings, *self._reported(scope)]
             own = await self._own.findings(scope, template, addressing.values)
@@ -209,7 +205,7 @@ class ClusterDeploymentReconciler(ObjectReconciler[ClusterDeployment, Deployment
         near = scope.near
         line = k0sversion.parse(checked.config.version).line
         settings = await find_settings(self.client, scope.object, near.authentication, near.policy, line)
-        addressing = await find_addresses(scope, self._applier)
+        addressing = await find_addresses(scope, self.applier)
         found += [credential.finding, bundle.finding, *settings.findings, *addressing.findings]
         if credential.secret is None or not bundle.finding.good or not settings.good or not addressing.good:
             return [*found, *self._reported(scope)]

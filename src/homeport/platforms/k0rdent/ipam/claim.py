@@ -11,12 +11,11 @@ from homeport.capi.object.ownership import owner_reference
 from homeport.capi.object.paused import has_annotation
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.pool import IN_CLUSTER, claim_error
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED
-from homeport.runtime.applier import Applier
+from homeport.platforms.k0rdent.name import MANAGED
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 INVALID = "InvalidClaimCondition"
 PROVIDER_ERROR = "IPAMProviderConditionError"
@@ -27,28 +26,18 @@ def ipam_name(claim: ClusterIPAMClaim) -> str:
     return claim.spec.cluster_ipam_ref or claim.metadata.name
 
 
-class ClaimReconciler(ObjectReconciler[ClusterIPAMClaim, ClaimScope]):
+class ClaimReconciler(CheckReconciler[ClusterIPAMClaim]):
     controller_name = "k0rdent-clusteripamclaim"
     kind = ClusterIPAMClaim
-    field_manager = FIELD_MANAGER
-    waits_are_events = False
     workers = 2
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._ipams = self.informers.get(ClusterIPAM).cache
-        self._applier = Applier(self.client, self._write, self.clock)
         self.controller.map(ClusterIPAM, self._of_ipam)
 
     def _of_ipam(self, ipam: Any) -> Iterable[Key]:
         return [Key(ipam.metadata.namespace, ipam.spec.cluster_ipam_claim_ref)]
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        self._applier.forget(key)
-
-    def load(self, obj: ClusterIPAMClaim) -> ClaimScope | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def pause(self, scope: ClaimScope) -> bool:
         """As long as `homeport move` carries it to another plane."""
@@ -72,7 +61,7 @@ class ClaimReconciler(ObjectReconciler[ClusterIPAMClaim, ClaimScope]):
         if held is not None and held.spec.cluster_ipam_claim_ref not in ("", obj.metadata.name):
             text = f"ClusterIPAM {key} belongs to claim {held.spec.cluster_ipam_claim_ref}: set another clusterIPAMRef"
             return Wait("Taken", text, warning=True)
-        await self._applier.hold(scope.key, _render(obj, key), ClusterIPAM.__resource__, cached=held, watched=True)
+        await self.applier.hold(scope.key, _render(obj, key), ClusterIPAM.__resource__, cached=held, watched=True)
         obj.status.bound = held is not None and held.status.phase == "Bound"
         return None if obj.status.bound else Wait("Pending", f"ClusterIPAM {key} is not bound yet")
 

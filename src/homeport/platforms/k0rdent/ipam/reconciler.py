@@ -16,37 +16,26 @@ from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.claim import ipam_name
 from homeport.platforms.k0rdent.ipam.pool import POOL_KIND, networks_of, pool_name, pool_spec, provider_config
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED
-from homeport.runtime.applier import Applier
+from homeport.platforms.k0rdent.name import MANAGED
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 IpamScope = Scope[ClusterIPAM]
 _RETRY_SECONDS = 60.0
 
 
-class IpamReconciler(ObjectReconciler[ClusterIPAM, IpamScope]):
+class IpamReconciler(CheckReconciler[ClusterIPAM]):
     controller_name = "k0rdent-clusteripam"
     kind = ClusterIPAM
-    field_manager = FIELD_MANAGER
-    waits_are_events = False
     workers = 2
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._claims = self.informers.get(ClusterIPAMClaim).cache
         self._pools = self.informers.get(InClusterIPPool).cache
-        self._applier = Applier(self.client, self._write, self.clock)
         self.controller.map(ClusterIPAMClaim, lambda claim: [Key(claim.metadata.namespace, ipam_name(claim))])
         self.controller.map(InClusterIPPool, _owners)
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        self._applier.forget(key)
-
-    def load(self, obj: ClusterIPAM) -> IpamScope | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def pause(self, scope: IpamScope) -> bool:
         """As long as `homeport move` carries it to another plane."""
@@ -76,7 +65,7 @@ class IpamReconciler(ObjectReconciler[ClusterIPAM, IpamScope]):
                 status.phase = "Pending"
                 return Wait("Taken", f"{POOL_KIND} {key} exists and is not ours: rename it or the claim", warning=True)
             body = _render(obj, key, pool_spec(space))
-            shown = await self._applier.hold(scope.key, body, InClusterIPPool.__resource__, cached=held, watched=True)
+            shown = await self.applier.hold(scope.key, body, InClusterIPPool.__resource__, cached=held, watched=True)
             data = ProviderData(name=network, config=provider_config(space, key.name), ready=shown)
             status.provider_data.append(data)
         await self._drop(obj)

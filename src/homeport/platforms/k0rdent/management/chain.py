@@ -8,10 +8,9 @@ from typing import Any
 from homeport.api.k0rdent.v1beta1 import ClusterTemplateChain, ServiceTemplateChain
 from homeport.api.k0rdent.v1beta1.chain import ChainSpec
 from homeport.capi.component import Setup
-from homeport.platforms.k0rdent.name import FIELD_MANAGER
+from homeport.platforms.k0rdent.reconciler import KindReconciler
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 
 def chain_error(spec: ChainSpec) -> str:
@@ -42,19 +41,12 @@ def upgrades_of(template: str, chains: Iterable[ClusterTemplateChain]) -> list[s
     )
 
 
-class ChainReconciler(ObjectReconciler[Any, Scope[Any]]):
+class ChainReconciler(KindReconciler[Any]):
     condition = ""
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 1
 
     def __init__(self, setup: Setup, kind: type[Any]) -> None:
-        self.kind = kind
-        self.controller_name = f"k0rdent-{kind.__resource__.kind.lower()}"
-        super().__init__(setup.manager)
-
-    def load(self, obj: Any) -> Scope[Any] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
+        super().__init__(setup.manager, kind)
 
     def phases(self, scope: Scope[Any]) -> Sequence[Phase[Scope[Any]]]:
         return [self._judge]

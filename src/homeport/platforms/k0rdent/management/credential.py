@@ -12,11 +12,11 @@ from homeport.capi.resolution import plural
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key
 from homeport.machinery.gvk import parse_api_version
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 CONDITION = "CredentialReady"
@@ -50,12 +50,10 @@ class CredentialScope(Scope[Credential]):
         return super().report(kind, status, reason, message, now)
 
 
-class CredentialReconciler(ObjectReconciler[Credential, CredentialScope]):
+class CredentialReconciler(K0rdentReconciler[Credential, CredentialScope]):
     controller_name = "k0rdent-credential"
     kind = Credential
     condition = CONDITION
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 2
 
     def __init__(self, setup: Setup) -> None:

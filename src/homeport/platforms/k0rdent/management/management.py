@@ -16,13 +16,12 @@ from homeport.client.protocol import Key
 from homeport.machinery.gvk import parse_api_version
 from homeport.platforms.k0rdent.builtin import provider_objects, release_objects, template_name
 from homeport.platforms.k0rdent.catalogue import PROVIDER_CHARTS, ProviderChart, chart_name
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGEMENT
+from homeport.platforms.k0rdent.name import MANAGEMENT
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler, management_key
 from homeport.platforms.k0rdent.template.chart import TemplateCharts
 from homeport.platforms.k0rdent.template.provider import ProviderReleases
-from homeport.runtime.applier import Applier
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 Json = dict[str, Any]
 
@@ -38,16 +37,15 @@ class ManagementScope(Scope[Management]):
         return super().report(kind, status, reason, message, now)
 
 
-class ManagementReconciler(ObjectReconciler[Management, ManagementScope]):
+class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
     controller_name = "k0rdent-management"
     kind = Management
-    field_manager = FIELD_MANAGER
+    waits_are_events = True
     workers = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._running = {each.name for each in setup.components}
-        self._applier = Applier(setup.manager.client, self._write, setup.manager.clock)
         charts = TemplateCharts(self.client, setup.environment.charts)
         self._own = ProviderReleases(self.client, self.clock, charts)
         self._templates = self.informers.get(ProviderTemplate).cache
@@ -57,7 +55,7 @@ class ManagementReconciler(ObjectReconciler[Management, ManagementScope]):
             for kind in (ClusterClass, ClusterTemplate, ProviderTemplate, ProviderInterface, Release)
         }
         for watched in (ClusterClass, ClusterTemplate, ProviderTemplate, ProviderInterface, Release):
-            self.controller.map(watched, _always)
+            self.controller.map(watched, management_key)
 
     def load(self, obj: Management) -> ManagementScope | None:
         return None if obj.metadata.deletion_timestamp or obj.metadata.name != MANAGEMENT else ManagementScope(obj)
@@ -151,7 +149,7 @@ class ManagementReconciler(ObjectReconciler[Management, ManagementScope]):
         cache: Any = self._caches.get(kind.kind)
         key = Key(meta.get("namespace", ""), meta["name"])
         cached = cache.get(key) if cache is not None else None
-        return await self._applier.hold(scope.key, body, kind, cached=cached, watched=cache is not None)
+        return await self.applier.hold(scope.key, body, kind, cached=cached, watched=cache is not None)
 
     def _contracts(self, template: str, charts: Mapping[str, ProviderChart]) -> dict[str, str]:
         if template in charts:
@@ -180,11 +178,6 @@ class ManagementReconciler(ObjectReconciler[Management, ManagementScope]):
 def _short(name: str) -> str:
     """Providers have the names of their charts in some places: cluster-api-provider-nutanix is nutanix."""
     return name.removeprefix("cluster-api-provider-").removeprefix("k0sproject-")
-
-
-def _always(obj: Any) -> Iterable[Key]:
-    del obj
-    return (Key("", MANAGEMENT),)
 
 
 def install(setup: Setup) -> None:

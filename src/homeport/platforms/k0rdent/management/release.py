@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from homeport.api.k0rdent.v1beta1 import ProviderTemplate, Release
 from homeport.capi.component import Setup
 from homeport.client.protocol import Key
-from homeport.platforms.k0rdent.name import FIELD_MANAGER
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 
-class ReleaseReconciler(ObjectReconciler[Release, Scope[Release]]):
+class ReleaseReconciler(CheckReconciler[Release]):
     controller_name = "k0rdent-release"
     kind = Release
     condition = "TemplatesValid"
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._templates = self.informers.get(ProviderTemplate).cache
-        self.controller.map(ProviderTemplate, self._all)
-
-    def _all(self, obj: Any) -> Iterable[Key]:
-        del obj
-        return [Key("", each.metadata.name) for each in self.objects]
-
-    def load(self, obj: Release) -> Scope[Release] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
+        self.controller.map(ProviderTemplate, self.all_keys)
 
     def phases(self, scope: Scope[Release]) -> Sequence[Phase[Scope[Release]]]:
         return [self._judge]

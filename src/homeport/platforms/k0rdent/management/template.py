@@ -17,16 +17,15 @@ from homeport.client.protocol import Key
 from homeport.helm.errors import SourceError
 from homeport.infra.preflight.near import near
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, PROVIDER_CHARTS, chart_name
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import MANAGED, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import KindReconciler
 from homeport.platforms.k0rdent.source import SECRET
 from homeport.platforms.k0rdent.template.chart import TemplateCharts
 from homeport.platforms.k0rdent.template.fact import facts_of
-from homeport.runtime.applier import Applier
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 _RESYNC_SECONDS = 600.0
@@ -34,19 +33,14 @@ _RETRY_SECONDS = 60.0
 _PREFIXES: dict[type[Any], str] = {ClusterTemplate: "schema-ct-", ProviderTemplate: "schema-pt-"}
 
 
-class TemplateReconciler(ObjectReconciler[Any, Scope[Any]]):
+class TemplateReconciler(KindReconciler[Any]):
     """One for each kind of template. `valid` and `validationError` say what others have conditions for."""
 
     condition = ""
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 2
 
     def __init__(self, setup: Setup, kind: type[Any]) -> None:
-        self.kind = kind
-        self.controller_name = f"k0rdent-{kind.__resource__.kind.lower()}"
-        super().__init__(setup.manager)
-        self._applier = Applier(setup.manager.client, self._write, setup.manager.clock)
+        super().__init__(setup.manager, kind)
         self._charts = TemplateCharts(setup.manager.client, setup.environment.charts)
         for source in (HelmRepository, HelmChart, OCIRepository, metadata_only(CONFIG_MAP), metadata_only(SECRET)):
             self.controller.map(source, self._of_source)
@@ -61,9 +55,6 @@ class TemplateReconciler(ObjectReconciler[Any, Scope[Any]]):
             and (at == SYSTEM_NAMESPACE or each.metadata.namespace == at)
             and _names(each.spec.helm, obj.metadata.name)
         ]
-
-    def load(self, obj: Any) -> Scope[Any] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def phases(self, scope: Scope[Any]) -> Sequence[Phase[Scope[Any]]]:
         return [self._read_chart]
@@ -136,7 +127,7 @@ class TemplateReconciler(ObjectReconciler[Any, Scope[Any]]):
             },
             "data": {"schema": schema.decode()},
         }
-        await self._applier.hold(scope.key, body, CONFIG_MAP)
+        await self.applier.hold(scope.key, body, CONFIG_MAP)
 
 
 def _names(helm: HelmSpec, name: str) -> bool:

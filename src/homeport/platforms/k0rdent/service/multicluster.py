@@ -20,17 +20,17 @@ from homeport.capi.object.paused import has_annotation
 from homeport.client.protocol import Key
 from homeport.machinery import condition
 from homeport.machinery.selector import SelectorError, from_label_selector
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.platforms.k0rdent.service import state
 from homeport.platforms.k0rdent.service.holder import SetHolder, current, is_owned, states_of
 from homeport.platforms.k0rdent.service.name import MULTI_FINALIZER, set_key
 from homeport.platforms.k0rdent.service.plan import Plan
-from homeport.runtime.applier import Applier
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
+from homeport.runtime.wake import spec_changed
 
 CLUSTERS = "ClusterInReadyState"
 REFERENCES = "ServicesReferencesValidation"
@@ -51,29 +51,22 @@ class MultiScope(Scope[MultiClusterService]):
         return super().report(kind, status, reason, message, now)
 
 
-class MultiClusterServiceReconciler(ObjectReconciler[MultiClusterService, MultiScope]):
+class MultiClusterServiceReconciler(K0rdentReconciler[MultiClusterService, MultiScope]):
     controller_name = "k0rdent-multiclusterservice"
     kind = MultiClusterService
     condition = CLUSTERS
-    field_manager = FIELD_MANAGER
     finalizer = MULTI_FINALIZER
-    waits_are_events = False
     workers = 4
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         self._deployments = self.informers.get(ClusterDeployment).cache
-        self._applier = Applier(self.client, self._write, self.clock)
-        self._holder = SetHolder(self.client, self.informers, self._applier)
-        self.controller.map(ClusterDeployment, self._everyone, predicate=_labels_matter)
-        self.controller.map(MultiClusterService, self._everyone, predicate=_spec_matters)
+        self._holder = SetHolder(self.client, self.informers, self.applier)
+        self.controller.map(ClusterDeployment, self.all_keys, predicate=_labels_matter)
+        self.controller.map(MultiClusterService, self.all_keys, predicate=spec_changed)
         self.controller.map(ServiceSet, self._of_set)
         for kind in (ServiceTemplate, ServiceTemplateChain):
             self.controller.map(kind, self._of_template)
-
-    def _everyone(self, obj: Any) -> Iterable[Key]:
-        del obj
-        return [key_of(each) for each in self.objects]
 
     def _of_set(self, obj: ServiceSet) -> Iterable[Key]:
         """Its own, and those that wait for it."""
@@ -85,10 +78,6 @@ class MultiClusterServiceReconciler(ObjectReconciler[MultiClusterService, MultiS
 
     def _of_template(self, obj: Any) -> Iterable[Key]:
         return [key_of(each) for each in self.objects] if obj.metadata.namespace == SYSTEM_NAMESPACE else []
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        self._applier.forget(key)
 
     def load(self, obj: MultiClusterService) -> MultiScope:
         return MultiScope(obj)
@@ -277,10 +266,6 @@ def worst(states: Sequence[Sequence[ServiceState]]) -> list[ServiceState]:
             if held is None or _WORST.index(one.state) < _WORST.index(held.state):
                 found[one.namespace, one.name] = one
     return list(found.values())
-
-
-def _spec_matters(old: MultiClusterService | None, new: MultiClusterService | None) -> bool:
-    return old is None or new is None or old.metadata.generation != new.metadata.generation
 
 
 def _labels_matter(old: ClusterDeployment | None, new: ClusterDeployment | None) -> bool:

@@ -6,28 +6,22 @@ from collections.abc import Sequence
 
 from homeport.api.k0rdent.v1beta1 import StateManagementProvider
 from homeport.capi.component import Setup
-from homeport.platforms.k0rdent.name import FIELD_MANAGER
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 _PARTS = ("RBACReady", "AdapterReady", "ProvisionerReady", "ProvisionerCRDsReady")
 _SAID = "the plane itself brings services into clusters: adapter and provisioner have no effect"
 
 
-class ProviderReconciler(ObjectReconciler[StateManagementProvider, Scope[StateManagementProvider]]):
+class ProviderReconciler(CheckReconciler[StateManagementProvider]):
     controller_name = "k0rdent-statemanagementprovider"
     kind = StateManagementProvider
-    field_manager = FIELD_MANAGER
-    waits_are_events = False
     workers = 1
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
-
-    def load(self, obj: StateManagementProvider) -> Scope[StateManagementProvider] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def phases(self, scope: Scope[StateManagementProvider]) -> Sequence[Phase[Scope[StateManagementProvider]]]:
         return [self._report_parts]

@@ -26,7 +26,8 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.helm.errors import SourceError
 from homeport.machinery import condition
 from homeport.platforms.k0rdent.deployment.scope import owns
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.platforms.k0rdent.service import state
 from homeport.platforms.k0rdent.service.conflict import Rival, rival_of
 from homeport.platforms.k0rdent.service.content import Contents, home_of, place_of_sources
@@ -36,23 +37,19 @@ from homeport.platforms.k0rdent.service.scope import COLLECTED, PROFILE, SERVICE
 from homeport.platforms.k0rdent.service.settings import DRY_RUN, ONE_TIME
 from homeport.platforms.k0rdent.service.step import constraint_problem
 from homeport.platforms.k0rdent.source import SECRET, Sources
-from homeport.runtime.applier import Applier
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
-from homeport.runtime.skeleton import ObjectReconciler
 
 _LOOK_SECONDS = 60.0
 _RETRY_SECONDS = 30.0
 
 
-class ServiceSetReconciler(ObjectReconciler[ServiceSet, SetScope]):
+class ServiceSetReconciler(K0rdentReconciler[ServiceSet, SetScope]):
     controller_name = "k0rdent-serviceset"
     kind = ServiceSet
     condition = SERVICES
-    field_manager = FIELD_MANAGER
     finalizer = SET_FINALIZER
-    waits_are_events = False
     workers = 16
 
     def __init__(self, setup: Setup, sources: Sources) -> None:
@@ -63,11 +60,6 @@ class ServiceSetReconciler(ObjectReconciler[ServiceSet, SetScope]):
         self._clusters = self.informers.get(Cluster).cache
         self._providers = self.informers.get(StateManagementProvider).cache
         self._contents = Contents(sources)
-        self._applier = Applier(self.client, self._write, self.clock)
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        self._applier.forget(key)
 
     def load(self, obj: ServiceSet) -> SetScope:
         name = obj.spec.provider.name
@@ -241,12 +233,12 @@ class ServiceSetReconciler(ObjectReconciler[ServiceSet, SetScope]):
             place = place_of_sources(template, original)
             content = await self._contents.find(owner, service, template, name, place)
             for copy, files in content.copies.items():
-                await self._applier.hold(scope.key, render_copy(owner, copy, files), SECRET)
+                await self.applier.hold(scope.key, render_copy(owner, copy, files), SECRET)
             body = render_addon(
                 owner, service, template, content, scope.settings, scope.cluster, adopt=adopt, paused=scope.paused
             )
             kind = ClusterAddon.__resource__
-            if await self._applier.hold(scope.key, body, kind, cached=cached, watched=True):
+            if await self.applier.hold(scope.key, body, kind, cached=cached, watched=True):
                 scope.shown.add(name)
         except SourceError as error:
             return str(error)

@@ -21,36 +21,32 @@ from homeport.machinery.chart import Chart
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.sprig.semver import satisfies
 from homeport.machinery.manifest import ManifestError, parse_objects
-from homeport.platforms.k0rdent.name import FIELD_MANAGER, MANAGED, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.name import MANAGED, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.reconciler import CheckReconciler
 from homeport.platforms.k0rdent.service.content import manifest_holder, place_of_sources
 from homeport.platforms.k0rdent.service.kustomize import build
 from homeport.platforms.k0rdent.source import CONFIG_MAP, Holder, Sources
-from homeport.runtime.applier import Applier
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 CONSTRAINT_ANNOTATION = "k0rdent.mirantis.com/k8s-version-constraint"
 _RESYNC_SECONDS = 600.0  # a version that is a range may have a newer match
 _RETRY_SECONDS = 30.0
 
 
-class ServiceTemplateReconciler(ObjectReconciler[ServiceTemplate, Scope[ServiceTemplate]]):
+class ServiceTemplateReconciler(CheckReconciler[ServiceTemplate]):
     """`valid` and `validationError` say what others have conditions for."""
 
     controller_name = "k0rdent-servicetemplate"
     kind = ServiceTemplate
     condition = ""
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
     workers = 4
 
     def __init__(self, setup: Setup, sources: Sources) -> None:
         super().__init__(setup.manager)
         self._sources = sources
-        self._applier = Applier(setup.manager.client, self._write, setup.manager.clock)
         for kind in (HelmRepository, HelmChart, OCIRepository):
             self.controller.map(kind, self._of_source)
         for metadata in WATCHED.values():
@@ -71,13 +67,6 @@ class ServiceTemplateReconciler(ObjectReconciler[ServiceTemplate, Scope[ServiceT
             )
             or (not each.status.valid and each.spec.helm is not None)  # it may wait for the Secret of a repository
         ]
-
-    def forget(self, key: Key) -> None:
-        super().forget(key)
-        self._applier.forget(key)
-
-    def load(self, obj: ServiceTemplate) -> Scope[ServiceTemplate] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def phases(self, scope: Scope[ServiceTemplate]) -> Sequence[Phase[Scope[ServiceTemplate]]]:
         return [self._read_source]
@@ -161,7 +150,7 @@ class ServiceTemplateReconciler(ObjectReconciler[ServiceTemplate, Scope[ServiceT
             },
             "data": {"schema": _compact(chart.schema)},
         }
-        await self._applier.hold(scope.key, body, CONFIG_MAP)
+        await self.applier.hold(scope.key, body, CONFIG_MAP)
 
 
 def sources_of(template: ServiceTemplate) -> list[SourceSpec]:

@@ -9,7 +9,7 @@ from homeport.api.k0rdent.v1beta1 import ClusterAuditPolicy, ClusterAuthenticati
 from homeport.capi.component import Setup
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.management.credential import SECRET
-from homeport.platforms.k0rdent.name import FIELD_MANAGER
+from homeport.platforms.k0rdent.reconciler import KindReconciler
 from homeport.platforms.k0rdent.setting.audit import audit_error
 from homeport.platforms.k0rdent.setting.authentication import authentication_error, authority_key
 from homeport.platforms.k0rdent.setting.find import read_authority
@@ -17,27 +17,19 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 
-class SettingReconciler(ObjectReconciler[Any, Scope[Any]]):
-    waits_are_events = False
-    field_manager = FIELD_MANAGER
+class SettingReconciler(KindReconciler[Any]):
     workers = 1
 
     def __init__(self, setup: Setup, kind: type[Any]) -> None:
-        self.kind = kind
-        self.controller_name = f"k0rdent-{kind.__resource__.kind.lower()}"
-        super().__init__(setup.manager)
+        super().__init__(setup.manager, kind)
         if kind is ClusterAuthentication:
             self.controller.map(metadata_only(SECRET), self._of_secret)
 
     def _of_secret(self, secret: Any) -> Iterable[Key]:
         at = key_of(secret)
         return [key_of(each) for each in self.objects if authority_key(each) == at]
-
-    def load(self, obj: Any) -> Scope[Any] | None:
-        return None if obj.metadata.deletion_timestamp else Scope(obj)
 
     def phases(self, scope: Scope[Any]) -> Sequence[Phase[Scope[Any]]]:
         return [self._judge]
