@@ -92,7 +92,7 @@ class Spread:
         labels = {PARENT_LABEL: label_value(parent.metadata.name), CLUSTER_NAME_LABEL: spec["clusterName"]}
         owner = {**owner_reference(parent), "controller": True, "blockOwnerDeletion": True}
         meta = {"name": key.name, "namespace": key.namespace, "labels": labels, "ownerReferences": [owner]}
-        return {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}
+        return {**KIND.type_meta, "metadata": meta, "spec": spec}
 
     async def _delete(self, child: ClusterAddon) -> None:
         if child.metadata.deletion_timestamp:

@@ -27,6 +27,11 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def type_meta(self) -> dict[str, str]:
+        """What every object of the kind begins with."""
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    @property
     def qualified(self) -> str:
         """`machines.cluster.x-k8s.io`, `secrets`: as kubectl and RBAC messages name it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -52,8 +52,7 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     _keep_stored_versions(name, found, body)
     annotations = {**(own.get("annotations") or {}), DIGEST: digest}
     wanted = {
-        "apiVersion": CRD.api_version,
-        "kind": CRD.kind,
+        **CRD.type_meta,
         "metadata": {"name": name, "labels": own.get("labels") or {}, "annotations": annotations},
         "spec": body["spec"],
     }

@@ -95,7 +95,7 @@ def _object(kind: Resource, name: str, namespace: str = "", **more: Any) -> Json
     meta: Json = {"name": name, "labels": dict(_LABELS)}
     if namespace:
         meta["namespace"] = namespace
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **more}
+    return {**kind.type_meta, "metadata": meta, **more}
 
 
 def _bound(role: str) -> Json:

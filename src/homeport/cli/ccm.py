@@ -49,13 +49,7 @@ from homeport.cli import option
     help="Elect one of several replicas with a Lease; the others stand by.",
 )
 @option.health
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Log messages of this level and above.",
-)
+@option.log_level
 def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud: str, **where: Any) -> None:
     """Run the cloud controller manager of a workload cluster.
 

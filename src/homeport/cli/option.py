@@ -27,6 +27,14 @@ health = click.option(
     help="Serve /healthz, /readyz and /metrics at this address (default: not served).",
 )
 
+log_level = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Log messages of this level and above.",
+)
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 admin_port = click.option(

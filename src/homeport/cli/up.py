@@ -136,13 +136,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
 @click.option(
     "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
 )
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Log messages of this level and above.",
-)
+@option.log_level
 @click.pass_context
 def command(
     ctx: click.Context,

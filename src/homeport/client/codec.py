@@ -188,7 +188,7 @@ def encode(obj: Object | Mapping[str, Any], resource: Resource | None) -> bytes:
                 obj = msgspec.structs.replace(obj, api_version=resource.api_version, kind=resource.kind)
             return orjson.dumps(wire(obj))
         if resource is not None and not ("kind" in obj and "apiVersion" in obj):
-            obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+            obj = {**resource.type_meta, **obj}
         return orjson.dumps(obj)
     except (TypeError, msgspec.MsgspecError) as error:
         raise BadRequest(f"the object can't be written as JSON: {error}") from None

@@ -121,7 +121,7 @@ class Directory:
 
     def _store(self, kind: Resource, key: Key, obj: Mapping[str, Any]) -> Unstructured:
         meta = {**obj["metadata"], "resourceVersion": uuid.uuid4().hex}
-        body = {**obj, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
+        body = {**obj, **kind.type_meta, "metadata": meta}
         write_private(self._file(kind, key), orjson.dumps(body, option=orjson.OPT_INDENT_2))
         return Unstructured(body)
 

@@ -66,8 +66,7 @@ def render_copy(node: Node, mark: Mark, uids: Mapping[str, str]) -> dict[str, An
     at = node.kind.resource
     return {
         **body,
-        "apiVersion": at.api_version,
-        "kind": at.kind,
+        **at.type_meta,
         "metadata": {**meta, "annotations": annotations, **({"ownerReferences": refs} if refs else {})},
     }
 

@@ -26,8 +26,7 @@ def definition(resource: Resource, *, schema: Mapping[str, Any] | None = None, s
     if status:
         version["subresources"] = {"status": {}}
     return {
-        "apiVersion": CRD.api_version,
-        "kind": CRD.kind,
+        **CRD.type_meta,
         "metadata": {"name": resource.qualified},
         "spec": {
             "group": resource.group,

@@ -186,8 +186,7 @@ class Lease:
 
     async def _create(self) -> bool:
         lease: dict[str, Any] = {
-            "apiVersion": LEASE.api_version,
-            "kind": LEASE.kind,
+            **LEASE.type_meta,
             "metadata": {"name": self.key.name, "namespace": self.key.namespace},
             "spec": {"leaseTransitions": 0, "acquireTime": self._now()},
         }

@@ -47,6 +47,6 @@ async def _allowed(client: Client, verb: str, need: Need) -> bool:
         "namespace": need.namespace,
         "name": need.name,
     }
-    body = {"apiVersion": _ACCESS.api_version, "kind": _ACCESS.kind, "spec": {"resourceAttributes": asked}}
+    body = {**_ACCESS.type_meta, "spec": {"resourceAttributes": asked}}
     answer = await client.create(body, kind=_ACCESS)
     return bool(answer["status"].get("allowed"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.crds.condition import set_condition
+from homeport.apiserver.kinds.strategy import NoRules
 from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 from homeport.machinery import crd
@@ -13,7 +12,7 @@ from homeport.machinery import crd
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
-class DefinitionStrategy:
+class DefinitionStrategy(NoRules):
     """The kind CustomResourceDefinition."""
 
     def default(self, obj: Json) -> None:
@@ -44,11 +43,8 @@ class DefinitionStrategy:
     def validate(self, obj: Json, old: Json | None) -> list[Cause]:
         return [Cause(*violation) for violation in crd.check(obj, old)]
 
-    def fields(self, obj: Json) -> Mapping[str, str]:
-        return {}
 
-
-class CustomStrategy:
+class CustomStrategy(NoRules):
     """A kind that a definition defines. `status_versions`: where the status is a subresource. `ending` is the resource,
     as group and plural, if its definition is being deleted.
     """
@@ -57,24 +53,9 @@ class CustomStrategy:
         self._status_versions = status_versions
         self._ending = ending
 
-    def default(self, obj: Json) -> None:
-        """Its schema says it all."""
-
     def prepare_create(self, obj: Json) -> None:
         if self._ending is not None:
             why = "create not allowed while custom resource definition is terminating"
             raise refusal(*self._ending, obj["metadata"].get("name", ""), why)
         if obj.get("apiVersion") in self._status_versions:
             obj.pop("status", None)
-
-    def prepare_update(self, obj: Json, old: Json) -> None:
-        """The registry keeps the status apart."""
-
-    def prepare_delete(self, obj: Json, now: str) -> None:
-        """Nothing to hold it for."""
-
-    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        return []
-
-    def fields(self, obj: Json) -> Mapping[str, str]:
-        return {}

@@ -9,14 +9,30 @@ from homeport.apiserver.resource import Json
 from homeport.client.errors import Cause
 
 
-class Plain:
+class NoRules:
+    """A kind that needs no rule at any point of an object's life. Strategies extend it where theirs does."""
+
+    def default(self, obj: Json) -> None:
+        """Nothing to add."""
+
+    def prepare_update(self, obj: Json, old: Json) -> None:
+        """Nothing to carry over."""
+
+    def prepare_delete(self, obj: Json, now: str) -> None:
+        """Nothing to hold it for."""
+
+    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
+        return []
+
+    def fields(self, obj: Json) -> Mapping[str, str]:
+        return {}
+
+
+class Plain(NoRules):
     """No rules of its own. Kinds with a status keep it out of reach of plain writes (the registry sees to that)."""
 
     has_status = False
     definitions: Mapping[str, str] = {}  # in wire.json, by apiVersion; a strategy for a kind of no file has none
-
-    def default(self, obj: Json) -> None:
-        """Nothing to add."""
 
     def prepare_create(self, obj: Json) -> None:
         self.begin(obj)
@@ -30,18 +46,6 @@ class Plain:
         """Sets what a new object starts with, and clears what its writer has no say in."""
         if self.has_status:
             obj["status"] = {}
-
-    def prepare_update(self, obj: Json, old: Json) -> None:
-        """Nothing to carry over."""
-
-    def prepare_delete(self, obj: Json, now: str) -> None:
-        """Nothing to hold it for."""
-
-    def validate(self, obj: Json, old: Json | None) -> list[Cause]:
-        return []
-
-    def fields(self, obj: Json) -> Mapping[str, str]:
-        return {}
 
 
 class WithStatus(Plain):

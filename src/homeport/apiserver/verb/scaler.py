@@ -71,8 +71,7 @@ class Scaler:
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={applied.get('kind', '')}")
         resource, path = target.version.resource, _scale_at(target).spec_replicas
         config: Json = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
+            **resource.type_meta,
             "metadata": applied.get("metadata") or {},
         }
         replicas = _read(ctx, applied)

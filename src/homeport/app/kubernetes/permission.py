@@ -34,7 +34,7 @@ def needs_of(manager: Manager) -> list[Need]:
 async def user_name(client: Client) -> str:
     """As whom the server knows us; '' if it does not tell."""
     with contextlib.suppress(ApiError):
-        answer = await client.create({"apiVersion": _SELF.api_version, "kind": _SELF.kind}, kind=_SELF)
+        answer = await client.create({**_SELF.type_meta}, kind=_SELF)
         return str(answer["status"]["userInfo"].get("username", ""))
     return ""
 

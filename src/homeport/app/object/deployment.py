@@ -109,8 +109,7 @@ def _render(key: Key) -> dict[str, Any]:
         "spec": {"containers": [{"name": "manager", "image": f"homeport:{__version__}"}]},
     }
     return {
-        "apiVersion": _DEPLOYMENT.api_version,
-        "kind": _DEPLOYMENT.kind,
+        **_DEPLOYMENT.type_meta,
         "metadata": {"name": key.name, "namespace": key.namespace, "labels": labels},
         "spec": {"replicas": 1, "selector": {"matchLabels": selector}, "template": pod},
     }

@@ -139,8 +139,7 @@ def render_slice(service: Unstructured, pods: Sequence[Unstructured], publish: b
         for pod in pods
     ]
     return {
-        "apiVersion": SLICE.api_version,
-        "kind": SLICE.kind,
+        **SLICE.type_meta,
         "metadata": {
             "name": f"{service.name}-homeport",
             "namespace": service.namespace,
@@ -161,8 +160,7 @@ def render_endpoints(service: Unstructured, pods: Sequence[Unstructured], publis
     subset = {"addresses": addresses(True), "notReadyAddresses": addresses(False), "ports": _ports(service, pods)}
     shown = {field: value for field, value in subset.items() if value}
     body: Json = {
-        "apiVersion": ENDPOINTS.api_version,
-        "kind": ENDPOINTS.kind,
+        **ENDPOINTS.type_meta,
         "metadata": {
             "name": service.name,
             "namespace": service.namespace,

@@ -65,8 +65,7 @@ def is_inventory(definition: Mapping[str, Any]) -> bool:
 def render_provider(provider: UpstreamProvider, namespace: str = NAMESPACE) -> dict[str, Any]:
     kind = Provider.__resource__
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": {
             "name": provider.label,
             "namespace": namespace,

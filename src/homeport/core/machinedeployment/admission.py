@@ -11,7 +11,7 @@ from homeport.client.errors import Cause
 from homeport.core.machinedeployment.revision import HISTORY_LIMIT
 from homeport.core.machinedeployment.scope import DEFAULT_SURGE, DEFAULT_UNAVAILABLE
 from homeport.core.machineset.admission import common_causes, common_defaults
-from homeport.core.machineset.share import share_trouble
+from homeport.core.machineset.share import rolling_causes, share_causes
 from homeport.machinery.schema.name import label_value
 from homeport.runtime.webhook.hook import Hooks
 
@@ -37,11 +37,12 @@ def default(deployment: Json, old: Json | None) -> None:
 
 def validate(deployment: Json, old: Json | None) -> list[Cause]:
     spec = deployment.get("spec") or {}
+    strategy = (spec.get("rollout") or {}).get("strategy") or {}
     return [
         *_name(str(deployment["metadata"].get("name", ""))),
         *common_causes(deployment, old),
-        *_strategy((spec.get("rollout") or {}).get("strategy") or {}),
-        *_shares(spec.get("remediation") or {}, "spec.remediation", ("maxInFlight",)),
+        *rolling_causes(strategy.get("rollingUpdate") or {}, "spec.rollout.strategy.rollingUpdate"),
+        *share_causes(spec.get("remediation") or {}, "spec.remediation", "maxInFlight"),
         *_history(deployment["metadata"].get("annotations") or {}),
     ]
 
@@ -53,25 +54,6 @@ def _name(text: str) -> Iterator[Cause]:
             f'Invalid value: "{text}": the name is used as a label value of its Machines: {wrong}',
             "metadata.name",
         )
-
-
-def _strategy(strategy: Json) -> Iterator[Cause]:
-    limits = strategy.get("rollingUpdate") or {}
-    path = "spec.rollout.strategy.rollingUpdate"
-    yield from _shares(limits, path, ("maxSurge", "maxUnavailable"))
-    if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
-        yield Cause(
-            "FieldValueInvalid",
-            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
-            path,
-        )
-
-
-def _shares(held: Json, path: str, fields: tuple[str, ...]) -> Iterator[Cause]:
-    for field in fields:
-        wrong = share_trouble(held[field]) if held.get(field) is not None else ""
-        if wrong:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{held[field]}": {wrong}', f"{path}.{field}")
 
 
 def _history(annotations: Json) -> Iterator[Cause]:

@@ -139,8 +139,7 @@ def _set(
             spec[field] = written
     resource = MachineSet.__resource__
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": name,
             "namespace": deployment.metadata.namespace,

@@ -89,7 +89,7 @@ def _machine(machine_set: MachineSet, name: str, spec: dict[str, Any]) -> dict[s
     if found := annotations_of(machine_set):
         meta["annotations"] = found
     resource = Machine.__resource__
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, "spec": spec}
+    return {**resource.type_meta, "metadata": meta, "spec": spec}
 
 
 def carried(machine_set: MachineSet) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeport.client.errors import Cause
 
 _PERCENT = re.compile(r"([0-9]+)%")
 
@@ -26,3 +30,21 @@ def share_trouble(value: object) -> str:
         return "" if share_of(value, 100, up=True) >= 0 else "must not be negative"
     except ValueError as error:
         return str(error)
+
+
+def share_causes(held: Mapping[str, Any], path: str, *fields: str) -> Iterator[Cause]:
+    for field in fields:
+        wrong = share_trouble(held[field]) if held.get(field) is not None else ""
+        if wrong:
+            yield Cause("FieldValueInvalid", f'Invalid value: "{held[field]}": {wrong}', f"{path}.{field}")
+
+
+def rolling_causes(limits: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """What is wrong with the limits of a rolling update."""
+    yield from share_causes(limits, path, "maxSurge", "maxUnavailable")
+    if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
+        yield Cause(
+            "FieldValueInvalid",
+            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
+            path,
+        )

@@ -113,7 +113,7 @@ class Applier:
         if ours is None or "f:replicas" not in ((ours.get("fieldsV1") or {}).get("f:spec") or {}):
             return
         kept = {"name": key.name, "namespace": key.namespace, "uid": live.uid}
-        body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept}
+        body = {**resource.type_meta, "metadata": kept}
         replicas = {"spec": {"replicas": live["spec"].get("replicas")}}
         await self._client.apply({**body, **replicas}, Write(field_manager=f"{MANAGER}-replicas"), kind=resource)
 

@@ -9,7 +9,7 @@ from homeport.capi import name
 from homeport.client.errors import Cause
 from homeport.core.machine.admission import taint_causes
 from homeport.core.machinehealthcheck.budget import parse_range
-from homeport.core.machineset.share import share_trouble
+from homeport.core.machineset.share import rolling_causes, share_causes
 from homeport.machinery.schema.name import label_key, label_value
 
 Json = dict[str, Any]
@@ -24,7 +24,7 @@ def part_causes(part: Json, path: str, *, worker: bool) -> Iterator[Cause]:
     yield from _metadata(part.get("metadata") or {}, f"{path}.metadata")
     yield from taint_causes(part, path, worker=worker)
     strategy = ((part.get("rollout") or {}).get("strategy")) or {}
-    yield from _rolling(strategy.get("rollingUpdate") or {}, f"{path}.rollout.strategy.rollingUpdate")
+    yield from rolling_causes(strategy.get("rollingUpdate") or {}, f"{path}.rollout.strategy.rollingUpdate")
     if has_check(part):
         yield from _check(part["healthCheck"], f"{path}.healthCheck")
 
@@ -50,16 +50,6 @@ def _metadata(metadata: Json, path: str) -> Iterator[Cause]:
             yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', f"{path}.annotations")
 
 
-def _rolling(limits: Json, path: str) -> Iterator[Cause]:
-    yield from _shares(limits, path, ("maxSurge", "maxUnavailable"))
-    if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
-        yield Cause(
-            "FieldValueInvalid",
-            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
-            path,
-        )
-
-
 def _check(held: Json, path: str) -> Iterator[Cause]:
     seconds = (held.get("checks") or {}).get("nodeStartupTimeoutSeconds")
     if isinstance(seconds, int) and 0 < seconds < _SHORTEST_SECONDS:
@@ -70,18 +60,11 @@ def _check(held: Json, path: str) -> Iterator[Cause]:
         )
     remediation = held.get("remediation") or {}
     trigger = remediation.get("triggerIf") or {}
-    yield from _shares(remediation, f"{path}.remediation", ("maxInFlight",))
-    yield from _shares(trigger, f"{path}.remediation.triggerIf", ("unhealthyLessThanOrEqualTo",))
+    yield from share_causes(remediation, f"{path}.remediation", "maxInFlight")
+    yield from share_causes(trigger, f"{path}.remediation.triggerIf", "unhealthyLessThanOrEqualTo")
     if trigger.get("unhealthyInRange"):
         try:
             parse_range(trigger["unhealthyInRange"])
         except ValueError as error:
             where = f"{path}.remediation.triggerIf.unhealthyInRange"
             yield Cause("FieldValueInvalid", f"Invalid value: {error}", where)
-
-
-def _shares(held: Json, path: str, fields: tuple[str, ...]) -> Iterator[Cause]:
-    for field in fields:
-        wrong = share_trouble(held[field]) if held.get(field) is not None else ""
-        if wrong:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{held[field]}": {wrong}', f"{path}.{field}")

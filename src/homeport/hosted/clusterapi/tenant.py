@@ -39,8 +39,7 @@ def render_tenant(flavour: Flavour, plane: HostedControlPlane, cluster: Cluster)
             body[field] = value
     labels = {CLUSTER_NAME_LABEL: cluster.metadata.name}
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": {
             "name": meta.name,
             "namespace": meta.namespace,

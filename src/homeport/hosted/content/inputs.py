@@ -96,7 +96,7 @@ def item(
 ) -> Item:
     marks = {**(labels or {}), MANAGED_LABEL: "true", **({ADDON_LABEL: addon} if addon else {})}
     metadata: Json = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": marks}
-    return Item(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body})
+    return Item(kind, {**kind.type_meta, "metadata": metadata, **body})
 
 
 def binding(

@@ -137,8 +137,7 @@ def _datastore(flavour: Flavour, address: str) -> dict[str, Any]:
 
     kind = flavour.datastore.__resource__
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": {"name": "default", "labels": {MANAGED_LABEL: "true"}},
         "spec": {
             "driver": "etcd",

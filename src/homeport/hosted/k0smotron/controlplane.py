@@ -250,8 +250,7 @@ def render_cluster(control_plane: K0smotronControlPlane, cluster: CapiCluster) -
     digest = hashlib.sha256(orjson.dumps([spec, kept], option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
     resource = Cluster.__resource__
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": cluster.metadata.name,
             "namespace": cluster.metadata.namespace,

@@ -114,4 +114,4 @@ def _metadata(inputs: PodInputs, name: str, extra: Metadata) -> Json:
 
 
 def _made(kind: Resource, metadata: Json, spec: Json) -> Route:
-    return Route(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec})
+    return Route(kind, {**kind.type_meta, "metadata": metadata, "spec": spec})

@@ -189,7 +189,7 @@ def _render(scope: Scope, kind: Resource, key: Key) -> Json:
         }
         if balancer.ip_pool:
             spec["ipPool"] = balancer.ip_pool
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
+        return {**kind.type_meta, "metadata": meta, "spec": spec}
     template = scope.infra.spec.control_plane_service_template
     if template is not None:
         meta["labels"] = {**(template.metadata.get("labels") or {}), **labels}

@@ -116,8 +116,7 @@ def _manifest(namespace: str, order: ImageOrder) -> dict[str, Any]:
     if order.sha512:
         spec["checksum"] = order.sha512
     return {
-        "apiVersion": IMAGE.api_version,
-        "kind": IMAGE.kind,
+        **IMAGE.type_meta,
         "metadata": {"name": object_name(order), "namespace": namespace, "labels": labels},
         "spec": spec,
     }

@@ -74,8 +74,7 @@ def cluster_objects(site: HarvesterSite, request: ClusterRequest) -> list[Json]:
             "stringData": {KEY: site.kubeconfig.decode(), "namespace": site.namespace},
         },
         {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
+            **kind.type_meta,
             "metadata": {"name": request.name, "namespace": request.namespace, "labels": labels},
             "spec": spec,
         },
@@ -85,8 +84,7 @@ def cluster_objects(site: HarvesterSite, request: ClusterRequest) -> list[Json]:
 def machine_template(site: HarvesterSite, shape: Shape) -> Json:
     kind = KubevirtMachineTemplate.__resource__
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "spec": {"template": {"spec": machine_spec(site, shape)}},
     }
 

@@ -64,8 +64,7 @@ def cluster_objects(site: NutanixSite, request: ClusterRequest) -> list[Json]:
             "stringData": {"credentials": _credentials(site)},
         },
         {
-            "apiVersion": NutanixCluster.__resource__.api_version,
-            "kind": NutanixCluster.__resource__.kind,
+            **NutanixCluster.__resource__.type_meta,
             "metadata": {"name": request.name, "namespace": request.namespace, "labels": labels},
             "spec": spec,
         },
@@ -83,8 +82,7 @@ def _credentials(site: NutanixSite) -> str:
 def machine_template(site: NutanixSite, shape: Shape) -> Json:
     kind = NutanixMachineTemplate.__resource__
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "spec": {"template": {"spec": machine_spec(site, shape)}},
     }
 

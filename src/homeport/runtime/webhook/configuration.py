@@ -83,7 +83,7 @@ def render_configurations(
             meta: Json = {"name": name}
             if secret is not None:
                 meta["annotations"] = {INJECT_ANNOTATION: str(secret)}
-            found.append({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "webhooks": webhooks})
+            found.append({**kind.type_meta, "metadata": meta, "webhooks": webhooks})
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
 from homeport.runtime.clock import Clock, parse_time, rfc3339
@@ -22,6 +22,7 @@ from homeport.runtime.workload.kind import (
     spec_of,
     status_of,
 )
+from homeport.runtime.workload.reconciler import WorkloadReconciler
 from homeport.runtime.workload.replicaset import write_status
 from homeport.runtime.workload.rollout import Replicas, plan_recreate, plan_rolling
 from homeport.runtime.workload.template import HASH_LABEL, same_template, share_of, short_hash
@@ -31,18 +32,15 @@ REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
 _NOT_INHERITED = (REVISION_ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration")
 
 
-class DeploymentReconciler:
-    def __init__(self, client: Any, sets: Owned, pods: Owned, clock: Clock) -> None:
-        self._client = client
-        self._sets = sets
-        self._pods = pods
-        self._clock = clock
+class DeploymentReconciler(WorkloadReconciler):
+    kind = DEPLOYMENT
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            deployment = await self._client.get(DEPLOYMENT, key)
-        except NotFound:
-            return None
+    def __init__(self, client: Any, sets: Owned, pods: Owned, clock: Clock) -> None:
+        super().__init__(client, pods, clock)
+        self._sets = sets
+
+    async def converge(self, owner: Unstructured) -> Wait | None:
+        deployment = owner
         sets = list(self._sets.by(BY_OWNER, deployment.uid))
         template = spec_of(deployment)["template"]
         new = next((s for s in sets if same_template(spec_of(s).get("template") or {}, template)), None)

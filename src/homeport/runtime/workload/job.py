@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Write
 from homeport.machinery import condition
-from homeport.runtime.clock import Clock, parse_time, rfc3339
+from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.workload.kind import (
     BY_OWNER,
     JOB,
     POD,
-    Owned,
     active,
     deleting,
     phase,
@@ -24,25 +22,20 @@ from homeport.runtime.workload.kind import (
     spec_of,
     status_of,
 )
+from homeport.runtime.workload.reconciler import WorkloadReconciler
 from homeport.runtime.workload.replicaset import delete_pod, write_status
 from homeport.runtime.workload.template import pod_of
 
 _WRITE = Write(field_manager="job-controller")
 
 
-class JobReconciler:
+class JobReconciler(WorkloadReconciler):
     """Not served: completion modes by index, pod failure policies, success policies, suspension by queues."""
 
-    def __init__(self, client: Any, pods: Owned, clock: Clock) -> None:
-        self._client = client
-        self._pods = pods
-        self._clock = clock
+    kind = JOB
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            job = await self._client.get(JOB, key)
-        except NotFound:
-            return None
+    async def converge(self, owner: Unstructured) -> Wait | None:
+        job = owner
         if deleting(job):
             return None
         pods = self._pods.by(BY_OWNER, job.uid)

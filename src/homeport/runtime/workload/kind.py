@@ -31,8 +31,7 @@ def controller_uid(obj: Unstructured) -> list[str]:
 
 def controller_ref(owner: Unstructured, kind: Resource) -> dict[str, Any]:
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "name": owner.name,
         "uid": owner.uid,
         "controller": True,

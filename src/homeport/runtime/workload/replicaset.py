@@ -9,13 +9,12 @@ from typing import Any
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
-from homeport.runtime.clock import Clock, parse_time
+from homeport.runtime.clock import parse_time
 from homeport.runtime.outcome import Wait
 from homeport.runtime.workload.kind import (
     BY_OWNER,
     POD,
     REPLICA_SET,
-    Owned,
     active,
     deleting,
     phase,
@@ -23,23 +22,17 @@ from homeport.runtime.workload.kind import (
     spec_of,
     status_of,
 )
+from homeport.runtime.workload.reconciler import WorkloadReconciler
 from homeport.runtime.workload.template import pod_of
 
 _WRITE = Write(field_manager="replicaset-controller")
 _BURST = 50  # Pods that are made or deleted in one loop
 
 
-class ReplicaSetReconciler:
-    def __init__(self, client: Any, pods: Owned, clock: Clock) -> None:
-        self._client = client
-        self._pods = pods
-        self._clock = clock
+class ReplicaSetReconciler(WorkloadReconciler):
+    kind = REPLICA_SET
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            owner = await self._client.get(REPLICA_SET, key)
-        except NotFound:
-            return None
+    async def converge(self, owner: Unstructured) -> Wait | None:
         pods = [pod for pod in self._pods.by(BY_OWNER, owner.uid) if active(pod)]
         if not deleting(owner):
             await self._scale(owner, pods)

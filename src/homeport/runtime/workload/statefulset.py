@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
@@ -26,6 +26,7 @@ from homeport.runtime.workload.kind import (
     spec_of,
     status_of,
 )
+from homeport.runtime.workload.reconciler import WorkloadReconciler
 from homeport.runtime.workload.replicaset import delete_pod, seconds_to_available, write_status
 from homeport.runtime.workload.template import REVISION_LABEL, pod_of, short_hash
 
@@ -69,18 +70,14 @@ class _Scope:
         )
 
 
-class StatefulSetReconciler:
-    def __init__(self, client: Any, pods: Owned, revisions: Owned, clock: Clock) -> None:
-        self._client = client
-        self._pods = pods
-        self._revisions = revisions
-        self._clock = clock
+class StatefulSetReconciler(WorkloadReconciler):
+    kind = STATEFUL_SET
 
-    async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            owner = await self._client.get(STATEFUL_SET, key)
-        except NotFound:
-            return None
+    def __init__(self, client: Any, pods: Owned, revisions: Owned, clock: Clock) -> None:
+        super().__init__(client, pods, clock)
+        self._revisions = revisions
+
+    async def converge(self, owner: Unstructured) -> Wait | None:
         pods = {
             number: pod
             for pod in self._pods.by(BY_OWNER, owner.uid)

@@ -56,7 +56,7 @@ class Core:
 
     def tell(self, obj: Json, kind: Resource, reason: str, message: str, *, warning: bool = False) -> None:
         """An Event about an object."""
-        told = Unstructured({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]})
+        told = Unstructured({**kind.type_meta, "metadata": obj["metadata"]})
         self.recorder.record(told, reason, message, warning=warning)
 
     def subject(self, obj: Json, kind: str) -> Subject:

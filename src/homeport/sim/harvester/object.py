@@ -43,8 +43,7 @@ def leaving(obj: Json) -> bool:
 def owner_reference(owner: Json, kind: Resource) -> Json:
     meta = owner["metadata"]
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "name": meta["name"],
         "uid": meta["uid"],
         "controller": True,

@@ -33,8 +33,7 @@ def _rule(said: _Topology | _Class) -> Json:
 def health_check(cluster: Cluster, name: str, selector: Mapping[str, str], rule: Json) -> Json:
     resource = MachineHealthCheck.__resource__
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": name,
             "namespace": cluster.metadata.namespace,

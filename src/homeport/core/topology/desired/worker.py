@@ -69,8 +69,7 @@ def deployment(
         annotations.pop(key, None)
     resource = MachineDeployment.__resource__
     return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
+        **resource.type_meta,
         "metadata": {
             "name": deployment_name(cluster, topology, blueprint, current),
             "namespace": cluster.metadata.namespace,

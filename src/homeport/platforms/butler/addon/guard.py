@@ -81,8 +81,7 @@ def render_policy() -> Json:
         "resources": list(KINDS),
     }
     return {
-        "apiVersion": _POLICY.api_version,
-        "kind": _POLICY.kind,
+        **_POLICY.type_meta,
         "metadata": {"name": GUARD_NAME},
         "spec": {
             "failurePolicy": "Fail",
@@ -103,8 +102,7 @@ def render_policy() -> Json:
 
 def render_binding() -> Json:
     return {
-        "apiVersion": _BINDING.api_version,
-        "kind": _BINDING.kind,
+        **_BINDING.type_meta,
         "metadata": {"name": GUARD_NAME},
         "spec": {"policyName": GUARD_NAME, "validationActions": ["Deny"]},
     }

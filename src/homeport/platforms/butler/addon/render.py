@@ -41,8 +41,7 @@ def render_child(
         spec["paused"] = True
     kind = ClusterAddon.__resource__
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": {
             "name": child_name(request.cluster, meta.name),
             "namespace": namespace,

@@ -69,7 +69,7 @@ def render_machine(
     if data:
         spec["userDataSecretRef"] = {"name": user_data_secret(namespace, plan.name).name, "key": USER_DATA_KEY}
     at = MachineRequest.__resource__
-    return {"apiVersion": at.api_version, "kind": at.kind, "metadata": meta, "spec": spec}
+    return {**at.type_meta, "metadata": meta, "spec": spec}
 
 
 def render_secret(key: Key, cluster: Cluster, data: Mapping[str, str | bytes]) -> Json:

@@ -43,13 +43,12 @@ def render_cluster(config: Config) -> str:
 async def request_kubeconfig(client: Client, tenant: Key, seconds: int, sleep: Sleep = asyncio.sleep) -> bytes:
     """A kubeconfig for whoever `client` is. Raises RefusedRequest and ApiError."""
     await client.get(TenantCluster, tenant)  # a wrong name is reported as such
-    review = {"apiVersion": _WHO.api_version, "kind": _WHO.kind}
+    review = {**_WHO.type_meta}
     user = str((await client.create(review, kind=_WHO))["status"]["userInfo"]["username"])
     key = make_key()
     csr = x509.CertificateSigningRequestBuilder().subject_name(subject_name(user, ())).sign(key, hashes.SHA256())
     body = {
-        "apiVersion": _REQUEST.api_version,
-        "kind": _REQUEST.kind,
+        **_REQUEST.type_meta,
         "metadata": {"generateName": "butler-kubeconfig-"},
         "spec": {
             "request": base64.b64encode(csr.public_bytes(Encoding.PEM)).decode(),

@@ -121,8 +121,7 @@ def render_claim(key: Key, tenant: Key, type_: str, pool: str, count: int, pinne
     only = {"pinnedRange": {"startAddress": pinned, "endAddress": pinned}} if pinned else {}
     labels = {MANAGED_BY_LABEL: MANAGED_BY, NETWORK_POOL_LABEL: pool, ALLOCATION_TYPE_LABEL: type_}
     return {
-        "apiVersion": _KIND.api_version,
-        "kind": _KIND.kind,
+        **_KIND.type_meta,
         "metadata": {"name": key.name, "namespace": key.namespace, "labels": labels},
         "spec": {
             "poolRef": {"name": pool},

@@ -43,7 +43,7 @@ def _object(kind: Resource, name: str, namespace: str, team: str, **more: Any) -
     meta: Json = {"name": name, "labels": labels(team)}
     if namespace:
         meta["namespace"] = namespace
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **more}
+    return {**kind.type_meta, "metadata": meta, **more}
 
 
 def _binding(kind: Resource, name: str, namespace: str, team: str, role: str, members: Iterable[Member]) -> Json:

@@ -184,8 +184,7 @@ def _said(scope: TenantScope) -> str:
 def _platform_pool(addresses: AddressSet) -> dict[str, object]:
     at = NetworkPool.__resource__
     return {
-        "apiVersion": at.api_version,
-        "kind": at.kind,
+        **at.type_meta,
         "metadata": {
             "name": PLATFORM_POOL,
             "namespace": SYSTEM_NAMESPACE,

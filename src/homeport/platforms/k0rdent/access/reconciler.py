@@ -11,15 +11,7 @@ from typing import Any
 
 from homeport.api.k0rdent.v1beta1 import (
     AccessManagement,
-    ClusterAuditPolicy,
-    ClusterAuthentication,
     ClusterDeployment,
-    ClusterTemplate,
-    ClusterTemplateChain,
-    Credential,
-    DataSource,
-    ServiceTemplate,
-    ServiceTemplateChain,
 )
 from homeport.api.k0rdent.v1beta1.access import ResourceOutcome
 from homeport.api.meta import Resource
@@ -30,6 +22,7 @@ from homeport.platforms.k0rdent.access.copy import is_copy
 from homeport.platforms.k0rdent.access.rule import (
     CONFIG_MAP,
     SHARED,
+    SHARED_TYPES,
     Granted,
     Labelled,
     Target,
@@ -50,16 +43,6 @@ from homeport.runtime.reconciler import Phase, Scope
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 _RETRY_SECONDS = 60.0
 _RESYNC_SECONDS = 600.0
-_TYPED = (
-    ClusterAuditPolicy,
-    ClusterAuthentication,
-    ClusterTemplate,
-    ClusterTemplateChain,
-    Credential,
-    DataSource,
-    ServiceTemplate,
-    ServiceTemplateChain,
-)
 
 
 class AccessReconciler(K0rdentReconciler[AccessManagement, Scope[AccessManagement]]):
@@ -72,7 +55,7 @@ class AccessReconciler(K0rdentReconciler[AccessManagement, Scope[AccessManagemen
         super().__init__(setup.manager)
         self._namespaces: Any = self.informers.get(metadata_only(NAMESPACE)).cache
         self._deployments = self.informers.get(ClusterDeployment).cache
-        kinds: list[Any] = [*_TYPED, metadata_only(SECRET), metadata_only(CONFIG_MAP)]
+        kinds: list[Any] = [*SHARED_TYPES, metadata_only(SECRET), metadata_only(CONFIG_MAP)]
         self._caches: dict[str, Any] = {each.__resource__.kind: self.informers.get(each).cache for each in kinds}
         self._copier = Copier(self.client, self._write)
         for each in kinds:

@@ -25,18 +25,21 @@ from homeport.platforms.k0rdent.management.credential import SECRET
 from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+SHARED_TYPES = (
+    Credential,
+    ClusterTemplate,
+    ServiceTemplate,
+    ClusterTemplateChain,
+    ServiceTemplateChain,
+    ClusterAuthentication,
+    ClusterAuditPolicy,
+    DataSource,
+)
 # In the order in which copies are made. They go in the opposite order: a Credential before its Secret.
 SHARED: tuple[Resource, ...] = (
     CONFIG_MAP,
     SECRET,
-    Credential.__resource__,
-    ClusterTemplate.__resource__,
-    ServiceTemplate.__resource__,
-    ClusterTemplateChain.__resource__,
-    ServiceTemplateChain.__resource__,
-    ClusterAuthentication.__resource__,
-    ClusterAuditPolicy.__resource__,
-    DataSource.__resource__,
+    *(each.__resource__ for each in SHARED_TYPES),
 )
 _KINDS: Mapping[str, Resource] = {each.kind: each for each in SHARED}
 _CHOSEN = (CONFIG_MAP, SECRET)  # kinds of which a rule has to say which objects it means

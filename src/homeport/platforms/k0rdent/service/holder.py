@@ -83,8 +83,7 @@ def render_set(owner: Owner, cluster: Key, spec: ServiceSpec, made: Plan) -> Jso
     at = ServiceSet.__resource__
     provider = {**wire(spec.provider), "config": provider_config(spec)}
     return {
-        "apiVersion": at.api_version,
-        "kind": at.kind,
+        **at.type_meta,
         "metadata": {
             "name": key.name,
             "namespace": key.namespace,

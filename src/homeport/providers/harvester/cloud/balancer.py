@@ -95,7 +95,7 @@ class HarvesterBalancer:
             "annotations": {SERVICE_NAME: f"{service.namespace}/{service.name}"},
         }
         spec = self._balancer(service) if kind is LOAD_BALANCER else self._service(service)
-        return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": spec}
+        return {**kind.type_meta, "metadata": meta, "spec": spec}
 
     def _machines(self) -> dict[str, str]:
         """Labels of all VMs of the cluster."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeport.infra.document import flag_at, object_at, parse_document
 from homeport.infra.error import Misconfigured
 from homeport.machinery import yaml
 
@@ -31,15 +32,10 @@ class CloudConfig:
 
 def parse_config(text: str, namespace: str) -> CloudConfig:
     """Raises Misconfigured naming the field. `namespace`: that of a Secret without one."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise Misconfigured(f"{FILE} is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Misconfigured(f"{FILE}: must be an object")
+    found = parse_document(text, FILE)
     here = "kubeconfigSecret" in found and found["kubeconfigSecret"] is None  # not forgotten: said
-    secret = _object(found, "kubeconfigSecret")
-    balancers = _object(found, "loadBalancers")
+    secret = object_at(found, "kubeconfigSecret")
+    balancers = object_at(found, "loadBalancers")
     return CloudConfig(
         cluster=_text(found, "clusterName"),
         namespaces=_names(found, "namespaces"),
@@ -48,11 +44,11 @@ def parse_config(text: str, namespace: str) -> CloudConfig:
         virtual=str(found.get("controlPlaneAddress") or ""),
         cluster_uid=str(found.get("clusterUID") or ""),
         cluster_namespace=str(found.get("clusterNamespace") or ""),
-        balances=_flag(balancers, "enabled", default=True),
+        balances=flag_at(balancers, "enabled", default=True),
         ipam=str(balancers.get("ipam") or "pool"),
         ip_pool=str(balancers.get("ipPool") or ""),
-        complete=_flag(found, "complete", default=True),
-        pools={name: str(pool) for name, pool in _object(found, "addressPools").items()},
+        complete=flag_at(found, "complete", default=True),
+        pools={name: str(pool) for name, pool in object_at(found, "addressPools").items()},
     )
 
 
@@ -98,20 +94,6 @@ def reduced(content: bytes) -> str:
 
 def _named(found: Any, name: str) -> Mapping[str, Any]:
     return next((each for each in found or () if str(each.get("name") or "") == name), {})
-
-
-def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = found.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise Misconfigured(f"{name}: must be an object, not {value!r}")
-    return value or {}
-
-
-def _flag(found: Mapping[str, Any], name: str, *, default: bool) -> bool:
-    value = found.get(name, default)
-    if not isinstance(value, bool):
-        raise Misconfigured(f"{name}: must be true or false, not {value!r}")
-    return value
 
 
 def _text(found: Mapping[str, Any], name: str, inside: str = "") -> str:

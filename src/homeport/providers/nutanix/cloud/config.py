@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from homeport.api.nutanix.v1beta1 import CredentialRef, PrismCentral, TrustBundle
+from homeport.infra.document import flag_at, list_at, object_at, parse_document
 from homeport.infra.error import Misconfigured
 from homeport.machinery.address import Address, parse_span
 from homeport.providers.nutanix.client import Credentials
@@ -39,21 +40,16 @@ class CloudConfig:
 
 def parse_config(text: str, namespace: str) -> CloudConfig:
     """Raises Misconfigured naming the field. `namespace`: where Secrets and ConfigMaps are that name none."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise Misconfigured(f"{FILE} is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Misconfigured(f"{FILE}: must be an object, not {_kind(found)}")
-    region, zone = _topology(_object(found, "topologyDiscovery"))
+    found = parse_document(text, FILE)
+    region, zone = _topology(object_at(found, "topologyDiscovery"))
     return CloudConfig(
-        _central(_object(found, "prismCentral"), namespace),
+        _central(object_at(found, "prismCentral"), namespace),
         namespace,
         region,
         zone,
-        _flag(found, "enableCustomLabeling"),
-        tuple(_range(each, number) for number, each in enumerate(_list(found, "ignoredNodeIPs"))),
-        {name: str(pool) for name, pool in _object(found, "addressPools").items()},
+        flag_at(found, "enableCustomLabeling"),
+        tuple(_range(each, number) for number, each in enumerate(list_at(found, "ignoredNodeIPs"))),
+        {name: str(pool) for name, pool in object_at(found, "addressPools").items()},
     )
 
 
@@ -101,7 +97,7 @@ def _topology(found: Mapping[str, Any]) -> tuple[str, str]:
         raise Misconfigured(f"topologyDiscovery.type: must be Prism or Categories, not {kind!r}")
     if kind == "Prism":
         return "", ""
-    categories = _object(found, "topologyCategories", "topologyDiscovery.")
+    categories = object_at(found, "topologyCategories", "topologyDiscovery.")
     for name in ("regionCategory", "zoneCategory"):
         if not categories.get(name):
             raise Misconfigured(f"topologyDiscovery.topologyCategories.{name}: is required with type Categories")
@@ -114,14 +110,14 @@ def _central(found: Mapping[str, Any], namespace: str) -> PrismCentral:
     port = found.get("port") or DEFAULT_PORT
     if not str(port).isdigit() or not 0 < int(port) < 65536:
         raise Misconfigured(f"prismCentral.port: must be a number from 1 to 65535, not {port!r}")
-    ref = _object(found, "credentialRef", "prismCentral.")
+    ref = object_at(found, "credentialRef", "prismCentral.")
     if not ref.get("name"):
         raise Misconfigured("prismCentral.credentialRef.name: is required: the Secret with the credentials")
-    bundle = _object(found, "additionalTrustBundle", "prismCentral.")
+    bundle = object_at(found, "additionalTrustBundle", "prismCentral.")
     return PrismCentral(
         address=str(found["address"]),
         port=int(port),
-        insecure=_flag(found, "insecure", "prismCentral."),
+        insecure=flag_at(found, "insecure", "prismCentral."),
         credential_ref=CredentialRef(name=str(ref["name"]), namespace=str(ref.get("namespace") or namespace)),
         additional_trust_bundle=_bundle(bundle, namespace) if bundle else None,
     )
@@ -147,29 +143,3 @@ def _range(text: Any, number: int) -> tuple[Address, Address]:
         return parse_span(str(text))
     except ValueError as error:
         raise Misconfigured(f"ignoredNodeIPs[{number}]: {error}") from None
-
-
-def _object(found: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
-    value = found.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise Misconfigured(f"{inside}{name}: must be an object, not {_kind(value)}")
-    return value or {}
-
-
-def _list(found: Mapping[str, Any], name: str) -> Sequence[Any]:
-    value = found.get(name)
-    if value is not None and not isinstance(value, list):
-        raise Misconfigured(f"{name}: must be a list, not {_kind(value)}")
-    return value or ()
-
-
-def _flag(found: Mapping[str, Any], name: str, inside: str = "") -> bool:
-    value = found.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise Misconfigured(f"{inside}{name}: must be true or false, not {value!r}")
-    return bool(value)
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "nothing"}
-    return names.get(type(value), "a number")

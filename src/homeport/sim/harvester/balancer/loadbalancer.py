@@ -246,8 +246,7 @@ def address_of(vmi: Json) -> str:
 def _child(balancer: Json, marks: dict[str, str]) -> Json:
     meta = balancer["metadata"]
     owner = {
-        "apiVersion": LOAD_BALANCER.api_version,
-        "kind": LOAD_BALANCER.kind,
+        **LOAD_BALANCER.type_meta,
         "name": meta["name"],
         "uid": meta["uid"],
     }

@@ -92,8 +92,7 @@ async def _tell(platform: Platform, leader: Agent, obj: Json, level: str, reason
     body = {
         "metadata": {"generateName": "k0s-", "namespace": NAMESPACE},
         "involvedObject": {
-            "apiVersion": CLUSTER_CONFIG.api_version,
-            "kind": CLUSTER_CONFIG.kind,
+            **CLUSTER_CONFIG.type_meta,
             "namespace": NAMESPACE,
             "name": NAME,
             "uid": meta["uid"],

@@ -23,8 +23,7 @@ async def settle_calico(view: View) -> None:
     installation = installations[0]
     registry = str((installation.get("spec") or {}).get("registry") or "") or _registry(operators[0])
     owner = {
-        "apiVersion": INSTALLATION.api_version,
-        "kind": INSTALLATION.kind,
+        **INSTALLATION.type_meta,
         "name": installation["metadata"]["name"],
         "uid": installation["metadata"]["uid"],
         "controller": True,

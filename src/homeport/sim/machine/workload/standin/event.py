@@ -34,8 +34,7 @@ class EventRecorder:
         digest = hashlib.sha256(f"{uid}{self._component}{reason}{message}".encode()).hexdigest()[:16]
         namespace = meta.get("namespace") or "default"
         subject = {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
+            **kind.type_meta,
             "name": meta["name"],
             "uid": uid,
             **({"namespace": meta["namespace"]} if meta.get("namespace") else {}),

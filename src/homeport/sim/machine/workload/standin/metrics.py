@@ -120,8 +120,7 @@ def _head(kind: Resource, view: View, obj: Json) -> Json:
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "labels") if key in obj["metadata"]}
     meta["creationTimestamp"] = view.stamp
     return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
+        **kind.type_meta,
         "metadata": meta,
         "timestamp": view.stamp,
         "window": f"{int(_SECONDS)}s",

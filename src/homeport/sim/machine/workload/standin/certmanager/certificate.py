@@ -90,8 +90,7 @@ class Certificates:
         """The CertificateRequest by which it was issued."""
         meta, spec = certificate["metadata"], certificate["spec"]
         owner = {
-            "apiVersion": CERTIFICATE.api_version,
-            "kind": CERTIFICATE.kind,
+            **CERTIFICATE.type_meta,
             "name": meta["name"],
             "uid": meta["uid"],
             "controller": True,
