@@ -108,7 +108,7 @@ async def test_calls_are_spans_within_the_reconcile_that_makes_them(spans: Any, 
 def test_without_the_packages_the_error_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from homeport.runtime import trace\n"
+        "from homeport.runtime.telemetry import trace\n"
         "try: trace.enable()\n"
         "except trace.TracingUnavailable as error: print(error)"
     )
@@ -118,6 +118,6 @@ def test_without_the_packages_the_error_says_what_to_install() -> None:
 
 def test_tracing_that_is_off_imports_nothing() -> None:
     program = (
-        "import sys; from homeport.runtime import trace; trace.span('x'); sys.exit('opentelemetry' in sys.modules)"
+        "import sys; from homeport.runtime.telemetry import trace; trace.span('x'); sys.exit('opentelemetry' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
