@@ -117,7 +117,5 @@ def test_without_the_packages_the_error_says_what_to_install() -> None:
 
 
 def test_tracing_that_is_off_imports_nothing() -> None:
-    program = (
-        "import sys; from homeport.runtime.telemetry import trace; trace.span('x'); sys.exit('opentelemetry' in sys.modules)"
-    )
+    program = "import sys; from homeport.runtime.telemetry import trace; trace.span('x'); sys.exit('opentelemetry' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
