@@ -19,6 +19,11 @@ def is_ours(obj: Object | Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
     return found is not None and _same(found, owner)
 
 
+def is_owned_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
+    """Whether `owner` is one of the object's owners."""
+    return any(_same(each, owner) for each in owners(obj))
+
+
 def is_made_by(obj: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Whether an object is one that is made with this metadata: it has its owner, or without any owner its labels."""
     wanted, found = metadata.get("ownerReferences") or (), owners(obj)

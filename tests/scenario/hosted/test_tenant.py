@@ -259,6 +259,25 @@ async def test_a_generator_makes_kubeconfigs_for_selected_control_planes(tmp_pat
         assert pair is not None
         assert subject(x509.load_pem_x509_certificate(pair.cert)) == ("demo", frozenset({"viewers"}))
 
+        # A kubeconfig goes with its control plane, and when the generator no longer selects that.
+        mine = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "viewers-mine", "namespace": "default"}}
+        await s.client.create(mine, kind=SECRET)
+        await s.create(tenant("other"))
+
+        async def kubeconfigs() -> list[str]:
+            found = (await s.client.list(SECRET, Query(namespace="default"))).items
+            return sorted(each.name for each in found if each.name.startswith("viewers-"))
+
+        async def are(*names: str) -> bool:
+            return await kubeconfigs() == sorted(f"viewers-{each}" for each in names)
+
+        await s.stage.plane.until(lambda: are("demo", "mine", "other"), "the second kubeconfig", seconds=60.0)
+        await s.client.delete(TenantControlPlane, Key("default", "other"))
+        await s.stage.plane.until(lambda: are("demo", "mine"), "it goes with its control plane", seconds=60.0)
+        selector = {"spec": {"tenantControlPlaneSelector": {"matchLabels": {"for": "viewers"}}}}
+        await s.client.patch(KubeconfigGenerator, Key("", "viewers"), MergePatch(selector))
+        await s.stage.plane.until(lambda: are("mine"), "it is no longer selected", seconds=60.0)
+
 
 @virtual
 async def test_a_missing_datastore_is_named(tmp_path: Path) -> None:

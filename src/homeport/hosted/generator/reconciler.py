@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +12,12 @@ from homeport.capi.object.ownership import owner_reference
 from homeport.capi.remote import kubeconfig as stored
 from homeport.capi.remote.pki import SECRET, KeyPair
 from homeport.client.config import ConfigError
-from homeport.client.errors import NotFound
+from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, Query
 from homeport.hosted import kubeconfig
 from homeport.hosted import name as names
 from homeport.hosted.flavour import Flavour
-from homeport.hosted.ownership import NameTaken
+from homeport.hosted.ownership import NameTaken, is_owned_by
 from homeport.hosted.secret import Data, SecretKeeper, decoded
 from homeport.machinery.selector import EVERYTHING, LabelSelector, from_label_selector
 from homeport.runtime.cache import key_of
@@ -47,7 +48,25 @@ class KubeconfigGeneratorReconciler(ObjectReconciler[AnyKubeconfigGenerator, Sco
 
     def phases(self, scope: Scope[AnyKubeconfigGenerator]) -> Sequence[Phase[Scope[AnyKubeconfigGenerator]]]:
         """A deletion needs nothing: the Secrets have owner references."""
-        return [] if scope.deleting else [self._hold]
+        return [] if scope.deleting else [self._drop, self._hold]
+
+    async def _drop(self, scope: Scope[AnyKubeconfigGenerator]) -> None:
+        """The kubeconfigs of control planes that are deleted or no longer selected.
+
+        The garbage collector leaves them: the generator is an owner, too.
+        """
+        owner, group = owner_reference(scope.object), self.flavour.group
+        wanted = {self._name(scope.object, key_of(each)) for each in await self._chosen(scope.object)}
+        ours = Query(labels=f"{group}/project={self.flavour.name}")
+        for secret in (await self.client.list(SECRET, ours)).items:
+            key, tenant = Key(secret.namespace, secret.name), str(secret.metadata["labels"].get(f"{group}/name"))
+            made = key == self._name(scope.object, Key(key.namespace, tenant)) and is_owned_by(secret, owner)
+            if made and key not in wanted:
+                with contextlib.suppress(NotFound, Conflict):  # deleted meanwhile, or another one by now
+                    await self.client.delete(SECRET, key, uid=secret.uid)
+
+    def _name(self, generator: AnyKubeconfigGenerator, tenant: Key) -> Key:
+        return Key(tenant.namespace, f"{generator.metadata.name}-{tenant.name}")
 
     async def _hold(self, scope: Scope[AnyKubeconfigGenerator]) -> Wait | None:
         status = scope.object.status
@@ -107,7 +126,7 @@ class KubeconfigGeneratorReconciler(ObjectReconciler[AnyKubeconfigGenerator, Sco
 
         keeper = SecretKeeper(self.client, self._write, key.namespace, metadata)
         try:
-            await keeper.hold(f"{generator.metadata.name}-{key.name}", stale, make)
+            await keeper.hold(self._name(generator, key).name, stale, make)
         except NameTaken as error:
             return str(error)
         return ""
