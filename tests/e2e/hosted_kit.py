@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime
 import json
 import os
@@ -10,13 +11,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pytest
 
 from capikit.handmade import HandmadeEtcd, HandmadePlane, Json
 from homeport.apiserver.auth import certificate as certs
 from homeport.builtin.workload.address import ADDRESS_ANNOTATION
+from homeport.builtin.workload.process import end_leftovers
 from homeport.capi.remote.pki import KeyPair
 from homeport.hosted.etcd.dial import Access, connect
 from homeport.hosted.etcd.tenancy import Tenant, ensure, prepare_datastore
@@ -114,6 +119,18 @@ class HostingPlane:
         self.until(lambda: self.ready(name, replicas), f"{name} is ready")
         return made
 
+    def tenant(self, name: str, **addons: Json) -> Path:
+        """A TenantControlPlane that is Ready: its kubeconfig."""
+        self.apply(tenant(name, **addons))
+        self.kubectl("wait", f"tcp/{name}", "--for=condition=Ready", "--timeout=85s")
+        conf = self.kubectl("get", "secret", f"{name}-admin-kubeconfig", "-o", r"jsonpath={.data.admin\.conf}")
+        text = base64.b64decode(conf).decode()
+        if proxy := self.proxy():
+            text = text.replace("    server:", f"    proxy-url: {proxy}\n    server:", 1)
+        self.config(name).touch(mode=0o600)
+        self.config(name).write_text(text)
+        return self.config(name)
+
     def ready(self, name: str, replicas: int) -> bool:
         return (self.get("deployment", name).get("status") or {}).get("readyReplicas") == replicas
 
@@ -130,6 +147,37 @@ class HostingPlane:
         async with connect(Access("datastore", (self.server,), authority, KeyPair(certificate, key))) as etcd:
             await prepare_datastore(etcd, ours=True, name="datastore")
             await ensure(etcd, Tenant(f"default_{name}", name, "claim"), "datastore")
+
+
+def tenant(name: str, **addons: Json) -> Json:
+    return {
+        "apiVersion": "steward.butlerlabs.dev/v1alpha1",
+        "kind": "TenantControlPlane",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "controlPlane": {"deployment": {"replicas": 1}, "service": {"serviceType": "LoadBalancer"}},
+            "kubernetes": {"version": "v1.33.1", "kubelet": {"cgroupfs": "systemd"}},
+            "networkProfile": {"port": 6443},
+            "addons": {"coreDNS": {}, "kubeProxy": {}, **addons},
+        },
+    }
+
+
+@contextmanager
+def real_plane(folder: Path, kubectl: str, binaries: dict[str, Path] | str) -> Iterator[HostingPlane]:
+    """A plane that runs the programs of control planes. Skips the test if they were not built."""
+    if isinstance(binaries, str):
+        pytest.skip(binaries)
+    programs = binaries["etcd"].parent
+    if not (programs / "kube-controller-manager").exists() or not (programs / "kube-scheduler").exists():
+        pytest.skip("no kube-controller-manager and kube-scheduler: run tools/kube/build")
+    plane = HostingPlane(folder / "data", kubectl, "--hosted-binaries", str(programs))
+    plane.up()
+    try:
+        yield plane
+    finally:
+        plane.homeport("down")
+        end_leftovers(plane.data / "workload")  # of a test that failed between a kill and a start
 
 
 def _annotation(service: Any) -> str:

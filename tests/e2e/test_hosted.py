@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.hosted_kit import HostingPlane
+from e2e.hosted_kit import HostingPlane, real_plane
 from homeport.builtin.workload.process import end_leftovers
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -32,18 +31,8 @@ def simulated(tmp_path: Path, kubectl: str) -> Iterator[HostingPlane]:
 
 @pytest.fixture
 def real(tmp_path: Path, kubectl: str, binaries: dict[str, Path] | str) -> Iterator[HostingPlane]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    folder = binaries["etcd"].parent
-    if not (folder / "kube-controller-manager").exists() or not (folder / "kube-scheduler").exists():
-        pytest.skip("no kube-controller-manager and kube-scheduler: run tools/kube/build")
-    plane = HostingPlane(tmp_path / "data", kubectl, "--hosted-binaries", str(folder))
-    plane.up()
-    try:
+    with real_plane(tmp_path, kubectl, binaries) as plane:
         yield plane
-    finally:
-        plane.homeport("down")
-        end_leftovers(plane.data / "workload")  # of a test that failed between a kill and a start
 
 
 def test_kubectl_uses_a_simulated_control_plane_that_survives_a_restart(simulated: HostingPlane) -> None:
@@ -105,29 +94,9 @@ def _kill_the_plane(real: HostingPlane, config: Path) -> None:
     real.until(lambda: real.try_kubectl("get", "deploy", "web", config=config).returncode == 0, "it kept its data")
 
 
-def _tenant(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "steward.butlerlabs.dev/v1alpha1",
-        "kind": "TenantControlPlane",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "controlPlane": {"deployment": {"replicas": 1}, "service": {"serviceType": "LoadBalancer"}},
-            "kubernetes": {"version": "v1.33.1", "kubelet": {"cgroupfs": "systemd"}},
-            "networkProfile": {"port": 6443},
-            "addons": {"coreDNS": {}, "kubeProxy": {}},
-        },
-    }
-
-
 def _use_a_tenant(plane: HostingPlane) -> None:
-    plane.apply(_tenant("tenant"))
-    plane.kubectl("wait", "tcp/tenant", "--for=condition=Ready", "--timeout=85s")
-    conf = plane.kubectl("get", "secret", "tenant-admin-kubeconfig", "-o", r"jsonpath={.data.admin\.conf}")
-    text = base64.b64decode(conf).decode()
-    if proxy := plane.proxy():
-        text = text.replace("    server:", f"    proxy-url: {proxy}\n    server:", 1)
-    plane.config("tenant").write_text(text)
-    listed = plane.kubectl("get", "deployments,daemonsets", "-n", "kube-system", config=plane.config("tenant"))
+    config = plane.tenant("tenant")
+    listed = plane.kubectl("get", "deployments,daemonsets", "-n", "kube-system", config=config)
     assert "coredns" in listed
     assert "kube-proxy" in listed
 

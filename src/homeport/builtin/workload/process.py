@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from homeport.builtin.workload.shared import SharedFolders
 from homeport.runtime.workload.runner import Launch, Mount, RunError
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -28,6 +28,7 @@ class ProcessRunner:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._shared = SharedFolders(folder)
 
     async def run(self, launch: Launch) -> Process:
         if not launch.command:
@@ -72,33 +73,23 @@ class ProcessRunner:
     def _place(self, launch: Launch, home: Path, mount: Mount) -> Path:
         if mount.kind == "host":
             return Path(mount.name)
+        place: Path
         if mount.kind == "claim":
-            place: Path = self._folder / "claims" / launch.pod["metadata"]["namespace"] / mount.name
+            place = self._folder / "claims" / launch.pod["metadata"]["namespace"] / mount.name
         elif mount.kind == "empty":
-            return self._shared(home.parent / "empty" / mount.name)
+            place = home.parent / "empty" / mount.name
+            _make_private(place)
+            return self._shared.link(place)
         else:
             place = home / "files" / mount.path.strip("/")
         _make_private(place)
         return place
 
-    def _shared(self, place: Path) -> Path:
-        """A folder that the containers of the Pod share. Its path is short: those of sockets have 107 bytes at most."""
-        _make_private(place)
-        link = self._link(place)
-        if not link.is_symlink():
-            _make_private(link.parent)
-            link.symlink_to(os.path.relpath(place, link.parent))  # the data directory may move
-        return link
-
-    def _link(self, place: Path) -> Path:
-        parts = place.relative_to(self._folder).as_posix()
-        return self._folder / "run" / hashlib.sha256(parts.encode()).hexdigest()[:12]
-
     def forget(self, uid: str) -> None:
         """Removes the files of a Pod that is gone. Claims stay."""
         home = self._folder / "pods" / uid
         for place in home.glob("empty/*"):
-            self._link(place).unlink(missing_ok=True)
+            self._shared.drop(place)
         shutil.rmtree(home, ignore_errors=True)
 
     def forget_claim(self, namespace: str, name: str) -> None:

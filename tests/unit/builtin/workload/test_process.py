@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -146,19 +148,53 @@ def test_without_volumes_nothing_is_copied(tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
-async def test_containers_share_a_folder_whose_path_is_short_enough_for_a_socket(tmp_path: Path) -> None:
-    lines, uid = Lines(), "0b9d0c4e-7c1f-4b0e-9a55-0f2f3b1c7a55"
-    config = b"udsName: /run/konnectivity/konnectivity-server.socket\n"
+UID = "0b9d0c4e-7c1f-4b0e-9a55-0f2f3b1c7a55"
+
+
+async def _socket(runner: ProcessRunner) -> Path:
+    """As a container's configuration names it."""
+    lines, config = Lines(), b"udsName: /run/konnectivity/konnectivity-server.socket\n"
     mounts = [
         Mount("/run/konnectivity", "empty", "konnectivity-socket"),
         Mount("/etc/egress", "files", "egress", {"config.yaml": config}),
     ]
-    runner = ProcessRunner(tmp_path)
-    running = await runner.run(_launch(lines, "sh", "-c", "cat /etc/egress/config.yaml", uid=uid, mounts=mounts))
+    running = await runner.run(_launch(lines, "sh", "-c", "cat /etc/egress/config.yaml", uid=UID, mounts=mounts))
     assert await running.wait() == 0
     [socket] = [Path(line.removeprefix("udsName: ")) for line in lines]
-    assert len(str(socket.relative_to(tmp_path))) < 50
-    assert socket.parent.resolve() == tmp_path / "pods" / uid / "empty" / "konnectivity-socket"
-    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
-    runner.forget(uid)
-    assert [*(tmp_path / "run").iterdir()] == []
+    return socket
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a short path, which has the system's temporary folder in it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        temporary = Path(made, "tmp")
+        temporary.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+        yield Path(made)
+
+
+@pytest.mark.parametrize("depth", [0, 8], ids=["short", "long"])
+async def test_containers_share_a_folder_whose_path_is_short_enough_for_a_socket(depth: int, short: Path) -> None:
+    folder = short.joinpath(*["a-long-name-of-a-folder"] * depth, "workload")
+    runner = ProcessRunner(folder)
+    for _ in range(2):  # the second time the link is there
+        socket = await _socket(runner)
+        assert len(os.fsencode(socket)) <= 107
+        assert socket.is_relative_to(short / "tmp" if depth else folder)
+        assert socket.parent.resolve() == folder / "pods" / UID / "empty" / "konnectivity-socket"
+        assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    runner.forget(UID)
+    assert not socket.parent.is_symlink()
+    assert os.listdir(short / "tmp") == []
+
+
+async def test_a_folder_for_sockets_that_others_can_enter_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    runner = ProcessRunner(tmp_path / ("long" * 30))
+    socket = await _socket(runner)
+    socket.parent.parent.chmod(0o755)
+    with pytest.raises(RunError, match="is not a private folder of this user: remove it"):
+        await _socket(runner)
