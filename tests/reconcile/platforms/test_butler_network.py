@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool, ProviderConfig, TenantCluster
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
+from homeport.platforms.butler.network.allocation import IPAllocationReconciler
 from homeport.platforms.butler.network.claim import ENDPOINT, Claim, Claims
 from homeport.platforms.butler.network.install import install
+from homeport.platforms.butler.network.pool import LEDGER, NetworkPoolReconciler
+from homeport.runtime.manager import Manager
+from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import Plane, virtual
 from reconcile.platforms.butler_kit import butler, butler_plane
 
@@ -217,6 +222,70 @@ async def test_addresses_that_a_cluster_has_in_its_spec_are_not_given_out_by_a_p
         tenant = butler("TenantCluster", "shop", own, namespace="default")
         await have(p, space(), tenant, pool("tenants", "10.0.0.1-10.0.0.6"), allocation("one", 2))
         assert await allocated(p, "one") == "10.0.0.4-10.0.0.5"
+
+
+class Late:
+    """Reconciles pools from a cache that shows an IPAllocation as it was before it was deleted and created again."""
+
+    def __init__(self, p: Plane, before: IPAllocation) -> None:
+        self._inner = NetworkPoolReconciler(p.manager)
+        self._cache, self._before = p.manager.informers.get(IPAllocation).cache, before
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        self._cache.put(self._before)
+        return await self._inner.reconcile(key)
+
+
+@virtual
+async def test_a_pool_does_not_take_addresses_from_an_allocation_that_was_created_again() -> None:
+    async with butler_plane(install) as p:
+        await have(p, space(), pool("tenants", "10.0.0.1-10.0.0.4"), allocation("one", 2))
+        await allocated(p, "one")
+        before = await p.client.get(IPAllocation, Key(SPACE, "one"))
+        await p.client.delete(IPAllocation, Key(SPACE, "one"))
+        await p.gone(IPAllocation, Key(SPACE, "one"), 60)
+        await have(p, allocation("one", 2))
+        await allocated(p, "one")
+        await p.settle(quiet=2.0)
+        await p.stop()
+        p.manager = Manager(p.server.client(), clock=p.clock)
+        given = (await p.client.get(NetworkPool, Key(SPACE, "tenants"))).metadata.annotations[LEDGER]
+        before.metadata.deletion_timestamp, before.status.phase = before.metadata.creation_timestamp, "Released"
+        outcome = await p.reconcile(Late(p, before), Key(SPACE, "tenants"))
+        assert outcome.error is None
+        assert (await p.client.get(NetworkPool, Key(SPACE, "tenants"))).metadata.annotations[LEDGER] == given
+
+
+@virtual
+async def test_an_allocation_uses_what_another_of_its_name_had_only_after_the_pool_gave_it_that() -> None:
+    """As when both are restored from a backup, which gives them new UIDs."""
+    async with butler_plane() as p:
+        grant = {"range": "10.0.0.3-10.0.0.4", "uid": "of the one before"}
+        given = pool("tenants", "10.0.0.1-10.0.0.4")
+        given["metadata"]["annotations"] = {LEDGER: json.dumps({f"{SPACE}/one": grant, f"{SPACE}/two": grant})}
+        await have(p, space(), given, allocation("one", 2))
+        await p.stop()
+        p.manager = Manager(p.server.client(), clock=p.clock)
+        pools, allocations = NetworkPoolReconciler(p.manager), IPAllocationReconciler(p.manager)
+        await p.reconcile(allocations, Key(SPACE, "one"))
+        assert not (await p.client.get(IPAllocation, Key(SPACE, "one"))).status.start_address
+        await p.reconcile(pools, Key(SPACE, "tenants"))
+        await p.reconcile(allocations, Key(SPACE, "one"))
+        found = await p.client.get(IPAllocation, Key(SPACE, "one"))
+        assert (found.status.start_address, found.status.end_address) == ("10.0.0.3", "10.0.0.4")
+        ledger = json.loads((await p.client.get(NetworkPool, Key(SPACE, "tenants"))).metadata.annotations[LEDGER])
+        assert ledger == {f"{SPACE}/one": {**grant, "uid": found.metadata.uid}}
+
+
+@virtual
+async def test_a_ledger_of_an_older_version_is_continued_and_what_no_longer_fits_is_given_anew() -> None:
+    async with butler_plane(install) as p:
+        given = pool("tenants", "10.0.0.1-10.0.0.8")
+        old = {f"{SPACE}/one": "10.0.0.7-10.0.0.8", f"{SPACE}/two": "10.0.0.5-10.0.0.6"}
+        given["metadata"]["annotations"] = {LEDGER: json.dumps(old)}
+        await have(p, space(), allocation("one", 2), allocation("two", 3), given)
+        assert await allocated(p, "one") == "10.0.0.7-10.0.0.8"
+        assert await allocated(p, "two") == "10.0.0.1-10.0.0.3"
 
 
 @virtual

@@ -12,6 +12,7 @@ from homeport.api.butler.v1alpha1.network import NetworkPoolSpec
 from homeport.client.protocol import Key
 from homeport.machinery.address import AddressSet
 from homeport.platforms.butler.network.plan import (
+    Grant,
     Request,
     best_fit,
     decide,
@@ -50,10 +51,11 @@ def test_a_wrong_pool_is_reported_by_its_field(cidr: str) -> None:
 
 def test_the_oldest_request_comes_first_and_what_was_given_stays() -> None:
     pool = AddressSet.parse(["10.0.0.1-10.0.0.8"])
-    first = decide(pool, {}, [Request(key("b"), 4, created="2"), Request(key("a"), 4, created="1")])
+    first = decide(pool, {}, [Request(key("b"), 4, created="2", uid="2"), Request(key("a"), 4, created="1", uid="1")])
     assert read_ledger(render_ledger(first.ledger, 4)) == first.ledger
     assert render_ledger(first.ledger, 4) == (
-        '{"butler-system/a": "10.0.0.1-10.0.0.4", "butler-system/b": "10.0.0.5-10.0.0.8"}'
+        '{"butler-system/a": {"range": "10.0.0.1-10.0.0.4", "uid": "1"}, '
+        '"butler-system/b": {"range": "10.0.0.5-10.0.0.8", "uid": "2"}}'
     )
     second = decide(pool, first.ledger, [Request(key("c"), 1)])
     assert second.ledger == first.ledger
@@ -71,14 +73,14 @@ def test_a_pinned_range_is_given_or_refused_with_its_owner() -> None:
     pool = AddressSet.parse(["10.0.0.1-10.0.0.8"])
     one, two = AddressSet.parse(["10.0.0.3-10.0.0.4"]), AddressSet.parse(["10.0.0.4-10.0.0.5"])
     made = decide(pool, {}, [Request(key("a"), 1, one, "1"), Request(key("b"), 1, two, "2")])
-    assert made.ledger == {key("a"): one.spans[0]}
+    assert made.ledger == {key("a"): Grant(one.spans[0], "")}
     assert "overlaps with IPAllocation butler-system/a" in made.refused[key("b")]
     outside = decide(pool, {}, [Request(key("c"), 1, AddressSet.parse(["10.0.0.7-10.0.0.10"]))])
     assert "is not within what the pool gives out" in outside.refused[key("c")]
 
 
 def test_a_ledger_that_somebody_changed_gives_nothing_out() -> None:
-    for text in ("[]", "{", '{"a/b": "nonsense"}'):
+    for text in ("[]", "{", '{"a/b": "nonsense"}', '{"a/b": {"range": "10.0.0.1-10.0.0.2"}}', '{"a/b": 1}'):
         with pytest.raises(ValueError, match="can't be read"):
             read_ledger(text)
 
@@ -87,7 +89,7 @@ def test_a_ledger_that_somebody_changed_gives_nothing_out() -> None:
 def test_no_address_ever_has_two_owners(seed: int) -> None:
     chance = random.Random(seed)
     pool = AddressSet.parse(["10.0.0.1-10.0.0.60", "10.0.0.80-10.0.0.99"])
-    ledger: dict[Key, tuple[int, int]] = {}
+    ledger: dict[Key, Grant] = {}
     for turn in range(60):
         if ledger and chance.random() < 0.4:
             ledger.pop(chance.choice(sorted(ledger)))
@@ -95,6 +97,6 @@ def test_no_address_ever_has_two_owners(seed: int) -> None:
         found = decide(pool, ledger, requests)
         assert found.ledger.items() >= ledger.items()
         ledger = dict(found.ledger)
-        spans = sorted(ledger.values())
+        spans = sorted(each.span for each in ledger.values())
         assert all(one[1] < other[0] for one, other in itertools.pairwise(spans))
         assert pool.covers(AddressSet(4, tuple(spans)))

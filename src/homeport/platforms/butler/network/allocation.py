@@ -108,9 +108,10 @@ def _span(scope: AllocationScope) -> Span | None:
     if scope.pool is None:
         return None
     try:
-        return read_ledger(scope.pool.metadata.annotations.get(LEDGER, "")).get(scope.key)
+        found = read_ledger(scope.pool.metadata.annotations.get(LEDGER, "")).get(scope.key)
     except ValueError:
         return None
+    return found.span if found is not None and found.uid == scope.object.metadata.uid else None
 
 
 def _write_addresses(scope: AllocationScope, span: Span, version: int) -> None:

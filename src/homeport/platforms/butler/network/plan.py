@@ -1,20 +1,31 @@
 """Who gets which addresses of a pool. Pure.
 
 The ledger of a pool says which range belongs to which IPAllocation. It is an annotation of the NetworkPool, written
-for exactly the state of the pool that was read: of two writers one is refused, so no address ever has two owners.
+for exactly the state of the pool that was read: of two writers one is refused, so no address ever has two owners. An
+allocation that is deleted and created again has the same name and another UID: it must not use what the ledger gave to
+the one before, which may be taken back at that moment.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
+from typing import Any, NamedTuple
 
 from homeport.client.protocol import Key
 from homeport.machinery.address import AddressSet, Span, parse_span
 
-Ledger = Mapping[Key, Span]
+
+class Grant(NamedTuple):
+    """Addresses of the IPAllocation with this UID."""
+
+    span: Span
+    uid: str
+
+
+Ledger = Mapping[Key, Grant]
 _NOTHING = AddressSet()
 
 
@@ -26,6 +37,7 @@ class Request:
     count: int
     pinned: AddressSet | None = None
     created: str = ""
+    uid: str = ""
     fault: str = ""
 
 
@@ -41,14 +53,14 @@ def decide(
     """Keeps what is in the ledger, and gives each request a block of addresses that follow one another. `elsewhere`:
     addresses that other pools gave out, or may give out."""
     held = dict(ledger)
-    free = addresses.without(_taken(addresses.version, ledger.values())).without(elsewhere)
+    free = addresses.without(_taken(addresses.version, ledger)).without(elsewhere)
     refused: dict[Key, str] = {}
     for request in sorted(requests, key=lambda each: (each.created, each.key)):
         span = None if request.fault else _found(free, request)
         if span is None:
             refused[request.key] = request.fault or _why_not(addresses, free, held, request)
             continue
-        held[request.key] = span
+        held[request.key] = Grant(span, request.uid)
         free = free.without(AddressSet(free.version, (span,)))
     return Decision(held, refused)
 
@@ -75,7 +87,7 @@ def _why_not(addresses: AddressSet, free: AddressSet, held: Ledger, request: Req
         if wanted.version != addresses.version or not addresses.covers(wanted):
             return f"spec.pinnedRange: {wanted} is not within what the pool gives out ({addresses})"
         low, high = wanted.spans[0]
-        owner = next((key for key, (first, last) in held.items() if first <= high and last >= low), None)
+        owner = next((key for key, ((first, last), _) in held.items() if first <= high and last >= low), None)
         who = f"IPAllocation {owner}" if owner is not None else "another NetworkPool or a TenantCluster"
         return f"spec.pinnedRange: {wanted} overlaps with {who}: choose other addresses"
     largest = max((high - low + 1 for low, high in free.spans), default=0)
@@ -85,8 +97,8 @@ def _why_not(addresses: AddressSet, free: AddressSet, held: Ledger, request: Req
     )
 
 
-def _taken(version: int, spans: Iterable[Span]) -> AddressSet:
-    return AddressSet(version, tuple(sorted(spans)))
+def _taken(version: int, ledger: Ledger) -> AddressSet:
+    return AddressSet(version, tuple(sorted(each.span for each in ledger.values())))
 
 
 def shared(one: AddressSet, other: AddressSet) -> AddressSet:
@@ -96,32 +108,39 @@ def shared(one: AddressSet, other: AddressSet) -> AddressSet:
 # -- the ledger as text ----------------------------------------------------------------------------------------------
 
 
-def read_ledger(text: str) -> dict[Key, Span]:
+def read_ledger(text: str) -> dict[Key, Grant]:
     """ValueError: somebody else wrote it. Then nothing may be given out, for nobody knows what is taken."""
     try:
         found = {}
-        for owner, span in json.loads(text or "{}").items():
+        for owner, entry in json.loads(text or "{}").items():
             namespace, _, name = owner.partition("/")
-            first, last = parse_span(span)
-            found[Key(namespace, name)] = (int(first), int(last))
-    except (ValueError, AttributeError, TypeError):
+            written, uid = _entry(entry)
+            first, last = parse_span(written)
+            found[Key(namespace, name)] = Grant((int(first), int(last)), uid)
+    except (ValueError, AttributeError, TypeError, KeyError):
         raise ValueError("the annotation with the allocations can't be read: restore it from a backup") from None
     return found
 
 
+def _entry(entry: Any) -> tuple[str, str]:
+    """Range and UID. Ledgers of older versions have no UID."""
+    return (entry, "") if isinstance(entry, str) else (entry["range"], str(entry["uid"]))
+
+
 def ledger_version(text: str) -> int:
     """Of IP: 4 or 6; 0 if nothing is given out. ValueError as `read_ledger`."""
-    spans = json.loads(text).values() if read_ledger(text) else ()
-    return next((parse_span(each)[0].version for each in spans), 0)
+    entries = json.loads(text).values() if read_ledger(text) else ()
+    return next((parse_span(_entry(each)[0])[0].version for each in entries), 0)
 
 
 def given_out(text: str) -> AddressSet:
     """What a ledger gives to whomever. ValueError as `read_ledger`."""
-    return AddressSet(ledger_version(text), tuple(sorted(read_ledger(text).values())))
+    return _taken(ledger_version(text), read_ledger(text))
 
 
 def render_ledger(ledger: Ledger, version: int) -> str:
-    return json.dumps({str(key): render_span(span, version) for key, span in sorted(ledger.items())})
+    made = {str(key): {"range": render_span(span, version), "uid": uid} for key, (span, uid) in sorted(ledger.items())}
+    return json.dumps(made)
 
 
 def render_span(span: Span, version: int) -> str:

@@ -9,10 +9,11 @@ from homeport.capi.addresspool import parsed
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
-from homeport.machinery.address import AddressSet, Span
+from homeport.machinery.address import AddressSet
 from homeport.platforms.butler.name import finalizer
 from homeport.platforms.butler.network.plan import (
     Decision,
+    Grant,
     Request,
     decide,
     given_out,
@@ -42,7 +43,7 @@ class PoolScope(Scope[NetworkPool]):
         super().__init__(pool)
         self.allocations = {key_of(each): each for each in allocations}
         self.addresses = AddressSet()
-        self.ledger: dict[Key, Span] = {}
+        self.ledger: dict[Key, Grant] = {}
 
 
 class NetworkPoolReconciler(ButlerReconciler[NetworkPool, PoolScope]):
@@ -69,27 +70,31 @@ class NetworkPoolReconciler(ButlerReconciler[NetworkPool, PoolScope]):
     # -- phases ------------------------------------------------------------------------------------------------
 
     async def _take_back(self, scope: PoolScope) -> Wait | None:
-        """What belongs to nobody any more. The cache may be late: that an allocation is gone is asked."""
+        """What belongs to nobody any more."""
         try:
             scope.ledger = read_ledger(scope.object.metadata.annotations.get(LEDGER, ""))
         except ValueError as error:
             return Wait("LedgerUnreadable", f"NetworkPool {scope.key}: {error}", warning=True)
-        leaving = [key for key in scope.ledger if await self._left(scope, key)]
-        if leaving:
-            version = allocated_version(scope.object)
-            left = {key: span for key, span in scope.ledger.items() if key not in leaving}
-            await self._write_ledger(scope, left, version)
+        held = {key: await self._holder(scope, key, grant) for key, grant in scope.ledger.items()}
+        left = {key: grant for key, grant in held.items() if grant is not None}
+        if left != scope.ledger:
+            await self._write_ledger(scope, left, allocated_version(scope.object))
         return None
 
-    async def _left(self, scope: PoolScope, key: Key) -> bool:
-        known = scope.allocations.get(key)
-        if known is not None:
-            return bool(known.metadata.deletion_timestamp) and known.status.phase == "Released"
-        try:
-            found = await self.client.get(IPAllocation, key)
-        except NotFound:
-            return True
-        return found.spec.pool_ref.name != scope.key.name
+    async def _holder(self, scope: PoolScope, key: Key, grant: Grant) -> Grant | None:
+        """Who has these addresses now; None: nobody. Of another object than this very one the cache proves nothing."""
+        found = scope.allocations.get(key)
+        if found is None or found.metadata.uid != grant.uid:
+            try:
+                found = await self.client.get(IPAllocation, key)
+            except NotFound:
+                return None
+        if found.spec.pool_ref.name != scope.key.name:
+            return None
+        if found.metadata.uid == grant.uid:
+            released = found.metadata.deletion_timestamp and found.status.phase == "Released"
+            return None if released else grant
+        return grant._replace(uid=found.metadata.uid) if _fits(found, grant) else None
 
     async def _await_unused(self, scope: PoolScope) -> Wait | None:
         if not scope.ledger:
@@ -162,7 +167,7 @@ class NetworkPoolReconciler(ButlerReconciler[NetworkPool, PoolScope]):
         key, why = next(iter(sorted(decision.refused.items())))
         return Wait("PoolExhausted", f"IPAllocation {key}: {why}", after=_LOOK_SECONDS, warning=True)
 
-    async def _write_ledger(self, scope: PoolScope, ledger: dict[Key, Span], version: int) -> None:
+    async def _write_ledger(self, scope: PoolScope, ledger: dict[Key, Grant], version: int) -> None:
         """For exactly this state of the pool: whoever else decided meanwhile has the first word."""
         meta = scope.object.metadata
         body = {
@@ -199,7 +204,15 @@ def _request(allocation: IPAllocation) -> Request:
     if read.model is None:
         return Request(key_of(allocation), 0, created=meta.creation_timestamp or "", fault=read.text)
     count = allocation.spec.count or 1
-    return Request(key_of(allocation), count, read.model.pinned or None, meta.creation_timestamp or "")
+    return Request(key_of(allocation), count, read.model.pinned or None, meta.creation_timestamp or "", meta.uid)
+
+
+def _fits(allocation: IPAllocation, grant: Grant) -> bool:
+    """Whether an allocation that was created again, or restored from a backup, continues with the same addresses."""
+    request, (low, high) = _request(allocation), grant.span
+    if allocation.metadata.deletion_timestamp or request.fault:
+        return False
+    return grant.span == request.pinned.spans[0] if request.pinned else high - low + 1 == request.count
 
 
 def _claimed(pool: NetworkPool) -> Iterator[AddressSet]:
@@ -215,7 +228,7 @@ def _claimed(pool: NetworkPool) -> Iterator[AddressSet]:
 
 
 def _spans(scope: PoolScope) -> AddressSet:
-    return AddressSet(scope.addresses.version, tuple(sorted(scope.ledger.values())))
+    return AddressSet(scope.addresses.version, tuple(sorted(each.span for each in scope.ledger.values())))
 
 
 def _bounded(number: int) -> int:
