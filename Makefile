@@ -34,12 +34,6 @@ test: check ## lint, types, layers, then the quick tests; needs nothing but Pyth
 	@$(BIN)/python -m pytest -n 2 --quick
 
 test-all: check ## everything that `make test` runs, and all long tests: real programs, scenarios, documentation
-	@tools/kube/build || test $$? -eq 3
-	@tools/cloudinit/install > /dev/null || test $$? -eq 3
-	@tools/prism/build || test $$? -eq 3
-	@tools/clusterctl/build || test $$? -eq 3
-	@tools/helm/build || test $$? -eq 3
-	@tools/upstream/build manifests templates || test $$? -eq 3
 	@$(BIN)/python tools/suite
 
 campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)

@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from leftover import take_leftovers, watch_transports
 from loopback import stay_on_loopback
+from part import ALONE, PROGRAMS, part_of
 
 __all__ = ["stay_on_loopback"]
 
@@ -41,6 +42,7 @@ _LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what takes long; says at the end what that was")
+    parser.addoption("--part", choices=(PROGRAMS, ALONE), help="only the modules that need programs, or all others")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quick: runs with --quick, though its folder is left out")
     config.stash[_LEFT_OUT] = Counter()
     watch_transports()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    part = config.getoption("--part")
+    if part is None or not collection_path.match("test_*.py"):
+        return None
+    return part_of(collection_path) != part or None
 
 
 def pytest_collection_finish() -> None:
