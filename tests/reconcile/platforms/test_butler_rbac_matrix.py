@@ -37,6 +37,7 @@ VERBS = [
     "impersonate",
     "bind",
     "escalate",
+    "administer",
 ]
 READ = "get list watch"
 CAPI = "cluster.x-k8s.io"
@@ -45,6 +46,7 @@ RESOURCES = [
     *((GROUP, each.__resource__.plural) for each in KINDS),
     (GROUP, "tenantclusters/scale"),
     (GROUP, "tenantclusters/status"),
+    (GROUP, "tenantclusters/finalizers"),
     (GROUP, "teams/status"),
     ("", "secrets"),
     ("", "configmaps"),
@@ -89,7 +91,7 @@ OPERATOR: Grants = {
 }
 ADMIN: Grants = {
     **OPERATOR,
-    "tenantclusters": f"{READ} create update patch delete deletecollection",
+    "tenantclusters": f"{READ} create update patch delete deletecollection administer",
     "tenantaddons": f"{READ} create update patch delete deletecollection",
     "providerconfigs": f"{READ} create update patch delete",
     "secrets": f"{READ} create update patch delete",
@@ -105,12 +107,14 @@ BUTLER = [
     *(each.__resource__.plural for each in KINDS),
     "tenantclusters/scale",
     "tenantclusters/status",
+    "tenantclusters/finalizers",
     "teams/status",
 ]
 PLATFORM_VIEWER: Grants = {**dict.fromkeys(BUTLER, READ), "namespaces": READ, **TENANT}
 PLATFORM_ADMIN: Grants = {
     **PLATFORM_VIEWER,
     **dict.fromkeys(BUTLER, f"{READ} create update patch delete deletecollection"),
+    "tenantclusters": f"{READ} create update patch delete deletecollection administer",
     "certificatesigningrequests": "create get",
 }
 SECRETS: Grants = {"secrets": f"{READ} create update patch delete"}

@@ -31,6 +31,7 @@ from homeport.platforms.butler.normal.team import normal_team
 from homeport.platforms.butler.normal.tenant import name_faults
 from homeport.platforms.butler.normal.user import normal_identity_provider, normal_user
 from homeport.platforms.butler.provider.site import foreign_credentials
+from homeport.platforms.butler.team.existing import observe_existing
 from homeport.platforms.butler.team.quota import Refusal
 from homeport.platforms.butler.team.verdict import Verdict, World, judge, pools_of
 from homeport.runtime.webhook.hook import Hooks
@@ -124,14 +125,15 @@ class Neighbours:
         tenant = read(butler.TenantCluster, obj)
         if before is None and (wrong := name_faults(tenant.metadata.name)):
             return [*causes(wrong)]
-        verdict = judge(tenant, await self._world(), before=before)
+        verdict = judge(tenant, await self._world(tenant.metadata.namespace), before=before)
         found = [*causes(verdict.normal.faults), *_refused(verdict.refusals)]
         return found or [*causes(_changes(tenant, before, verdict))]
 
     async def warn_tenant(self, obj: Json, old: Json | None) -> list[str]:
         if is_settled(obj, old):
             return []
-        tenant, world = read(butler.TenantCluster, obj), await self._world()
+        tenant = read(butler.TenantCluster, obj)
+        world = await self._world(tenant.metadata.namespace)
         verdict = judge(tenant, world)
         found = [*verdict.normal.warnings]
         if tenant.spec.team_ref is not None and world.settings.mode == "Disabled":
@@ -164,18 +166,23 @@ class Neighbours:
         field, _, text = foreign_credentials(model.type, model.credentials, namespace, namespace).partition(": ")
         return [Cause("FieldValueForbidden", f"Forbidden: {text}", field)]
 
-    async def _world(self) -> World:
+    async def _world(self, namespace: str) -> World:
+        """All that has a say about a cluster in this namespace."""
         try:
             config = await self._client.get(butler.ButlerConfig, Key("", CONFIG_NAME))
         except NotFound:
             config = None
+        teams = (await self._client.list(butler.Team, Query())).items
+        is_team = any(each.metadata.name == namespace for each in teams)
+        existing = await observe_existing(self._client, namespace) if is_team else ()
         return World(
             config=config,
-            teams=(await self._client.list(butler.Team, Query())).items,
+            teams=teams,
             tenants=(await self._client.list(butler.TenantCluster, Query())).items,
             providers=(await self._client.list(butler.ProviderConfig, Query())).items,
             policies=(await self._client.list(butler.ClusterCreationPolicy, Query())).items,
             pools=(await self._client.list(butler.NetworkPool, Query())).items,
+            existing=lambda team: existing,
         )
 
 

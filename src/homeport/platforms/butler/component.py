@@ -6,6 +6,7 @@ from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
 from homeport.platforms.butler.addon import guard
 from homeport.platforms.butler.admission import register
+from homeport.platforms.butler.author import install as author
 from homeport.platforms.butler.definition import definitions
 from homeport.platforms.butler.infrastructure import CONTROLLERS as INFRASTRUCTURE
 from homeport.platforms.butler.install import install
@@ -17,6 +18,7 @@ def _register(hooks: Hooks, environment: Environment) -> None:
     register(hooks, environment.client)
     if environment.server is not None:
         guard.join(environment.server)
+        author.join(environment.server)
 
 
 COMPONENT = Component(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from homeport.capi.component import Setup
 from homeport.platforms.butler import infrastructure, kubeconfig, stored
 from homeport.platforms.butler.addon.install import install as install_addons
+from homeport.platforms.butler.author.install import install as install_author
 from homeport.platforms.butler.bootstrap.install import install as install_bootstrap
 from homeport.platforms.butler.network.install import install as install_network
 from homeport.platforms.butler.team.install import install as install_team
@@ -21,6 +22,7 @@ PARTS: tuple[Callable[[Setup], object], ...] = (
     install_tenants,
     install_addons,
     install_bootstrap,
+    install_author,
 )
 
 

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from homeport.api.butler import v1alpha1 as api
-from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.platforms.butler.normal.provider import normal_provider_config
 from homeport.platforms.butler.normal.team import normal_team
+from homeport.platforms.butler.team.demand import Demand
+from homeport.platforms.butler.team.existing import Existing, measure
 from homeport.platforms.butler.team.rule import chart_refusal
 from homeport.platforms.butler.team.verdict import Verdict, World, judge
 from homeport.platforms.butler.tenant.provider import Provider
@@ -260,3 +262,83 @@ def test_addresses_of_a_cluster_and_of_a_network_pool_must_not_overlap() -> None
     pool = read(api.NetworkPool, "lan", {"cidr": "10.40.0.0/24"}, "butler-system")
     cluster = tenant(spec={"networking": {"loadBalancerPool": {"start": "10.40.0.9", "end": "10.40.0.12"}}})
     assert "overlaps NetworkPool butler-system/lan (10.40.0.0-10.40.0.255)" in said(judge(cluster, world(pools=[pool])))
+
+
+SOURCE = {
+    "app.kubernetes.io/managed-by": "butler",
+    "butler.butlerlabs.dev/source-namespace": "harbour",
+    "butler.butlerlabs.dev/source-name": "a",
+}
+
+
+def exists(space: str, machines: int, replicas: int = 1, labels: dict[str, str] = SOURCE) -> list[Existing]:
+    """A Cluster of TenantCluster a, with machines of 4 CPUs, 8Gi and 40Gi."""
+    size = {"butler.butlerlabs.dev/machine-size": "cpu=4,memoryMiB=8192,diskGiB=40"}
+    notes = {"butler.butlerlabs.dev/environment": "prod", "butler.butlerlabs.dev/runs-on": "butler-system/nutanix-prod"}
+    cluster = read(Cluster, "a", {}, space, meta={"labels": labels, "annotations": notes})
+    workers = read(MachineDeployment, "a-workers", {"replicas": replicas}, space, meta={"annotations": size})
+    of = {"labels": {"cluster.x-k8s.io/deployment-name": "a-workers"}, "annotations": size}
+    made = [read(Machine, f"a-{number}", {}, space, meta=of) for number in range(machines)]
+    found = measure(cluster, [workers], None, made)
+    return [] if found is None else [found]
+
+
+def test_machines_that_exist_and_those_that_are_still_to_be_made_count() -> None:
+    three = Demand(1, 3, 12, 3 * 8192 << 20, 3 * 40 << 30)
+    assert exists("a-1", machines=3)[0].demand == three
+    assert exists("a-1", machines=0, replicas=3)[0].demand == three
+    assert exists("a-1", machines=3, replicas=3)[0].demand == three
+    assert exists("a-1", machines=3, labels={}) == []
+
+
+def test_what_exists_counts_though_its_tenant_cluster_is_gone() -> None:
+    limited = team(resourceLimits={"maxClusters": 1, "maxTotalNodes": 3}, environments=[{"name": "prod"}])
+    there = world(teams=[limited], existing=lambda team: exists("a-1", 3))
+    text = said(judge(tenant("b"), there))
+    assert "would use 2 clusters of 1" in text
+    assert "would use 4 workers of 3" in text
+    # Nor may a new one of the same name take its place.
+    assert "would use 2 clusters of 1" in said(judge(tenant("a"), there))
+
+
+def test_what_exists_counts_though_its_tenant_cluster_asks_for_less() -> None:
+    observed = tenant("a", {"workers": {"replicas": 0}}, status={"tenantNamespace": "a-1"})
+    limited = team(resourceLimits={"maxTotalNodes": 3})
+    there = world(teams=[limited], tenants=[observed], existing=lambda team: exists("a-1", 3))
+    assert "would use 4 workers of 3" in said(judge(tenant("b"), there))
+    gone = world(teams=[limited], tenants=[observed])
+    assert said(judge(tenant("b"), gone)) == ""
+
+
+def test_limits_of_environments_and_providers_count_what_was_left_behind() -> None:
+    environments = [{"name": "prod", "limits": {"maxClusters": 1}}]
+    there = world(teams=[team(environments=environments)], existing=lambda team: exists("a-1", 1))
+    assert "EnvQuotaExceeded" in said(judge(tenant("b", meta={"labels": {LABEL: "prod"}}), there))
+    config = provider(limits={"maxClustersPerTeam": 1})
+    there = world(providers=[config], existing=lambda team: exists("a-1", 1))
+    assert "the team has 1 clusters on ProviderConfig nutanix-prod" in said(judge(tenant("b"), there))
+
+
+def test_a_cluster_that_exists_does_not_grow_over_the_limit_though_it_was_admitted() -> None:
+    """Of two that were scaled at the same moment, only as much is made as the team may have."""
+    young = tenant(
+        "a", {"workers": {"replicas": 4}}, status={"tenantNamespace": "a-1"}, meta={"creationTimestamp": "2"}
+    )
+    old = tenant("b", {"workers": {"replicas": 4}}, status={"tenantNamespace": "b-1"}, meta={"creationTimestamp": "1"})
+    there = world(
+        teams=[team(resourceLimits={"maxTotalNodes": 6})],
+        tenants=[young, old],
+        existing=lambda team: exists("a-1", 2, replicas=2),
+    )
+    assert [each.field for each in judge(young, there, earlier=True).growth] == ["spec.workers.replicas"]
+    assert judge(old, there, earlier=True).growth == ()
+    # What is there already takes precedence over an older wish.
+    full = World(
+        config=there.config,
+        teams=there.teams,
+        tenants=there.tenants,
+        providers=there.providers,
+        existing=lambda team: exists("a-1", 4, replicas=4),
+    )
+    assert judge(young, full, earlier=True).growth == ()
+    assert [each.field for each in judge(old, full, earlier=True).growth] == ["spec.workers.replicas"]

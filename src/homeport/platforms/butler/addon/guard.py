@@ -27,10 +27,10 @@ MANAGEMENT_LABEL = f"{GROUP}/management"
 GUARD_NAME = f"managementaddons.{GROUP}"
 KINDS = ("managementaddons", "addondefinitions")
 _WHY = "it decides what runs in the management cluster with all rights: only somebody with the verb * on * may write it"
-_POLICY = Resource(
+POLICY = Resource(
     "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
 )
-_BINDING = Resource(
+BINDING = Resource(
     "admissionregistration.k8s.io",
     "v1",
     "ValidatingAdmissionPolicyBinding",
@@ -81,7 +81,7 @@ def render_policy() -> Json:
         "resources": list(KINDS),
     }
     return {
-        **_POLICY.type_meta,
+        **POLICY.type_meta,
         "metadata": {"name": GUARD_NAME},
         "spec": {
             "failurePolicy": "Fail",
@@ -102,7 +102,7 @@ def render_policy() -> Json:
 
 def render_binding() -> Json:
     return {
-        **_BINDING.type_meta,
+        **BINDING.type_meta,
         "metadata": {"name": GUARD_NAME},
         "spec": {"policyName": GUARD_NAME, "validationActions": ["Deny"]},
     }
@@ -121,8 +121,8 @@ class Guard:
         try:
             if self._embedded:
                 return _created(await self._hold(_CONFIG_MAP, _record()))
-            policy = await self._hold(_POLICY, render_policy())
-            binding = await self._hold(_BINDING, render_binding())
+            policy = await self._hold(POLICY, render_policy())
+            binding = await self._hold(BINDING, render_binding())
         except ApiError as error:
             raise Unguarded(f"ValidatingAdmissionPolicy {GUARD_NAME} can't be created: {error}") from error
         wrong = [

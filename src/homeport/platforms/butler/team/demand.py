@@ -30,6 +30,16 @@ class Demand:
             self.storage + other.storage,
         )
 
+    def at_least(self, other: Demand) -> Demand:
+        """The larger one of each amount."""
+        return Demand(
+            max(self.clusters, other.clusters),
+            max(self.nodes, other.nodes),
+            max(self.cpu, other.cpu),
+            max(self.memory, other.memory),
+            max(self.storage, other.storage),
+        )
+
 
 def demand_of(model: TenantModel) -> Demand:
     """Control planes on machines of their own count as well: as many and as large as the first pool's workers."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from homeport.api.butler.v1alpha1 import ButlerConfig, Team, TenantCluster, User
 from homeport.api.butler.v1alpha1.team import EnvironmentUsage, TeamUsage
+from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, Query, Write
@@ -15,18 +16,21 @@ from homeport.platforms.butler.name import (
     FIELD_MANAGER,
     MANAGED_BY,
     MANAGED_BY_LABEL,
+    SOURCE_NAMESPACE_LABEL,
     TEAM_LABEL,
     USER_LABEL,
     finalizer,
 )
 from homeport.platforms.butler.normal.team import TeamModel, normal_team
-from homeport.platforms.butler.normal.tenant import Defaults, TenantModel, normal_tenant_cluster
+from homeport.platforms.butler.normal.tenant import Defaults
 from homeport.platforms.butler.reconciler import ButlerReconciler
 from homeport.platforms.butler.team.apply import KINDS, keep
 from homeport.platforms.butler.team.binding import cluster_roles, labels, team_objects
-from homeport.platforms.butler.team.demand import Demand, as_bytes, demand_of, total
+from homeport.platforms.butler.team.demand import Demand, as_bytes, total
+from homeport.platforms.butler.team.existing import ExistingView
+from homeport.platforms.butler.team.holding import as_held, describe_left_behind, hold, left_behind
 from homeport.platforms.butler.team.member import resolve
-from homeport.platforms.butler.team.quota import shares
+from homeport.platforms.butler.team.quota import Held, shares
 from homeport.platforms.butler.team.world import WorldView
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.informer import metadata_only
@@ -56,11 +60,16 @@ class TeamReconciler(ButlerReconciler[Team, TeamScope]):
         self._world = WorldView(manager)
         self._users = manager.informers.get(User).cache
         self._tenants = manager.informers.get(TenantCluster).cache
+        self._existing = ExistingView(manager.informers)
         self._watch()
 
     def _watch(self) -> None:
         self.controller.map(TenantCluster, lambda tenant: [Key("", tenant.metadata.namespace)])
         self.controller.map(User, self.all_keys).map(ButlerConfig, self.all_keys)
+        self.controller.map(
+            Cluster, lambda obj: _present(obj.metadata.labels.get(SOURCE_NAMESPACE_LABEL)), predicate=_made_or_gone
+        )
+        self.controller.map(Machine, lambda obj: _present(self._existing.team_of(obj)), predicate=_made_or_gone)
         self.controller.map(metadata_only(NAMESPACE), _team_of, query=Query(labels=TEAM_LABEL))
         for kind in KINDS.values():  # access that was changed by hand is put right
             self.controller.map(metadata_only(kind), _team_of, query=Query(labels=OURS))
@@ -139,17 +148,18 @@ class TeamReconciler(ButlerReconciler[Team, TeamScope]):
     async def _count(self, scope: TeamScope) -> Wait | None:
         team, status, settings = scope.model, scope.object.status, self._world.look().settings
         limits, defaults = team.limits.under(settings.limits), Defaults(settings, team)
-        tenants = self._tenants.list(team.namespace)
-        models = [model for each in tenants if (model := normal_tenant_cluster(each, defaults).model)]
-        used = total(map(demand_of, models))
-        status.cluster_count = len(tenants)
+        tenants, existing = self._tenants.list(team.namespace), self._existing.of(team.namespace)
+        left = left_behind(tenants, existing)
+        held = [hold(each, existing, defaults, lambda tenant: "").both for each in tenants] + list(map(as_held, left))
+        used = total(each.demand for each in held)
+        status.cluster_count = len(held)
         found = {share.what: share for share in shares(limits, used)}
         status.resource_usage = _usage(used, {what: min(100, share.percent) for what, share in found.items()})
-        status.environments = _environments(team, models)
+        status.environments = _environments(team, held)
         over = [share.text for share in found.values() if share.percent > 100]
         near = [share.text for share in found.values() if WARNING_PERCENT <= share.percent <= 100]
         status.quota_status = "Exceeded" if over else "Warning" if near else "OK"
-        status.quota_message = "; ".join([*over, *near])
+        status.quota_message = "; ".join(filter(None, [*over, *near, describe_left_behind(left)]))
         text = status.quota_message or "no limit is nearly used"
         self._report(scope, "QuotaExceeded", bool(over), "QuotaExceeded" if over else "WithinQuota", text)
         return None
@@ -158,9 +168,12 @@ class TeamReconciler(ButlerReconciler[Team, TeamScope]):
 
     async def _await_no_clusters(self, scope: TeamScope) -> Wait | None:
         scope.object.status.phase = "Terminating"
-        names = sorted(each.metadata.name for each in self._tenants.list(scope.object.metadata.name))
+        team = scope.object.metadata.name
+        tenants = self._tenants.list(team)
+        names = sorted(each.metadata.name for each in tenants)
         if not names:
-            return None
+            left = describe_left_behind(left_behind(tenants, self._existing.of(team)))
+            return Wait("ClustersExist", f"the team has {left}") if left else None
         text = f"the team has {len(names)} clusters ({', '.join(names[:5])}): delete them first"
         return Wait("ClustersExist", text)
 
@@ -182,8 +195,15 @@ def _environment(tenant: TenantCluster) -> str:
 
 
 def _team_of(obj: Any) -> Iterable[Key]:
-    team = obj.metadata.labels.get(TEAM_LABEL)
+    return _present(obj.metadata.labels.get(TEAM_LABEL))
+
+
+def _present(team: str | None) -> Iterable[Key]:
     return [Key("", team)] if team else []
+
+
+def _made_or_gone(old: object, new: object) -> bool:
+    return old is None or new is None
 
 
 def _usage(used: Demand, percent: dict[str, int]) -> TeamUsage:
@@ -201,8 +221,8 @@ def _usage(used: Demand, percent: dict[str, int]) -> TeamUsage:
     )
 
 
-def _environments(team: TeamModel, models: Sequence[TenantModel]) -> list[EnvironmentUsage]:
+def _environments(team: TeamModel, held: Sequence[Held]) -> list[EnvironmentUsage]:
     return [
-        EnvironmentUsage(name=name, clusters=sum(each.environment == name for each in models))
+        EnvironmentUsage(name=name, clusters=sum(each.environment == name for each in held))
         for name in team.environments
     ]

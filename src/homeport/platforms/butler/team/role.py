@@ -10,6 +10,7 @@ from typing import Any
 
 from homeport.api.butler.v1alpha1 import GROUP
 from homeport.api.meta import Resource
+from homeport.platforms.butler.author.rule import ADMINISTER
 
 Rule = dict[str, Any]
 
@@ -62,6 +63,7 @@ _OPERATOR = [
 _ADMIN = [
     *_OPERATOR,
     rule([GROUP], ["tenantclusters", "tenantaddons"], ("delete", "deletecollection")),
+    rule([GROUP], ["tenantclusters"], (ADMINISTER,)),
     rule([GROUP], ["providerconfigs"], (*CHANGE, "delete")),
     # Credentials of the team's own ProviderConfigs, and kubeconfigs of its clusters.
     rule([""], ["secrets"], (*READ, *CHANGE, "delete")),
@@ -80,6 +82,7 @@ _PLATFORM_VIEWER = [rule([GROUP], ["*"], READ), rule([""], ["namespaces"], READ)
 _PLATFORM_ADMIN = [
     *_PLATFORM_VIEWER,
     rule([GROUP], ["*"], (*CHANGE, "delete", "deletecollection")),
+    rule([GROUP], ["tenantclusters"], (ADMINISTER,)),
     _MEMBER[1],
 ]
 # In butler-system, for platform admins: credentials of ProviderConfigs.
@@ -113,7 +116,11 @@ CLUSTER_ROLES: Mapping[str, list[Rule]] = {
 def environment_rules(role: str, clusters: Sequence[str]) -> list[Rule]:
     """Access to these clusters alone. RBAC knows objects by name, so an environment's members can neither list nor
     create. Members who should create clusters belong to the team itself."""
-    verbs = {VIEWER: ("get",), OPERATOR: ("get", "update", "patch"), ADMIN: ("get", "update", "patch", "delete")}[role]
+    verbs = {
+        VIEWER: ("get",),
+        OPERATOR: ("get", "update", "patch"),
+        ADMIN: ("get", "update", "patch", "delete", ADMINISTER),
+    }[role]
     scale = ("get",) if role == VIEWER else ("get", "update", "patch")
     return [
         rule([GROUP], ["tenantclusters"], verbs, clusters),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from homeport.api.butler.v1alpha1 import (
@@ -15,7 +15,7 @@ from homeport.api.butler.v1alpha1 import (
 )
 from homeport.api.butler.v1alpha1.part import ProviderRef
 from homeport.machinery.address import AddressSet
-from homeport.platforms.butler.name import CREATED_BY_ANNOTATION, ENVIRONMENT_LABEL, OWNER_ANNOTATION, PLATFORM_POOL
+from homeport.platforms.butler.name import ENVIRONMENT_LABEL, PLATFORM_POOL
 from homeport.platforms.butler.normal.addresses import overlap_messages
 from homeport.platforms.butler.normal.config import ConfigModel, normal_butler_config
 from homeport.platforms.butler.normal.limits import Limits
@@ -27,6 +27,8 @@ from homeport.platforms.butler.normal.provider import normal_provider_config
 from homeport.platforms.butler.normal.team import TeamModel, normal_team
 from homeport.platforms.butler.normal.tenant import Defaults, TenantModel, normal_tenant_cluster
 from homeport.platforms.butler.team.demand import Demand, demand_of
+from homeport.platforms.butler.team.existing import Existing
+from homeport.platforms.butler.team.holding import Holding, as_held, hold, left_behind
 from homeport.platforms.butler.team.quota import Held, Refusal, check_provider_limits, check_quota
 from homeport.platforms.butler.team.rule import (
     INVALID,
@@ -48,6 +50,7 @@ class World:
     providers: Sequence[ProviderConfig] = ()
     policies: Sequence[ClusterCreationPolicy] = ()
     pools: Sequence[NetworkPool] = ()
+    existing: Callable[[str], Sequence[Existing]] = lambda team: ()  # what was made for a team
 
     @property
     def settings(self) -> ConfigModel:
@@ -64,6 +67,7 @@ class Verdict:
     limits: Limits = field(default_factory=Limits)
     provider: Found = field(default_factory=lambda: Found(None))
     refusals: tuple[Refusal, ...] = ()
+    growth: tuple[Refusal, ...] = ()  # what it has against making more than exists for the cluster
 
 
 def judge(
@@ -83,12 +87,14 @@ def judge(
     if model is None:
         return Verdict(normal, team, limits)
     provider = provider_of(tenant, world, settings, team)
-    refusals = [
-        *_overlaps(tenant, model, world, settings),
-        *_rules(model, world, team, limits, provider),
-        *_quota(tenant, model, world, defaults, limits, provider, before, earlier=earlier),
-    ]
-    return Verdict(normal, team, limits, provider, tuple(refusals))
+    account = _account(tenant, world, defaults, limits, provider, earlier=earlier)
+    refusals = [*_overlaps(tenant, model, world, settings), *_rules(model, world, team, limits, provider)]
+    growth: list[Refusal] = []
+    if account is not None:
+        enters = before is None or before.metadata.labels.get(ENVIRONMENT_LABEL, "") != model.environment
+        refusals += account.refusals(_demand(before, defaults), enters=enters)
+        growth += account.refusals(account.own.existing, enters=False)
+    return Verdict(normal, team, limits, provider, tuple(refusals), tuple(growth))
 
 
 def provider_of(tenant: TenantCluster, world: World, settings: ConfigModel, team: TeamModel | None) -> Found:
@@ -130,49 +136,55 @@ def _rules(
     yield from check_policies(policies, name, model, read)
 
 
-def _quota(
-    tenant: TenantCluster,
-    model: TenantModel,
-    world: World,
-    defaults: Defaults,
-    limits: Limits,
-    provider: Found,
-    before: TenantCluster | None,
-    *,
-    earlier: bool,
-) -> Iterator[Refusal]:
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """A cluster, and all that counts against the limits of its team besides it."""
+
+    team: TeamModel
+    limits: Limits
+    provider: Found
+    own: Holding
+    others: list[Held]
+
+    def refusals(self, before: Demand | None, *, enters: bool) -> Iterator[Refusal]:
+        """`before`: what it had. `enters`: it was not in its environment before."""
+        own = self.own.wanted
+        yield from check_quota(self.team, self.limits, self.others, own, before, enters=enters)
+        config = self.provider.config
+        read = normal_provider_config(config).model if config is not None else None
+        if config is not None and read is not None:
+            yield from check_provider_limits(config.metadata.name, read.limits, self.others, own, before)
+
+
+def _account(
+    tenant: TenantCluster, world: World, defaults: Defaults, limits: Limits, provider: Found, *, earlier: bool
+) -> _Account | None:
     team = defaults.team
     if team is None:
-        return
-    others = [
-        _held(each, found, world, defaults)
-        for each in world.tenants
-        if each.metadata.namespace == team.namespace
-        and each.metadata.name != tenant.metadata.name
-        and (not earlier or rank(each) < rank(tenant))
-        and (found := normal_tenant_cluster(each, defaults).model)
-    ]
-    own = _held(tenant, model, world, defaults)
-    old = _demand(before, defaults)
-    enters = before is None or before.metadata.labels.get(ENVIRONMENT_LABEL, "") != own.environment
-    yield from check_quota(team, limits, others, own, old, enters=enters)
-    read = normal_provider_config(provider.config).model if provider.config is not None else None
-    if provider.config is not None and read is not None:
-        yield from check_provider_limits(provider.config.metadata.name, read.limits, others, own, old)
+        return None
+    existing = world.existing(team.namespace)
+    mine = [each for each in world.tenants if each.metadata.namespace == team.namespace]
+
+    def provider_name(each: TenantCluster) -> str:
+        found = provider_of(each, world, defaults.config, team).config
+        return f"{found.metadata.namespace}/{found.metadata.name}" if found is not None else ""
+
+    others = list(map(as_held, left_behind([*mine, tenant], existing)))
+    for each in mine:
+        if each.metadata.name == tenant.metadata.name:
+            continue
+        holding = hold(each, existing, defaults, provider_name)
+        # What came later takes nothing away by being wanted, but what was made for it is there.
+        held = holding.only_existing if earlier and rank(each) > rank(tenant) else holding.both
+        if held is not None:
+            others.append(held)
+    return _Account(team, limits, provider, hold(tenant, existing, defaults, provider_name), others)
 
 
 def rank(tenant: TenantCluster) -> tuple[bool, str, str]:
     """Clusters that exist come before those that are only wanted, and older ones before younger ones."""
     meta = tenant.metadata
     return not tenant.status.tenant_namespace, meta.creation_timestamp or "", meta.uid
-
-
-def _held(tenant: TenantCluster, model: TenantModel, world: World, defaults: Defaults) -> Held:
-    notes = tenant.metadata.annotations
-    found = provider_of(tenant, world, defaults.config, defaults.team).config
-    provider = f"{found.metadata.namespace}/{found.metadata.name}" if found is not None else ""
-    owner = notes.get(OWNER_ANNOTATION) or notes.get(CREATED_BY_ANNOTATION, "")
-    return Held(tenant.metadata.name, model.environment, owner, provider, demand_of(model))
 
 
 def _demand(tenant: TenantCluster | None, defaults: Defaults) -> Demand | None:

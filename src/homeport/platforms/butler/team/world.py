@@ -12,6 +12,7 @@ from homeport.api.butler.v1alpha1 import (
 )
 from homeport.client.protocol import Key
 from homeport.platforms.butler.name import CONFIG_NAME
+from homeport.platforms.butler.team.existing import ExistingView
 from homeport.platforms.butler.team.verdict import World
 from homeport.runtime.manager import Manager
 
@@ -27,6 +28,7 @@ class WorldView:
         self._providers = informers.get(ProviderConfig).cache
         self._policies = informers.get(ClusterCreationPolicy).cache
         self._pools = informers.get(NetworkPool).cache
+        self._existing = ExistingView(informers)
 
     def look(self) -> World:
         return World(
@@ -36,4 +38,5 @@ class WorldView:
             providers=self._providers.list(),
             policies=self._policies.list(),
             pools=self._pools.list(),
+            existing=self._existing.of,
         )

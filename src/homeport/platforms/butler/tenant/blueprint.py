@@ -27,6 +27,7 @@ class ControlPlane:
     cert_sans: tuple[str, ...] = ()
     resources: Mapping[str, Json] = field(default_factory=dict)  # by program: apiServer, controllerManager, ...
     machine: Json | None = None  # kind and spec of the machine template of a control plane on machines
+    size: str = ""  # of each machine, as the quota counts it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class WorkerGroup:
     taints: tuple[Json, ...] = ()
     ssh_keys: tuple[str, ...] = ()
     time_servers: tuple[str, ...] = ()
+    size: str = ""  # of each machine, as the quota counts it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,8 @@ class Blueprint:
     pod_cidr: str = "10.244.0.0/16"
     service_cidr: str = "10.96.0.0/12"
     paused: bool = False
+    environment: str = ""
+    provider: str = ""  # namespace/name of the ProviderConfig
 
     @property
     def name(self) -> str:

@@ -11,11 +11,13 @@ from homeport.capi.platform import ClusterRequest, Shape
 from homeport.platforms.butler.addon.offer import ALIASES
 from homeport.platforms.butler.normal.addons import AddonModel, disabled_addons
 from homeport.platforms.butler.normal.tenant import PoolModel, TenantModel
+from homeport.platforms.butler.team.existing import render_size
 from homeport.platforms.butler.tenant import state
 from homeport.platforms.butler.tenant.blueprint import Blueprint, ControlPlane, WorkerGroup
 from homeport.platforms.butler.tenant.name import DEFAULT_ADDONS, WORKER_IMAGE, labels_of
 from homeport.platforms.butler.tenant.provider import Provider
 from homeport.platforms.butler.tenant.scope import TenantScope
+from homeport.runtime.cache import key_of
 
 Json = dict[str, Any]
 API_PORT = 6443
@@ -45,6 +47,8 @@ def draw(scope: TenantScope) -> Blueprint:
         pod_cidr=model.pod_cidr,
         service_cidr=model.service_cidr,
         paused=model.paused,
+        environment=model.environment,
+        provider=str(key_of(provider.config)),
     )
 
 
@@ -87,6 +91,7 @@ def _control_plane(scope: TenantScope, model: TenantModel, provider: Provider) -
         cert_sans=tuple(given.cert_sans),
         resources=_resources(wire(given.resources) if given.resources is not None else {}),
         machine=None if model.hosted else _machine(scope, provider, model.pools[0]),
+        size=render_size(model.pools[0]),
     )
 
 
@@ -107,6 +112,7 @@ def _group(scope: TenantScope, model: TenantModel, provider: Provider, pool: Poo
         labels=pool.labels,
         taints=tuple(wire(each) for each in pool.taints),
         ssh_keys=tuple(keys),
+        size=render_size(pool),
         time_servers=model.time_servers or tuple(provider.model.network.time_servers) or model.default_time_servers,
     )
 

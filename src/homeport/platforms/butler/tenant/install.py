@@ -17,7 +17,7 @@ from homeport.api.butler.v1alpha1 import (
     TenantAddon,
     TenantCluster,
 )
-from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
+from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.steward.controlplane import StewardControlPlane
 from homeport.capi.component import Setup
@@ -26,6 +26,7 @@ from homeport.platforms.butler.addon.offer import is_built_in
 from homeport.platforms.butler.name import CONFIG_NAME, FIELD_MANAGER
 from homeport.platforms.butler.network.claim import Claims
 from homeport.platforms.butler.normal.config import ConfigModel
+from homeport.platforms.butler.team.existing import ExistingView
 from homeport.platforms.butler.team.verdict import Verdict, World, judge
 from homeport.platforms.butler.tenant.addresses import Addresses
 from homeport.platforms.butler.tenant.composition import Composition
@@ -68,6 +69,7 @@ class Judgement:
         self._tenants = informers.get(TenantCluster).cache
         self._providers = informers.get(ProviderConfig).cache
         self._policies = informers.get(ClusterCreationPolicy).cache
+        self._existing = ExistingView(informers)
 
     def settings(self) -> ConfigModel:
         return World(config=self._config()).settings
@@ -82,6 +84,7 @@ class Judgement:
             tenants=list(self._tenants),
             providers=list(self._providers),
             policies=list(self._policies),
+            existing=self._existing.of,
         )
         return judge(tenant, world, earlier=True)
 
@@ -97,8 +100,15 @@ def _watch(reconciler: TenantClusterReconciler) -> None:
         """Those that were refused may fit now."""
         return [key_of(each) for each in tenants if each.status.phase == "Failed" and key_of(each) != key_of(tenant)]
 
+    def hopeful(obj: Any) -> Iterable[Key]:
+        """What is gone no longer counts against a limit."""
+        del obj
+        return [key_of(each) for each in tenants if each.status.phase == "Failed"]
+
     for kind in _CHILDREN:
         controller.map(kind, _source)
+    for gone in (Cluster, Machine):
+        controller.map(gone, hopeful, predicate=_is_gone)
     controller.map(NAMESPACE, lambda obj: _present(source_of(obj.metadata.get("labels") or {})))
     controller.map(ProviderConfig, everyone, predicate=_provider_matters)
     for setting in (ButlerConfig, Team, ClusterCreationPolicy):
@@ -143,3 +153,7 @@ def _found_out(config: ProviderConfig) -> Any:
 
 def _demand_changed(old: TenantCluster | None, new: TenantCluster | None) -> bool:
     return old is not None and (new is None or old.metadata.generation != new.metadata.generation)
+
+
+def _is_gone(old: object, new: object) -> bool:
+    return new is None

@@ -20,6 +20,10 @@ from homeport.platforms.butler.name import (
 
 # On MachineDeployments: the image that their machines were given, so that a newer one does not replace them by itself.
 WORKER_IMAGE = "butler.butlerlabs.dev/worker-image"
+# On MachineDeployments, control planes and Machines: CPUs, memory and disk of each machine, for the quota of the team.
+MACHINE_SIZE = "butler.butlerlabs.dev/machine-size"
+# On Clusters: namespace/name of the ProviderConfig that their machines run on.
+PROVIDER_CONFIG = "butler.butlerlabs.dev/runs-on"
 # On ClusterAddons: the part of spec.addons that they stand for.
 ADDON_LABEL = "butler.butlerlabs.dev/addon"
 

@@ -20,6 +20,7 @@ from homeport.platforms.butler.tenant.provider import ProviderFault, Providers
 from homeport.platforms.butler.tenant.scope import TenantScope
 from homeport.platforms.butler.tenant.selection import Selection
 from homeport.platforms.butler.tenant.state import Finding
+from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
@@ -78,15 +79,18 @@ class Preparation:
         if scope.model is None:
             return Wait("InvalidConfiguration", verdict.normal.text, warning=True)
         scope.object.status.effective = list(scope.model.effective)
-        return self._report_refusals(scope, verdict.refusals) or self._check_version(scope, scope.model)
+        return self._report_refusals(scope, verdict) or self._check_version(scope, scope.model)
 
-    def _report_refusals(self, scope: TenantScope, refusals: Sequence[Refusal]) -> Wait | None:
-        """A cluster that exists is kept though the platform would not have it today."""
+    def _report_refusals(self, scope: TenantScope, verdict: Verdict) -> Wait | None:
+        """A cluster that exists is kept though the platform would not have it today, but it does not grow."""
+        refusals: Sequence[Refusal] = verdict.refusals
         for kind, reasons in _REFUSED_BY.items():
             found = next((each for each in refusals if each.reason in reasons), None)
             finding = Finding(kind) if found is None else Finding(kind, found.reason, f"{found.field}: {found.message}")
             self.note(scope, finding)
-        if not refusals or scope.children.cluster is not None:
+        if scope.children.cluster is not None:
+            refusals = verdict.growth
+        if not refusals:
             return None
         text = "\n".join(f"{each.field}: {each.message}" for each in refusals)
         return Wait(refusals[0].reason, text, warning=True)
@@ -109,6 +113,14 @@ class Preparation:
 
     async def _hold_namespace(self, scope: TenantScope) -> Wait | None:
         found = scope.children.namespace
+        if scope.children.namesakes and scope.children.cluster is None:
+            # It has the addresses that this one would get, which are kept by the name of the TenantCluster.
+            other = key_of(scope.children.namesakes[0])
+            text = (
+                f"Cluster {other} of an earlier TenantCluster with this name still exists: delete it with "
+                f"`kubectl delete cluster -n {other.namespace} {other.name}`, or use another name"
+            )
+            return Wait("NameInUse", text, after=60.0, warning=True)
         if found is not None and not is_part_of(found.metadata.get("labels") or {}, scope.key):
             text = f"Namespace {scope.namespace} exists and belongs to something else: delete it, or use another name"
             return Wait("NamespaceTaken", text, warning=True)

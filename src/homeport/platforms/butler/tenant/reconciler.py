@@ -37,6 +37,7 @@ from homeport.runtime.reconciler import Phase, run_phases
 
 _RESYNC_SECONDS = 600.0
 _REFUSED_SECONDS = 60.0
+_SOURCE_INDEX = "butler.source"
 _HANDS_OFF = ("Observe", "GitOps")  # modes in which nothing is written
 
 
@@ -54,6 +55,7 @@ class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
         informers = manager.informers
         self._namespaces = informers.get(NAMESPACE).cache
         self._clusters = informers.get(Cluster).cache
+        self._clusters.add_index(_SOURCE_INDEX, lambda cluster: [str(source_of(cluster.metadata.labels))])
         self._hosted = informers.get(StewardControlPlane).cache
         self._kubeadm = informers.get(KubeadmControlPlane).cache
         self._deployments = informers.get(MachineDeployment).cache
@@ -71,7 +73,7 @@ class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
 
     def load(self, obj: TenantCluster) -> TenantScope:
         name, meta = self._namespace_of(obj), obj.metadata
-        key = Key(name, meta.name)
+        key, obj_key = Key(name, meta.name), Key(meta.namespace, meta.name)
         cluster = self._clusters.get(key)
         ours = [each for each in self._deployments.list(name) if each.spec.cluster_name == meta.name]
         addons = [each for each in self._addons.list(name) if each.spec.cluster_name == meta.name]
@@ -81,6 +83,9 @@ class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
             control_plane=self._hosted.get(key) or self._kubeadm.get(key),
             deployments=sorted(ours, key=lambda each: each.metadata.name),
             addons=[each for each in addons if source_of(each.metadata.labels)],
+            namesakes=[
+                each for each in self._clusters.by(_SOURCE_INDEX, str(obj_key)) if each.metadata.namespace != name
+            ],
         )
         return TenantScope(obj, name, children)
 

@@ -6,8 +6,17 @@ from typing import Any
 
 from homeport.capi.name import CLUSTER_NAME_LABEL, DEPLOYMENT_NAME_LABEL
 from homeport.platforms.butler.addon.render import render_defined
+from homeport.platforms.butler.name import ENVIRONMENT_LABEL
 from homeport.platforms.butler.tenant.blueprint import AddonRequest, Blueprint, ControlPlane, WorkerGroup
-from homeport.platforms.butler.tenant.name import ADDON_LABEL, DEFAULT_ADDONS, WORKER_IMAGE, addon_name, hashed
+from homeport.platforms.butler.tenant.name import (
+    ADDON_LABEL,
+    DEFAULT_ADDONS,
+    MACHINE_SIZE,
+    PROVIDER_CONFIG,
+    WORKER_IMAGE,
+    addon_name,
+    hashed,
+)
 from homeport.platforms.butler.tenant.node import render_control_plane, render_join
 
 Json = dict[str, Any]
@@ -54,7 +63,10 @@ def _cluster(blueprint: Blueprint) -> Json:
         "controlPlaneRef": {"apiGroup": "controlplane.cluster.x-k8s.io", "kind": kind, "name": blueprint.name},
         "paused": blueprint.paused,
     }
-    meta = _meta(blueprint, blueprint.name, annotations={DEFAULT_ADDONS: ",".join(blueprint.default_addons)})
+    notes = {DEFAULT_ADDONS: ",".join(blueprint.default_addons), PROVIDER_CONFIG: blueprint.provider}
+    if blueprint.environment:
+        notes[ENVIRONMENT_LABEL] = blueprint.environment
+    meta = _meta(blueprint, blueprint.name, annotations=notes)
     return {"apiVersion": _CAPI, "kind": "Cluster", "metadata": meta, "spec": spec}
 
 
@@ -114,14 +126,15 @@ def _on_machines(blueprint: Blueprint) -> list[Json]:
     )
     if plane.cert_sans:
         config["clusterConfiguration"]["apiServer"] = {"certSANs": list(plane.cert_sans)}
+    size = {MACHINE_SIZE: plane.size}
     made = {
         "apiVersion": "controlplane.cluster.x-k8s.io/v1beta2",
         "kind": "KubeadmControlPlane",
-        "metadata": _meta(blueprint, blueprint.name),
+        "metadata": _meta(blueprint, blueprint.name, annotations=size),
         "spec": {
             "replicas": plane.replicas,
             "version": plane.version,
-            "machineTemplate": {"spec": {"infrastructureRef": _ref(template)}},
+            "machineTemplate": {"metadata": {"annotations": size}, "spec": {"infrastructureRef": _ref(template)}},
             "kubeadmConfigSpec": config,
         },
     }
@@ -155,16 +168,16 @@ def _group(blueprint: Blueprint, group: WorkerGroup) -> list[Json]:
         "infrastructureRef": _ref(machine),
     }
     # As the webhooks fill them in: on another Kubernetes there are none, and its schema requires the selector.
-    labels = {CLUSTER_NAME_LABEL: blueprint.name, DEPLOYMENT_NAME_LABEL: name}
+    labels, size = {CLUSTER_NAME_LABEL: blueprint.name, DEPLOYMENT_NAME_LABEL: name}, {MACHINE_SIZE: group.size}
     deployment = {
         "apiVersion": _CAPI,
         "kind": "MachineDeployment",
-        "metadata": _meta(blueprint, name, annotations={WORKER_IMAGE: group.image}),
+        "metadata": _meta(blueprint, name, annotations={WORKER_IMAGE: group.image, **size}),
         "spec": {
             "clusterName": blueprint.name,
             "replicas": group.replicas,
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": template},
+            "template": {"metadata": {"labels": labels, "annotations": size}, "spec": template},
         },
     }
     return [machine, config, deployment]

@@ -34,6 +34,7 @@ class Children:
     control_plane: StewardControlPlane | KubeadmControlPlane | None = None
     deployments: Sequence[MachineDeployment] = field(default=())
     addons: Sequence[ClusterAddon] = field(default=())
+    namesakes: Sequence[Cluster] = field(default=())  # Clusters of an earlier TenantCluster with the same name
 
     @property
     def version(self) -> str:
