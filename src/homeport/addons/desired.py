@@ -13,6 +13,7 @@ from homeport.addons.chart.credential import render_credentials
 from homeport.addons.chart.values import merged, parse_values
 from homeport.addons.chart.version import VersionError, chosen_version
 from homeport.addons.facts import render_text
+from homeport.addons.name import OUTSIDE_ANNOTATION
 from homeport.addons.problem import Problem
 from homeport.addons.source import read_chart, read_secret, read_texts, read_values
 from homeport.addons.target.inventory import digest_of
@@ -34,6 +35,7 @@ class DesiredChart:
     values: Json
     entry: Entry | None = None
     files: Mapping[str, bytes] | None = field(default=None, repr=False)  # of a chart that an object holds
+    outside: bool = False  # it may not come from the management plane's own host
 
     @property
     def identity(self) -> Json:
@@ -187,7 +189,8 @@ async def _chart(
     files = await read_chart(client, addon.metadata.namespace, source)
     version = _held_version(files, spec.version) if files is not None else _version(spec.version, entry, installed)
     release = spec.release_name or (addon.metadata.name[:53].rstrip("-.") if entry is None else entry.release_name)
-    return DesiredChart(source, version, release, values, entry, files)
+    outside = addon.metadata.annotations.get(OUTSIDE_ANNOTATION) == "true"
+    return DesiredChart(source, version, release, values, entry, files, outside)
 
 
 def _version(wanted: str, entry: Entry | None, installed: str) -> str:

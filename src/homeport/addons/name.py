@@ -12,6 +12,8 @@ MANAGER = "homeport-addons"  # field manager, in both clusters
 # On every object that an add-on applies in a workload cluster. The annotation is the proof that it is the add-on's.
 ADDON_LABEL = "addons.homeport.dev/addon"
 OWNER_ANNOTATION = "addons.homeport.dev/owner"
+# On ClusterAddons whose chart was chosen by somebody without rights to the management plane: "true".
+OUTSIDE_ANNOTATION = "addons.homeport.dev/charts-from-outside"
 # On the ClusterAddons that a ClusterAddon with a selector creates.
 PARENT_LABEL = "addons.homeport.dev/parent"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,20 @@ class DialOptions:
 
 
 DIRECT = DialOptions()
+
+
+def is_own_address(text: str) -> bool:
+    """Whether an IP address means this machine, or its link, on which cloud machines get their credentials: another
+    host than the author of a manifest may think of. False for names: they mean what they resolve to."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    return address.is_loopback or address.is_link_local or address.is_unspecified
+
+
+def is_own_host(host: str) -> bool:
+    name = host.rstrip(".").lower()
+    return name == "localhost" or name.endswith(".localhost") or is_own_address(host.strip("[]"))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from homeport.api.butler.v1alpha1 import Team, TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
 from homeport.platforms.butler.name import finalizer
 from homeport.runtime.testing import virtual

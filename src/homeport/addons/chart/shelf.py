@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeport.addons.catalogue.standin import standin_chart
@@ -60,7 +61,7 @@ class Shelf:
 
     async def _fetched(self, wanted: DesiredChart, secret: Json | None) -> Files:
         location = locate(wanted.source, wanted.version, self._settings)
-        source = self._source(wanted.source, secret)
+        source = self._source(wanted, secret)
         try:
             fetched = await source.fetch(location)
         except SourceError as error:
@@ -71,13 +72,15 @@ class Shelf:
             raise Problem("ChartNotAvailable", message, after=_RETRY_SECONDS, warning=True)
         return fetched.files
 
-    def _source(self, address: ChartAddress, secret: Json | None) -> ChartSource:
-        trust = Trust(plain_http=address.insecure_http, dial=self._settings.dial)
+    def _source(self, wanted: DesiredChart, secret: Json | None) -> ChartSource:
+        address = wanted.source
+        outside = wanted.outside and not self._settings.mirror  # the mirror is the choice of whoever runs the plane
+        trust = Trust(plain_http=address.insecure_http, dial=self._settings.dial, outside=outside)
         if secret is None:
             return ChartSource(trust=trust, cache=self._settings.cache)
         ca = decoded(secret).get("ca.crt", "")
         if ca:
-            trust = Trust(ca.encode(), address.insecure_http, dial=self._settings.dial)
+            trust = replace(trust, ca=ca.encode())
         try:
             credentials = parse_credentials(secret)
         except SourceError as error:
@@ -90,7 +93,12 @@ class Shelf:
 def _key(wanted: DesiredChart, secret: Json | None) -> tuple[str, ...]:
     """A chart that was fetched with somebody's credentials, or without TLS, is nobody else's."""
     address, meta = wanted.source, (secret or {}).get("metadata") or {}
-    trust = (str(address.insecure_http), str(meta.get("uid", "")), str(meta.get("resourceVersion", "")))
+    trust = (
+        str(wanted.outside),
+        str(address.insecure_http),
+        str(meta.get("uid", "")),
+        str(meta.get("resourceVersion", "")),
+    )
     return (address.repository, address.name, wanted.version, address.digest, *trust)
 
 

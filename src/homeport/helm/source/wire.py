@@ -5,9 +5,10 @@ TLS is verified. A redirect to another host goes without credentials, and none l
 
 from __future__ import annotations
 
+import socket
 import ssl
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from types import TracebackType
@@ -15,10 +16,12 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from homeport import __version__
-from homeport.client.dial import DIRECT, DialOptions
+from homeport.client.dial import DIRECT, DialOptions, is_own_address, is_own_host
 from homeport.client.failure import BROKEN, reason_of, tls_reason
 from homeport.helm.errors import SourceError
 from homeport.helm.source.reference import host_of, without_user
@@ -44,13 +47,15 @@ class Reply:
 class Trust:
     """`ca`: PEM certificates to trust instead of the system's. `plain_http`: hosts asked without TLS, as told.
 
-    `dial`: in simulation, all hosts but this machine itself are those of the simulated network.
+    `dial`: in simulation, all hosts but this machine itself are those of the simulated network. `outside`: no address,
+    redirect or name leads to this machine or its link: who chose the address has no right to what is served there.
     """
 
     ca: bytes | None = None
     plain_http: bool = False
     timeout_seconds: float = 60.0
     dial: DialOptions = DIRECT
+    outside: bool = False
 
     @property
     def scheme(self) -> str:
@@ -68,7 +73,7 @@ class Wire:
         timeout = aiohttp.ClientTimeout(total=self._trust.timeout_seconds, sock_connect=10)
         self._session = aiohttp.ClientSession(
             timeout=timeout,
-            connector=aiohttp.TCPConnector(ssl=self._context()),
+            connector=aiohttp.TCPConnector(ssl=self._context(), resolver=self._resolver()),
             headers={"User-Agent": f"homeport/{__version__}"},
             cookie_jar=aiohttp.DummyCookieJar(),
         )
@@ -105,6 +110,8 @@ class Wire:
         self, url: str, headers: Mapping[str, str], limit: int, form: Mapping[str, str] | None = None
     ) -> Reply:
         assert self._session is not None
+        if self._trust.outside and is_own_host(host := urlsplit(url).hostname or ""):
+            raise SourceError(_own(shown(url), host))
         method = "GET" if form is None else "POST"
         try:
             async with self._session.request(
@@ -121,6 +128,8 @@ class Wire:
                     if len(body) > limit:
                         raise SourceError(f"{shown(url)}: the answer is larger than {limit >> 20} MiB")
                 return Reply(response.status, response.headers.copy(), bytes(body), url)
+        except _OwnHost as error:
+            raise SourceError(_own(shown(url), str(error))) from None
         except aiohttp.ClientSSLError as error:
             raise SourceError(
                 f"{shown(url)}: its TLS certificate can't be verified: {tls_reason(error)}. "
@@ -152,11 +161,42 @@ class Wire:
         except ValueError:
             raise SourceError("the certificate authority is not a PEM certificate") from None
 
+    def _resolver(self) -> AbstractResolver | None:
+        if not self._trust.outside:
+            return None
+        proxies = (self._trust.dial.proxy, *urllib.request.getproxies().values())
+        return _OutsideResolver({urlsplit(each).hostname or "" for each in proxies})
+
     def _proxy(self, url: str) -> str | None:
         host = urlsplit(url).hostname or ""
         if not self._trust.dial.proxy:
             return _proxy(url)
         return None if is_loopback(host) else self._trust.dial.proxy
+
+
+class _OwnHost(Exception):
+    """What a name resolves to."""
+
+
+class _OutsideResolver(ThreadedResolver):
+    """The connection is made to the address that was looked at: no second answer of a name server is asked for."""
+
+    def __init__(self, proxies: Collection[str]) -> None:
+        super().__init__()
+        self._proxies = proxies
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(host, port, family)
+        own = next((each["host"] for each in found if is_own_address(each["host"])), "")
+        if own and host not in self._proxies:
+            raise _OwnHost(f"{host} ({own})")
+        return found
+
+
+def _own(url: str, host: str) -> str:
+    return f"{url}: {host} is the management plane's own host or network: name a repository elsewhere"
 
 
 def shown(url: str) -> str:

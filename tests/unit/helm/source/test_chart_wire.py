@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 
+from homeport.client.dial import DialOptions
 from homeport.helm.errors import SourceError
 from homeport.helm.source.credential import Credential, Credentials
 from homeport.helm.source.reference import ChartLocation
@@ -151,3 +154,34 @@ async def test_a_page_that_is_not_a_repository_is_recognized() -> None:
         host = server.url.removeprefix("http://")
         with pytest.raises(SourceError, match="is this the address of a registry"):
             await ChartSource(trust=PLAIN).fetch(ChartLocation(oci=f"oci://{host}/buoy"))
+
+
+@pytest.mark.parametrize("host", ["evil.example.com", "localhost", "LOCALHOST.", "[::ffff:127.0.0.1]", "0.0.0.0"])
+async def test_an_address_of_somebody_without_rights_never_leads_to_this_machine(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookup = socket.getaddrinfo
+
+    def resolve(name: str, *rest: object, **more: object) -> object:
+        return lookup("127.0.0.1" if name == "evil.example.com" else name, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with serving(ok()) as server:
+        url = f"http://{host}:{server.server.server_address[1]}/index.yaml"
+        async with Wire(Trust(plain_http=True, outside=True)) as wire:
+            with pytest.raises(SourceError, match="is the management plane's own host or network"):
+                await wire.get(url)
+        assert server.seen == []
+
+
+async def test_a_proxy_on_this_machine_is_not_what_the_address_names() -> None:
+    with serving(ok(b"through the proxy")) as proxy:
+        dial = DialOptions(proxy=proxy.url.replace("127.0.0.1", "localhost"))
+        async with Wire(Trust(plain_http=True, outside=True, dial=dial)) as wire:
+            assert (await wire.get("http://charts.example.com/index.yaml")).body == b"through the proxy"
+        redirect = Trust(plain_http=True, outside=True, dial=dial)
+    with serving(to("http://127.0.0.1:1/secret")) as proxy:
+        dial = DialOptions(proxy=proxy.url)
+        async with Wire(replace(redirect, dial=dial)) as wire:
+            with pytest.raises(SourceError, match="own host or network"):
+                await wire.get("http://charts.example.com/index.yaml")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from homeport.addons.name import OUTSIDE_ANNOTATION
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.butler.v1alpha1 import GROUP, TenantAddon
 from homeport.client.protocol import Key
@@ -30,9 +31,15 @@ def owner_of(annotations: Mapping[str, str]) -> Key | None:
 
 
 def render_child(
-    addon: TenantAddon, request: AddonRequest, offer: Offer | None, namespace: str, depends_on: Sequence[str]
+    addon: TenantAddon,
+    request: AddonRequest,
+    offer: Offer | None,
+    namespace: str,
+    depends_on: Sequence[str],
+    *,
+    outside: bool = False,
 ) -> Json:
-    """`offer` None: a chart of its own. `namespace`: of the Cluster."""
+    """`offer` None: a chart of its own. `namespace`: of the Cluster. `outside`: a team chose its address."""
     meta = addon.metadata
     spec: Json = {"clusterName": request.cluster, **_content(meta.name, request, offer)}
     if depends_on:
@@ -40,13 +47,14 @@ def render_child(
     if request.paused:
         spec["paused"] = True
     kind = ClusterAddon.__resource__
+    mark = {OUTSIDE_ANNOTATION: "true"} if outside and offer is None else {}
     return {
         **kind.type_meta,
         "metadata": {
             "name": child_name(request.cluster, meta.name),
             "namespace": namespace,
             "labels": {OWNER_UID_LABEL: meta.uid},
-            "annotations": {_OWNER: f"{meta.namespace}/{meta.name}"},
+            "annotations": {_OWNER: f"{meta.namespace}/{meta.name}", **mark},
         },
         "spec": spec,
     }

@@ -193,7 +193,14 @@ class TenantAddonReconciler(ObjectReconciler[TenantAddon, AddonScope]):
             scope.object.status.phase = waiting_phase(scope.object.status, "NameTaken")
             text = f"ClusterAddon {key_of(child)} belongs to somebody else: give this TenantAddon another name"
             return Wait("NameTaken", text, warning=True)
-        body = render_child(scope.object, scope.request, scope.offer, scope.child_key.namespace, scope.depends_on)
+        body = render_child(
+            scope.object,
+            scope.request,
+            scope.offer,
+            scope.child_key.namespace,
+            scope.depends_on,
+            outside=self._teams.get(Key("", scope.key.namespace)) is not None,
+        )
         try:
             made = await self.client.apply(body, self._write, kind=ClusterAddon.__resource__, force=True)
         except NotFound:

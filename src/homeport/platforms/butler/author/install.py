@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 from homeport.api.butler.v1alpha1 import GROUP
@@ -12,8 +13,8 @@ from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.verb.admission import ALL, Attributes
 from homeport.capi.component import Setup
-from homeport.client.errors import ApiError, NotFound
-from homeport.client.protocol import Client, Key, Write
+from homeport.client.errors import AlreadyExists, ApiError, NotFound
+from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.platforms.butler.addon.guard import BINDING, POLICY, differs
 from homeport.platforms.butler.author.policy import Json, render_policies
 from homeport.platforms.butler.author.rule import Change, rights
@@ -77,9 +78,12 @@ class Policies:
             await self._hold(_KINDS[each["kind"]], each)
 
     async def _hold(self, kind: Resource, body: Json) -> None:
+        key, write = Key("", body["metadata"]["name"]), Write(field_manager=FIELD_MANAGER)
         try:
-            found: Unstructured | None = await self._client.get(kind, Key("", body["metadata"]["name"]))
+            found = await self._client.get(kind, key)
         except NotFound:
-            found = None
-        if found is None or differs(found, body):
-            await self._client.apply(body, Write(field_manager=FIELD_MANAGER), kind=kind, force=True)
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(Unstructured(body), write, kind=kind)
+            return
+        if differs(found, body):  # an apply would leave what somebody added to a list
+            await self._client.patch(kind, key, MergePatch({"spec": body["spec"]}), write)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any
 
 from homeport.api.butler.v1alpha1 import ProviderConfig
+from homeport.client.dial import is_own_host
 from homeport.platforms.butler.normal.limits import Limits
 from homeport.platforms.butler.normal.policy import PolicyModel, refusal, rule_for
 from homeport.platforms.butler.normal.provider import ProviderModel
@@ -52,21 +52,11 @@ def chart_refusal(team: str, limits: Limits, chart: str, repository: str) -> str
     if limits.addons:
         allowed = ", ".join(limits.addons)
         return f"spec.helm: team {team} may have add-ons of the catalogue alone: set spec.addon to one of {allowed}"
-    if _is_our_own(host := split(repository).hostname or ""):
+    if is_own_host(host := split(repository).hostname or ""):
         return (
             f"spec.helm.repository: {host} is the management plane's own host or network: name a repository elsewhere"
         )
     return ""
-
-
-def _is_our_own(host: str) -> bool:
-    """Addresses that mean another host to the management plane than to the team: its own services, and those that
-    hand out the credentials of cloud machines."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-    return address.is_loopback or address.is_link_local or address.is_unspecified
 
 
 def check_access(team: str, limits: Limits, config: ProviderConfig, model: ProviderModel) -> Iterator[Refusal]:
