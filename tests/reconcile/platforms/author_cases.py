@@ -34,10 +34,10 @@ KINDS: dict[str, Any] = {
 async def prepare(root: Client) -> None:
     """Namespace harbour with an operator and an admin, and an administrator of the platform."""
     for name in ("harbour", "butler-system"):
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await root.create(Unstructured(body), kind=NAMESPACE)
-    for role in cluster_roles():
-        await root.create(Unstructured(role), kind=CLUSTER_ROLE)
+        space: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await root.create(Unstructured(space), kind=NAMESPACE)
+    for each in cluster_roles():
+        await root.create(Unstructured(each), kind=CLUSTER_ROLE)
     for user, role, namespace in (
         ("operator", team_role("operator"), "harbour"),
         ("admin", team_role("admin"), "harbour"),
@@ -48,7 +48,13 @@ async def prepare(root: Client) -> None:
         meta = {"name": f"{user}-{role}", **({"namespace": namespace} if namespace else {})}
         ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}
         subjects = [{"kind": "User", "name": user, "apiGroup": RBAC}]
-        body = {"apiVersion": f"{RBAC}/v1", "kind": kind.kind, "metadata": meta, "roleRef": ref, "subjects": subjects}
+        body: dict[str, Any] = {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": kind.kind,
+            "metadata": meta,
+            "roleRef": ref,
+            "subjects": subjects,
+        }
         await root.create(Unstructured(body), kind=kind)
 
 
@@ -86,15 +92,14 @@ async def check_clusters(as_: As) -> None:
     operator, admin = as_("operator"), as_("admin")
     key = {"machineTemplate": {"os": {"sshAuthorizedKey": "ssh-ed25519 AAAA"}}}
     image = {"machineTemplate": {"os": {"talos": {"installerImage": "charts.example.com/mine:1"}}}}
-    for number, spec in enumerate(
-        (
-            {"workers": key},
-            {"workers": image},
-            {"workerPools": [{"name": "gpu", **key}]},
-            {"addons": {"cni": {"provider": "cilium", "values": {"extraConfig": {"a": "b"}}}}},
-            {"addons": {"gitops": {"provider": "fluxcd", "repository": {"url": "https://git.example.com/mine"}}}},
-        )
-    ):
+    powers: list[dict[str, Any]] = [
+        {"workers": key},
+        {"workers": image},
+        {"workerPools": [{"name": "gpu", **key}]},
+        {"addons": {"cni": {"provider": "cilium", "values": {"extraConfig": {"a": "b"}}}}},
+        {"addons": {"gitops": {"provider": "fluxcd", "repository": {"url": "https://git.example.com/mine"}}}},
+    ]
+    for number, spec in enumerate(powers):
         await may_not(operator, cluster(f"power-{number}", spec), "administer")
         await may(admin, cluster(f"power-{number}", spec))
         await patch(operator, TenantCluster, f"power-{number}", {"spec": {"kubernetesVersion": "v1.34.2"}})
