@@ -52,6 +52,40 @@ def _row(each: Found) -> tuple[str, ...]:
 
 @command.command()
 @located
+def machines(where: Where) -> None:
+    """List VMs whose MachineRequest is gone.
+
+    The request was removed by force, or it was moved to another plane. The plane asks the provider every five minutes;
+    nothing deletes such a VM but you.
+    """
+    from homeport.platforms.butler.machine.record import find_lost
+
+    found = ask(where, "", lambda client, key: find_lost(client))
+    if not found:
+        click.echo("every VM of a MachineRequest has its MachineRequest")
+        return
+    rows = [("NAMESPACE", "REQUEST", "VM", "ID", "PROVIDERCONFIG", "STATE")]
+    rows += [
+        (
+            each.request.namespace,
+            each.request.name,
+            each.machine,
+            each.vm or "-",
+            str(each.config),
+            each.state or "not checked yet",
+        )
+        for each in sorted(found, key=lambda each: str(each.request))
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    click.echo(
+        "If no other plane manages such a VM, delete it at its provider. It is no longer listed when it is gone."
+    )
+
+
+@command.command()
+@located
 @click.argument("cluster")
 @click.argument("names", metavar="VM...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Adopt all orphaned VMs that are Nodes of the cluster.")

@@ -15,6 +15,7 @@ from conformance.provider.vendor import Open
 from homeport.api.butler.v1alpha1 import MachineRequest, ProviderConfig
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
+from homeport.platforms.butler.machine.record import CONFIG_MAP, RECORDS, find_lost, record_name
 from homeport.runtime.testing import virtual
 from scenario.butler.infrastructure import NAMESPACE, SECRET, Infrastructure, infrastructure
 from scenario.capi.fault import Killer, Late
@@ -381,3 +382,42 @@ def test_late_watches_make_no_second_machine(vendor: Open, seed: int) -> None:
             assert i.vendor.machines() == []
 
     run()
+
+
+@virtual
+async def test_a_vm_whose_request_was_removed_by_force_is_listed_until_it_is_gone(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine()
+        request = await i.running()
+        assert await find_lost(i.client) == []
+        await i.plane.stop()
+        await i.client.delete(MachineRequest, ONE)
+        await i.client.patch(MachineRequest, ONE, MergePatch({"metadata": {"finalizers": None}}))
+        await i.start()
+        (lost,) = await find_lost(i.client)
+        assert (lost.request, lost.uid, lost.machine) == (ONE, request.metadata.uid, request.spec.machine_name)
+        record = Key(NAMESPACE, record_name(lost.uid))
+        await i.plane.until(CONFIG_MAP, record, lambda each: "vm" in each["data"], 900, what="being found")
+        (lost,) = await find_lost(i.client)
+        assert lost.vm in request.status.provider_id
+        assert lost.state == "power on"
+        assert len(i.vendor.machines()) == 1  # nothing deletes it but the user
+        await i.vendor.delete_machine("one")
+        await i.plane.gone(CONFIG_MAP, record, 900)
+        assert await find_lost(i.client) == []
+
+
+@virtual
+async def test_a_request_that_is_deleted_leaves_no_record(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine()
+        request = await i.running()
+        record = Key(NAMESPACE, record_name(request.metadata.uid))
+        await i.client.delete(CONFIG_MAP, record)  # as after a move, or from an earlier release
+        await i.client.patch(MachineRequest, ONE, MergePatch({"spec": {"labels": {"a": "b"}}}))
+        await i.plane.until(CONFIG_MAP, record, lambda each: True, 900, what="being written again")
+        await i.deleted()
+        assert await find_lost(i.client) == []
+        assert (await i.client.list(CONFIG_MAP, RECORDS)).items == []

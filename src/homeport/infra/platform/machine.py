@@ -63,6 +63,11 @@ class DriverMachines(Generic[M, S]):
             order.kept = _kept(scope.infra)
         return MachineOutcome(wait=wait, machine=_fact(instance), kept=order.kept)
 
+    async def observe(self, site: Any, order: MachineOrder) -> MachineFact | None:
+        """None: the vendor was asked, and has no machine with this mark. Nothing is changed."""
+        scope = self._scope(order, self._render(site, order.shape), await self._connect(site))
+        return _fact(await self._driver.observe(scope))
+
     def _scope(self, order: MachineOrder, infra: M, session: S) -> MachineScope[Any, M, S]:
         held: Any = infra
         infra.metadata = ObjectMeta(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from homeport.capi.component import Setup
 from homeport.platforms.butler.image.reconciler import ImageSyncReconciler
 from homeport.platforms.butler.machine.reconciler import MachineRequestReconciler
+from homeport.platforms.butler.machine.record import Search
 from homeport.platforms.butler.provider.access import Accesses
 from homeport.platforms.butler.provider.reconciler import ProviderConfigReconciler
 
@@ -15,4 +16,5 @@ def install(setup: Setup) -> None:
     accesses = Accesses(setup)
     setup.manager.add(ProviderConfigReconciler(setup, accesses).controller)
     setup.manager.add(MachineRequestReconciler(setup, accesses).controller)
+    Search(setup, accesses)
     setup.manager.add(ImageSyncReconciler(setup, accesses).controller)

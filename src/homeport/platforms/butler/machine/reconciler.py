@@ -20,6 +20,7 @@ from homeport.platforms.butler.machine.phase import (
     phase_of_error,
     put_machine,
 )
+from homeport.platforms.butler.machine.record import Records, strike
 from homeport.platforms.butler.name import NODE_FINALIZER, PROVIDER_FINALIZER_PREFIX, VM_GONE_ANNOTATION
 from homeport.platforms.butler.normal.machine import CONTROL_PLANE, MachineModel, normal_machine_request
 from homeport.platforms.butler.provider.access import Accesses, check_access, find_config, probed
@@ -50,6 +51,7 @@ class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
     def __init__(self, setup: Setup, accesses: Accesses) -> None:
         super().__init__(setup.manager)
         self._accesses = accesses
+        self._records = Records(setup)
         self._configs = setup.manager.informers.get(ProviderConfig).cache
         self._bootstraps = setup.manager.informers.get(ClusterBootstrap).cache
         self._attempts = Attempts(setup.manager.clock)
@@ -90,6 +92,7 @@ class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
         found = await self._site(scope, model)
         data = b"" if has_run(scope.object.status) else await read_user_data(self.client, scope.key.namespace, model)
         # Not earlier: a request that holds nothing at the provider can be deleted without asking the provider.
+        await self._records.enter(scope.object, model.name, scope.config)
         await self._hold(scope, found.support.type)
         order, machines = self._order(scope, model, data), self._accesses.of(found.support).machines
         try:
@@ -201,6 +204,7 @@ class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
         """Who stays for the sake of other finalizers learns with the same write that the VM is gone."""
         ours, others = self._finalizers(scope)
         if ours:
+            await strike(self.client, scope.key.namespace, scope.object.metadata.uid)
             try:
                 await self._write_finalizers(scope, others, {VM_GONE_ANNOTATION: "true"} if others else {})
             except NotFound:
