@@ -122,7 +122,9 @@ class Bootstrap:
 
     async def save(self) -> None:
         """Before the Secrets move: with these files the command continues, whatever happens."""
-        make_private_dir(self._files.kubeconfig.parent)
+        folder = self._files.kubeconfig.parent
+        if not folder.exists():  # one that the user named stays as it is: the files themselves are private
+            make_private_dir(folder)
         config = await self._secret(Key(self._cluster.namespace, f"{self._cluster.name}{KUBECONFIG_SUFFIX}"))
         write_private(self._files.kubeconfig, _decoded(config, SECRET_VALUE))
         talos = await self._secret(talosconfig_secret(self._cluster))

@@ -61,11 +61,15 @@ class Policies:
         self._client = client
 
     async def run(self) -> None:
+        said = ""
         while True:
             try:
                 await self.hold()
+                said = ""
             except ApiError as error:
-                _LOG.warning(
+                again, said = str(error) == said, str(error)
+                _LOG.log(
+                    logging.DEBUG if again else logging.WARNING,
                     "ValidatingAdmissionPolicies can't be written, so nothing checks who removes finalizers, sets SSH "
                     "keys and charts, and names Secrets: %s. Allow the controllers to write "
                     "validatingadmissionpolicies and validatingadmissionpolicybindings",
