@@ -6,6 +6,7 @@ from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.k0rdent.v1beta1 import ClusterTemplate, Credential, Management, ProviderInterface, Region, Release
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
+from homeport.platforms.k0rdent.name import KNOWN_PROVIDERS
 from homeport.platforms.k0rdent.stored import ADVICE
 from homeport.runtime.testing import virtual
 from scenario.k0rdent.stage import CONFIG_MAP, SECRET, SPACE, credential, deployments, k0rdent, secret
@@ -128,3 +129,21 @@ async def test_regions_are_stored_and_say_that_nothing_acts_on_them() -> None:
             Region, Key("", "north"), lambda each: bool(each.status.conditions), 30.0, what="a status"
         )
         assert (condition.find(found.status.conditions, "Ready") or {})["reason"] == "NotActedOn"
+
+
+@virtual
+async def test_a_plane_of_an_older_version_gets_new_providers_once_and_keeps_what_its_user_removed() -> None:
+    async with deployments() as stage:
+        await stage.management()
+        key = Key("", "kcm")
+        older = {"metadata": {"annotations": {KNOWN_PROVIDERS: None}}, "spec": {"providers": [{"name": "nutanix"}]}}
+        await stage.client.patch(Management, key, MergePatch(older))
+        found = await stage.plane.until(Management, key, lambda obj: len(obj.spec.providers) > 1, 60, what="harvester")
+        # k0smotron was there before the annotation: the user has removed it.
+        assert [each.name for each in found.spec.providers] == ["nutanix", "harvester"]
+        await stage.client.patch(Management, key, MergePatch({"spec": {"providers": [{"name": "nutanix"}]}}))
+        await stage.restart()
+        await stage.plane.settle(60)
+        kept: Management = await stage.client.get(Management, key)
+        assert [each.name for each in kept.spec.providers] == ["nutanix"]
+        assert condition.is_true(kept.status.conditions, "Ready")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from homeport.api.k0rdent.v1beta1 import (
@@ -20,6 +21,7 @@ from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, PROVIDER_CHARTS
 from homeport.platforms.k0rdent.name import (
     COMPONENT,
     COMPONENT_LABEL,
+    KNOWN_PROVIDERS,
     MANAGED,
     MANAGEMENT,
     PROVIDER_LABEL,
@@ -30,6 +32,7 @@ from homeport.platforms.k0rdent.name import (
 Json = dict[str, Any]
 
 RELEASE_VERSION = "1.2.0"
+_FIRST_PROVIDERS = ("k0smotron", "nutanix")  # of planes that are older than the annotation
 RELEASE = f"kcm-{RELEASE_VERSION.replace('.', '-')}"
 
 
@@ -38,11 +41,23 @@ def initial_objects() -> list[tuple[Resource, Json]]:
     charts = PROVIDER_CHARTS.values()
     providers = [{"name": each.provider} for each in charts if each.provider]
     return [
-        _object(Management, MANAGEMENT, {"release": RELEASE, "providers": providers}),
+        _management(providers),
         _object(AccessManagement, MANAGEMENT, {}),
         *release_objects(),
         *(each for chart in charts for each in provider_objects(chart)),
     ]
+
+
+def _management(providers: list[Json]) -> tuple[Resource, Json]:
+    kind, body = _object(Management, MANAGEMENT, {"release": RELEASE, "providers": providers})
+    body["metadata"]["annotations"] = {KNOWN_PROVIDERS: ",".join(each["name"] for each in providers)}
+    return kind, body
+
+
+def known_providers(annotations: Mapping[str, str]) -> list[str]:
+    """Names of the providers that a Management had when it was created, or that were added to it later."""
+    held = annotations.get(KNOWN_PROVIDERS)
+    return list(_FIRST_PROVIDERS) if held is None else [each for each in held.split(",") if each]
 
 
 def release_objects() -> list[tuple[Resource, Json]]:

@@ -7,6 +7,7 @@ from homeport.api.k0rdent.v1beta1 import GROUP
 SYSTEM_NAMESPACE = "kcm-system"
 PROVIDER_NAMESPACE = "capx-system"  # where the guide keeps the global credentials of Nutanix
 MANAGEMENT = "kcm"  # the only Management, and the only AccessManagement
+KNOWN_PROVIDERS = "homeport.dev/known-providers"  # of Management: those that were added to it once
 REPOSITORY = "kcm-templates"  # the HelmRepository that holds the templates of Homeport
 FIELD_MANAGER = "k0rdent"
 

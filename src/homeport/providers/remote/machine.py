@@ -24,10 +24,12 @@ from homeport.infra.protocol import MachineDriver as MachineDriverProtocol
 from homeport.providers.remote import script
 from homeport.providers.remote.cloudconfig import parse_bootstrap
 from homeport.providers.remote.connection import RemoteSession
+from homeport.providers.remote.failure import Failures
 from homeport.providers.remote.pool import POOLED, Pools
 from homeport.providers.remote.script import Job, Look, Plan, Progress
 from homeport.providers.remote.ssh import Connection, Credentials, connected, host_key_of
 from homeport.providers.remote.target import HOST_KEY, OWNER, Target, target_of
+from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
@@ -45,11 +47,11 @@ _LONG_SECONDS = 1800
 class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSession]):
     """`machines`: all RemoteMachines of the plane."""
 
-    def __init__(self, client: Client, machines: Callable[[], Iterable[RemoteMachine]]) -> None:
+    def __init__(self, client: Client, machines: Callable[[], Iterable[RemoteMachine]], clock: Clock) -> None:
         self._client = client
         self._machines = machines
         self._pools = Pools(client)
-        self._reported: dict[str, tuple[Job, int]] = {}  # by UID: the failed attempt that was reported last
+        self._failures = Failures(clock)
         self._looks: dict[str, int] = {}  # how often a job was found running, by UID
 
     # -- observe -----------------------------------------------------------------------------------------------
@@ -123,9 +125,10 @@ class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSe
             raise Missing(f"RemoteMachine {scope.infra.metadata.name}: its machine is no longer reserved")
         if progress.running_seconds is not None:
             return self._running(scope, target, job, progress, reason)
-        if progress.failed is not None and self._reported.get(scope.uid) != (job, progress.failed[2]):
-            self._reported[scope.uid] = (job, progress.failed[2])
-            return _failed(target, job, progress.failed)
+        if progress.failed is not None:
+            rest = self._failures.rest(scope.infra, job, progress.failed[2], _failed(target, job, progress.failed))
+            if rest is not None:
+                return rest
         async with self._open(scope, target) as connection:
             await connection.run(script.render_restart(job, self._owner_id(scope.infra)))
         text = f"{target}: {job} was interrupted and goes on at step {max(progress.at, 1)}"
@@ -173,9 +176,11 @@ class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSe
             if look.cleanup.done:
                 await connection.run(script.render_forget(owner), expect=(0, script.NOT_OURS))
                 return None
-        if look.cleanup.failed is not None and self._reported.get(scope.uid) == ("cleanup", look.cleanup.failed[2]):
+        if look.cleanup.failed is not None:
             # The commands may have been corrected in the meantime.
-            return await self._clean_again(scope, target, look)
+            failed = look.cleanup.failed
+            rest = self._failures.rest(scope.infra, "cleanup", failed[2], _failed(target, "cleanup", failed))
+            return rest or await self._clean_again(scope, target, look)
         return await self._follow(scope, "cleanup", look.cleanup, CLEANING)
 
     async def _clean_again(self, scope: Scope, target: Target, look: Look) -> Wait:
@@ -195,7 +200,7 @@ class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSe
         del uid
 
     def _forget(self, uid: str) -> None:
-        self._reported.pop(uid, None)
+        self._failures.forget(uid)
         self._looks.pop(uid, None)
 
     # -- the machine -------------------------------------------------------------------------------------------

@@ -8,15 +8,15 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.k0rdent.v1beta1 import ClusterTemplate, Management, ProviderInterface, ProviderTemplate, Release
 from homeport.api.k0rdent.v1beta1.part import ComponentStatus
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, wire
 from homeport.capi.component import Setup
 from homeport.capi.resolution import plural
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, MergePatch
 from homeport.machinery.gvk import parse_api_version
-from homeport.platforms.k0rdent.builtin import provider_objects, release_objects, template_name
+from homeport.platforms.k0rdent.builtin import known_providers, provider_objects, release_objects, template_name
 from homeport.platforms.k0rdent.catalogue import PROVIDER_CHARTS, ProviderChart, chart_name
-from homeport.platforms.k0rdent.name import MANAGEMENT
+from homeport.platforms.k0rdent.name import KNOWN_PROVIDERS, MANAGEMENT
 from homeport.platforms.k0rdent.reconciler import K0rdentReconciler, management_key
 from homeport.platforms.k0rdent.template.chart import TemplateCharts
 from homeport.platforms.k0rdent.template.provider import ProviderReleases
@@ -61,13 +61,33 @@ class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
         return None if obj.metadata.deletion_timestamp or obj.metadata.name != MANAGEMENT else ManagementScope(obj)
 
     def phases(self, scope: ManagementScope) -> Sequence[Phase[ManagementScope]]:
-        return [self._hold_release, self._await_release, self._hold_components, self._judge]
+        return [self._hold_release, self._add_providers, self._await_release, self._hold_components, self._judge]
 
     async def _hold_release(self, scope: ManagementScope) -> Wait | None:
         scope.object.status.observed_generation = scope.object.metadata.generation
         for kind, body in release_objects():
             await self._hold(scope, kind, body)
         return None
+
+    async def _add_providers(self, scope: ManagementScope) -> Wait | None:
+        """Those that came with a newer version of Homeport. Each one is added once: who removes it has it removed."""
+        obj = scope.object
+        offered = [
+            each.provider for each in PROVIDER_CHARTS.values() if each.provider and each.component in self._running
+        ]
+        known = known_providers(obj.metadata.annotations)
+        fresh = [each for each in offered if each not in known]
+        if not fresh:
+            return None
+        used = {_short(each.name) for each in obj.spec.providers} | {each.name for each in obj.spec.providers}
+        meta: Json = {
+            "resourceVersion": obj.metadata.resource_version,
+            "annotations": {KNOWN_PROVIDERS: ",".join([*known, *fresh])},
+        }
+        listed = [*map(wire, obj.spec.providers), *({"name": each} for each in fresh if each not in used)]
+        body = {"metadata": meta, "spec": {"providers": listed}}
+        await self.client.patch(Management, scope.key, MergePatch(body), self._write)
+        return Wait("ProvidersAdded", f"providers that are new in this version: {', '.join(fresh)}", quiet=True)
 
     async def _await_release(self, scope: ManagementScope) -> Wait | None:
         name = scope.object.spec.release
