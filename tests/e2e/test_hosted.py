@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -108,8 +109,35 @@ def test_a_tenant_control_plane_is_simulated(simulated: HostingPlane) -> None:
 def test_a_tenant_control_plane_runs_with_real_programs(real: HostingPlane) -> None:
     _use_a_tenant(real)
     assert len(real.processes()) == 4
+    _upgrade_without_a_failed_request(real)
     real.kubectl("delete", "tcp", "tenant", "--timeout=80s")
     real.until(lambda: len(real.processes()) == 1, "only etcd is left")
+
+
+def _upgrade_without_a_failed_request(real: HostingPlane) -> None:
+    """The Pods of the new version answer before those of the old one end."""
+    config = real.config("tenant")
+    before = set(real.processes())
+    asked: list[str] = []
+    upgraded = Event()
+
+    def ask() -> None:
+        while not upgraded.is_set():
+            asked.append(real.try_kubectl("get", "--raw", "/readyz", config=config).stdout)
+
+    user = Thread(target=ask)
+    user.start()
+    try:
+        real.kubectl("patch", "tcp", "tenant", "--type=merge", "-p", '{"spec": {"kubernetes": {"version": "v1.34.0"}}}')
+        path = "jsonpath={.status.kubernetesResources.version.version}"
+        real.kubectl("wait", "tcp/tenant", f"--for={path}=v1.34.0", "--timeout=85s")
+        real.until(lambda: len(set(real.processes()) & before) == 1, "the old ones have ended, and etcd has not")
+    finally:
+        upgraded.set()
+        user.join()
+    assert len(asked) > 3
+    assert set(asked) == {"ok"}
+    assert len(real.processes()) == 4
 
 
 def test_a_backup_has_the_data_of_real_datastores_and_a_restore_keeps_younger_data(
