@@ -16,6 +16,7 @@ APP = Key("default", "app")
 RECORDS = Query(labels="owner=helm")
 EVENT = Resource("events.k8s.io", "v1", "Event", "events")
 WIDGET = Resource("example.com", "v1", "Widget", "widgets")
+CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 READY = says("Ready", status="True")
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -264,3 +265,43 @@ async def test_values_come_from_a_secret_and_follow_it() -> None:
         await p.client.patch(SECRET, Key("default", "values"), patch)
         await p.plane.settle(quiet=10)
         assert "10.2.0.0/16" in (await data(client, "kube-flannel-cfg", "kube-flannel"))["net-conf.json"]
+
+
+@virtual
+async def test_a_definition_that_vanishes_comes_back_with_the_objects_of_the_add_on() -> None:
+    """Deleting a CustomResourceDefinition deletes all objects of its kind, and ends every watch of it."""
+    async with port() as p:
+        await p.open("one")
+        await p.start()
+        await p.plane.have(addon("app", widget("w"), DEFINITION, config_map("c", a="1")))
+        await until(p, status="True")
+        client = p.of("one")
+        await p.plane.settle(quiet=30)
+        before = await client.get(WIDGET, Key("default", "w"))
+        await client.delete(CRD, Key("", "widgets.example.com"))
+        await p.plane.settle(quiet=60)
+        await until(p, status="True", timeout=300)
+        after = await client.get(WIDGET, Key("default", "w"))
+        assert after.uid != before.uid
+        # It is watched again, too.
+        await client.delete(WIDGET, Key("default", "w"))
+        await p.plane.settle(quiet=60)
+        assert await exists(client, WIDGET, "w")
+
+
+@virtual
+async def test_an_add_on_is_removed_though_its_definitions_vanished() -> None:
+    async with port() as p:
+        await p.open("one")
+        await p.start()
+        await p.plane.have(addon("app", widget("w"), DEFINITION, config_map("c", a="1")))
+        await until(p, status="True")
+        client = p.of("one")
+        await p.client.patch(ClusterAddon, APP, MergePatch({"spec": {"paused": True}}))
+        await p.plane.settle(quiet=10)
+        await client.delete(CRD, Key("", "widgets.example.com"))
+        await p.plane.settle(quiet=10)
+        await p.client.patch(ClusterAddon, APP, MergePatch({"spec": {"paused": None}}))
+        await p.client.delete(ClusterAddon, APP)
+        await p.plane.gone(ClusterAddon, APP, 120)
+        assert not await exists(client, CONFIG_MAP, "c")
