@@ -100,7 +100,8 @@ class Engine:
             **Keys(chance, moment).functions(),
             **self._functions(),
         }
-        self._run = Run({}, self.table, Budget(_STEPS, _WORK, _LARGEST), limit=_LARGEST, zero=True)
+        self._budget = Budget(_STEPS, _WORK, _LARGEST)
+        self._run = Run({}, self.table, self._budget, limit=_LARGEST, zero=True)
 
     def _place(self) -> str:
         """Without the line: a line more in a file must not make another password."""
@@ -110,6 +111,11 @@ class Engine:
         """The texts of all templates that are not partials, by their paths. Raises ChartError."""
         names = sorted(sources, key=lambda path: (path.count("/"), path), reverse=True)
         known: dict[str, Definition] = {}
+        for name in names:
+            try:
+                self._budget.read(sources[name].text)
+            except CallError:
+                raise ChartError(f"{name}: the templates of the chart have too many actions") from None
         for name in names:
             try:
                 _define(known, name, name, _parsed(sources[name].text, self._major))
@@ -160,6 +166,7 @@ class Engine:
         run = self._run
         inside = run.place.file
         name = inside if inside.startswith(_TPL) else f"{_TPL}{inside}, line {run.line}"
+        self._budget.read(text)
         try:
             tree = _parsed(text, self._major)
         except TemplateError as error:

@@ -12,6 +12,7 @@ _MOST_STEPS: Final = 200_000
 _MOST_WORK: Final = 2_000_000
 _DEEPEST: Final = 200  # lists and maps inside of each other
 _CHARACTERS: Final = 16  # that cost as much as one item of a list
+_ACTION: Final = 32  # items of a list that cost as much as an action does when it is parsed
 
 
 class Budget:
@@ -26,6 +27,11 @@ class Budget:
         self._steps += 1
         if self._steps > self._most_steps:
             raise CallError(f"the template does not come to an end: it takes more than {self._most_steps} steps")
+
+    def read(self, text: str) -> None:
+        """For parsing a template, which takes time by its actions."""
+        self._work += text.count("{{") * _ACTION
+        self._check()
 
     def glance(self, *values: object) -> None:
         """For going over the items of the values, but not into them."""

@@ -19,6 +19,7 @@ BOMBS = {
     "copied": '{{ $x := dict "a" 1 }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ deepCopy $x | len }}',
     "itself": '{{ $x := dict "a" 1 }}{{ $_ := set $x "x" $x }}{{ toYaml $x }}',
     "growing": "{{ $x := list }}{{ range until 90000 }}{{ $x = append $x . }}{{ end }}",
+    "parsed": '{{ $x := tpl (repeat 400000 "{{ 1 }}") . }}',
     "repeated": '{{ repeat 999999999 "x" }}',
     "random": "{{ randAlphaNum 999999999 }}",
     "until": "{{ until 999999999 }}",
@@ -35,4 +36,11 @@ def test_a_template_without_end_is_stopped(name: str) -> None:
         {"Chart.yaml": b"apiVersion: v2\nname: bomb\nversion: 1.0.0\n", "templates/t.yaml": BOMBS[name].encode()}
     )
     with pytest.raises(ChartError, match=r"bomb/templates/t\.yaml, line 1"):
+        render(chart, {}, ReleaseInfo("web", seed=b"secret"))
+
+
+def test_templates_with_too_many_actions_are_refused_before_they_are_parsed() -> None:
+    files = {f"templates/{number}.yaml": b"{{ 1 }}" * 100_000 for number in range(10)}
+    chart = load_chart({"Chart.yaml": b"apiVersion: v2\nname: bomb\nversion: 1.0.0\n", **files})
+    with pytest.raises(ChartError, match=r"bomb/templates/\d\.yaml: the templates of the chart have too many actions"):
         render(chart, {}, ReleaseInfo("web", seed=b"secret"))
