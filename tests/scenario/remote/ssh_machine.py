@@ -16,7 +16,7 @@ import asyncssh
 
 from homeport.providers.remote.script import FOLDER
 
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # Programs that the machine has instead of the real ones. k0s notes how it was called.
 _PROGRAMS = {
     "id": "#!/bin/sh\ncat ROOT/uid\n",
@@ -32,7 +32,6 @@ class SshMachine:
         self.root = root
         self.user_key = user_key
         self.port = 0
-        self.sessions = 0
         self._server: Any = None
         self._host_key = asyncssh.generate_private_key("ssh-ed25519")
         (root / "bin").mkdir(parents=True)
@@ -57,6 +56,11 @@ class SshMachine:
     @property
     def host_key(self) -> str:
         return " ".join(self._host_key.export_public_key().decode().split()[:2])
+
+    @property
+    def sessions(self) -> int:
+        path = self.root / "sessions"
+        return len(path.read_text()) if path.exists() else 0
 
     def write(self, path: str, text: str = "") -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -92,10 +96,10 @@ class SshMachine:
         await self._server.wait_closed()
 
     async def _session(self, process: Any) -> None:
-        self.sessions += 1
+        self.write("sessions", "." * (self.sessions + 1))
         script = await process.stdin.read()
-        for path in (FOLDER, _BOOT_ID):
-            script = script.replace(path, str(self.root / ("boot_id" if path == _BOOT_ID else path.lstrip("/"))))
+        for path in (FOLDER, BOOT_ID):
+            script = script.replace(path, str(self.root / ("boot_id" if path == BOOT_ID else path.lstrip("/"))))
         environment = {"PATH": f"{self.root}/bin:{os.environ['PATH']}", "HOME": str(self.root)}
         shell = await asyncio.create_subprocess_shell(
             process.command,
@@ -111,9 +115,11 @@ class SshMachine:
 
 
 @asynccontextmanager
-async def ssh_machines(folder: Path, count: int = 1) -> AsyncIterator[list[SshMachine]]:
+async def ssh_machines(
+    folder: Path, count: int = 1, server: type[SshMachine] = SshMachine
+) -> AsyncIterator[list[SshMachine]]:
     key = asyncssh.generate_private_key("ssh-ed25519")
-    made = [SshMachine(folder / f"machine-{number}", key) for number in range(count)]
+    made = [server(folder / f"machine-{number}", key) for number in range(count)]
     for each in made:
         await each.start()
     try:

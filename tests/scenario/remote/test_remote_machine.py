@@ -5,18 +5,29 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import pytest
+
 from conformance.provider.provider_plane import key
 from homeport.api.remote.v1beta2 import RemoteMachine
 from homeport.client.protocol import MergePatch
 from homeport.providers.remote.target import HOST_KEY, OWNER
+from scenario.remote.openssh_machine import OpenSshMachine, find_sshd
 from scenario.remote.remote_plane import access, remote_plane
-from scenario.remote.ssh_machine import ssh_machines
+from scenario.remote.ssh_machine import SshMachine, ssh_machines
 
 TOKEN = "H4sIAAAAAAAAA-secret-token"
 
 
-async def test_a_machine_is_provisioned_and_cleaned_up(tmp_path: Path) -> None:
-    async with ssh_machines(tmp_path) as [host], remote_plane(host) as plane:
+@pytest.fixture(params=[SshMachine, OpenSshMachine], ids=["asyncssh", "openssh"])
+def server(request: pytest.FixtureRequest) -> type[SshMachine]:
+    if request.param is OpenSshMachine and not find_sshd():
+        pytest.skip("needs root and OpenSSH's sshd: apt-get install openssh-server")
+    found: type[SshMachine] = request.param
+    return found
+
+
+async def test_a_machine_is_provisioned_and_cleaned_up(tmp_path: Path, server: type[SshMachine]) -> None:
+    async with ssh_machines(tmp_path, server=server) as [host], remote_plane(host) as plane:
         token = host.root / "etc" / "k0s.token"
         await plane.machine(
             "one",
@@ -40,8 +51,8 @@ async def test_a_machine_is_provisioned_and_cleaned_up(tmp_path: Path) -> None:
         assert not host.folder.exists()
 
 
-async def test_a_failed_step_is_reported_and_repeated_alone(tmp_path: Path) -> None:
-    async with ssh_machines(tmp_path) as [host], remote_plane(host) as plane:
+async def test_a_failed_step_is_reported_and_repeated_alone(tmp_path: Path, server: type[SshMachine]) -> None:
+    async with ssh_machines(tmp_path, server=server) as [host], remote_plane(host) as plane:
         host.write("fail-install")
         await plane.machine("one", access(host), commands=["k0s first", "echo hunter2 >&2; k0s install worker"])
         said = await plane.says("one", "BootstrapFailed", "step 2", "exit code 1", "provision.log")
@@ -54,8 +65,10 @@ async def test_a_failed_step_is_reported_and_repeated_alone(tmp_path: Path) -> N
         assert host.calls.count("k0s install worker") >= 2
 
 
-async def test_provisioning_goes_on_after_restarts_of_the_controller_and_of_the_machine(tmp_path: Path) -> None:
-    async with ssh_machines(tmp_path) as [host], remote_plane(host) as plane:
+async def test_provisioning_goes_on_after_restarts_of_the_controller_and_of_the_machine(
+    tmp_path: Path, server: type[SshMachine]
+) -> None:
+    async with ssh_machines(tmp_path, server=server) as [host], remote_plane(host) as plane:
         waiting = f"k0s waiting; while [ ! -e {host.root}/go ]; do sleep 0.05; done"
         await plane.machine("one", access(host), commands=["k0s first", waiting, "k0s last"])
         await plane.says("one", "provision is at step 2")
@@ -82,8 +95,8 @@ async def test_a_machine_of_another_owner_is_never_touched(tmp_path: Path) -> No
         assert (host.folder / "owner").read_text().strip() == owner
 
 
-async def test_a_machine_with_another_host_key_gets_no_secrets(tmp_path: Path) -> None:
-    async with ssh_machines(tmp_path) as [host], remote_plane(host) as plane:
+async def test_a_machine_with_another_host_key_gets_no_secrets(tmp_path: Path, server: type[SshMachine]) -> None:
+    async with ssh_machines(tmp_path, server=server) as [host], remote_plane(host) as plane:
         await plane.machine("one", access(host), commands=["k0s install worker"])
         await plane.provisioned("one")
         await host.stop()
@@ -98,7 +111,7 @@ async def test_a_machine_with_another_host_key_gets_no_secrets(tmp_path: Path) -
         assert "k0s reset" in host.calls
 
 
-async def test_only_known_hosts_of_the_secret_are_trusted(tmp_path: Path) -> None:
+async def test_only_known_hosts_of_the_secret_are_trusted(tmp_path: Path, server: type[SshMachine]) -> None:
     async with ssh_machines(tmp_path, 2) as [host, other]:
         known = f"[127.0.0.1]:{other.port} {other.host_key}\n[127.0.0.1]:{host.port} {other.host_key}\n"
         async with remote_plane(host, known_hosts=known) as plane:
@@ -111,8 +124,8 @@ async def test_only_known_hosts_of_the_secret_are_trusted(tmp_path: Path) -> Non
             assert HOST_KEY not in machine.metadata.annotations
 
 
-async def test_commands_run_with_sudo_or_say_what_is_missing(tmp_path: Path) -> None:
-    async with ssh_machines(tmp_path) as [host], remote_plane(host) as plane:
+async def test_commands_run_with_sudo_or_say_what_is_missing(tmp_path: Path, server: type[SshMachine]) -> None:
+    async with ssh_machines(tmp_path, server=server) as [host], remote_plane(host) as plane:
         host.write("uid", "1000")
         await plane.machine("one", access(host), commands=["k0s install controller"])
         await plane.says("one", "InvalidConfiguration", "user root is not root", "useSudo")
