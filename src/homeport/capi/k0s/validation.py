@@ -7,6 +7,7 @@ from typing import Any
 
 from homeport.capi.k0s import version as k0sversion
 from homeport.capi.k0s.argument import BadArgument, parse_arguments
+from homeport.capi.k0s.clusterconfig import problems
 from homeport.client.errors import Cause
 
 API_VERSION = "k0s.k0sproject.io/v1beta1"
@@ -54,8 +55,8 @@ def validate_cluster_config(config: Any, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.apiVersion", f"{version!r} is unknown: write {API_VERSION}")
     if config.get("kind", KIND) != KIND:
         yield invalid(f"{path}.kind", f"{config['kind']!r} is unknown: write {KIND}")
-    if not isinstance(config.get("spec", {}), dict):
-        yield invalid(f"{path}.spec", "must be an object")
+    for below, message in problems(config.get("spec")):
+        yield invalid(f"{path}.spec{below}", message)
 
 
 def _files(spec: Json, path: str) -> Iterator[Cause]:

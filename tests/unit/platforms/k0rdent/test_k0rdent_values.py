@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from homeport.capi.k0s.clusterconfig import problems
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig, read_config
 from homeport.platforms.k0rdent.cluster.k0s import k0s_config
@@ -219,6 +220,21 @@ def test_a_standalone_cluster_has_its_network_in_the_configuration_of_k0s() -> N
         "serviceCIDR": "10.95.0.0/16",
         "calico": {"mode": "ipip"},
     }
+
+
+@pytest.mark.parametrize("mode", ["", "ipip", "vxlan", "bgp"])
+@pytest.mark.parametrize("chart", [HCP, STANDALONE])
+def test_k0s_accepts_what_is_rendered(chart: Chart, mode: str) -> None:
+    calico = {"calico": {"mode": mode, "mtu": 1400}} if chart is STANDALONE else {}
+    assert list(problems(k0s_config(read(chart, k0s=calico))["spec"])) == []
+
+
+def test_a_typing_error_in_the_configuration_of_k0s_is_refused() -> None:
+    wrong = {"config": {"spec": {"network": {"kubeProxi": {"disabled": True}}}}}
+    _, found = read_config(HCP, values(k0s=wrong))
+    assert [(each.field, each.message) for each in found] == [
+        ("spec.config.k0s.config.spec.network.kubeProxi", 'unknown field; did you mean "kubeProxy"?')
+    ]
 
 
 def test_unhealthy_workers_are_replaced_only_if_that_is_asked_for() -> None:

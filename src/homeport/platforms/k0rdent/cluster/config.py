@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any
 
+from homeport.capi.k0s.validation import validate_cluster_config
 from homeport.platforms.k0rdent.cluster.reading import Reading
 from homeport.platforms.k0rdent.cluster.schema import POD_CIDR, SERVICE_CIDR
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Infrastructure
@@ -66,6 +67,9 @@ def read_config(chart: Chart, values: Mapping[str, Any]) -> tuple[ClusterConfig 
     """The values must match the schema of the chart."""
     reading = Reading(dict(values))
     made = _read(chart, reading)
+    if chart.distribution.name == "k0s":
+        for cause in validate_cluster_config(reading.at("k0s.config"), "k0s.config"):
+            reading.fault(cause.field, cause.message.removeprefix("Invalid value: "))
     return (None if reading.faults else made), reading.faults
 
 

@@ -84,7 +84,9 @@ def k0s_config(config: ClusterConfig) -> Json:
             "serviceCIDR": config.services[0],
         }
         if config.network_provider == "calico":
-            calico = {"mode": config.calico.get("mode") or "vxlan", "mtu": config.calico.get("mtu")}
+            mode = config.calico.get("mode") or "vxlan"
+            # k0s names routes without encapsulation after the daemon that announces them.
+            calico = {"mode": "bird" if mode == "bgp" else mode, "mtu": config.calico.get("mtu")}
             spec["network"]["calico"] = {name: value for name, value in calico.items() if value}
     made: Json = {
         "apiVersion": "k0s.k0sproject.io/v1beta1",

@@ -66,7 +66,7 @@ def values_schema(chart: Chart) -> Json:
             **{distribution.name: distribution.section(chart.hosted)},
             **network,
             clusterNetwork=group("Networks.", pods=_cidrs(POD_CIDR), services=_cidrs(SERVICE_CIDR)),
-            workersNumber=number("Number of workers.", 1, low=0),
+            workersNumber=number("Number of workers, at most 5000.", 1, low=0, high=5000),
             controlPlaneNumber=number("Number of control planes. Use an odd one.", 3 if standalone else 1),
             clusterLabels={"type": "object", "additionalProperties": TEXT, "description": "Labels of the Cluster."},
             clusterAnnotations={
