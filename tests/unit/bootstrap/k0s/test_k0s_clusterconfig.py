@@ -96,7 +96,7 @@ def test_k0s_accepts_what_is_generated() -> None:
 
 def facts_of(part: dict[str, Any]) -> dict[str, Any]:
     """What clusterconfig.json has of a schema."""
-    made = {name: part[name] for name in ("type", "enum", "minimum", "maximum") if name in part}
+    made: dict[str, Any] = {name: part[name] for name in ("type", "enum", "minimum", "maximum") if name in part}
     if part.get("x-kubernetes-int-or-string"):
         made = {"type": ["integer", "string"]}
     if "properties" in part:
