@@ -9,10 +9,12 @@ from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool, ProviderConf
 from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
+from homeport.machinery.address import AddressSet
 from homeport.platforms.butler.network.allocation import IPAllocationReconciler
-from homeport.platforms.butler.network.claim import ENDPOINT, Claim, Claims
+from homeport.platforms.butler.network.claim import ENDPOINT, Claim, Claims, is_given
 from homeport.platforms.butler.network.install import install
 from homeport.platforms.butler.network.pool import LEDGER, NetworkPoolReconciler
+from homeport.runtime.cache import Cache
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.testing import Plane, virtual
@@ -311,3 +313,31 @@ async def hold(p: Plane, claims: Claims, tenant: Key) -> Claim:
             return found
         await p.settle(quiet=1.0)
     raise AssertionError(f"no addresses for {tenant}: {found}")
+
+
+@virtual
+async def test_addresses_that_somebody_wrote_into_an_allocation_are_used_by_no_cluster() -> None:
+    async with butler_plane(install) as p:
+        await have(p, space(), pool("tenants", "10.0.0.1-10.0.0.1"))
+        caches = p.manager.informers.get(IPAllocation).cache, p.manager.informers.get(NetworkPool).cache
+        claims = Claims(p.client, Write(field_manager="test"), *caches)
+        owner, thief = Key("a", "owner"), Key("a", "thief")
+        assert str((await hold(p, claims, owner)).addresses) == "10.0.0.1"
+        claim = await claims.hold(thief, ENDPOINT, ["tenants"], 1)
+        assert "10.0.0.1" not in await waits(p, IPAllocation, claim.name, "PoolExhausted")
+        await p.stop()
+        forged = {"status": {"phase": "Allocated", "startAddress": "10.0.0.1", "endAddress": "10.0.0.1"}}
+        key = Key(SPACE, claim.name)
+        found = await p.client.patch(IPAllocation, key, MergePatch(forged), subresource="status")
+        pool_ = await p.client.get(NetworkPool, Key(SPACE, "tenants"))
+        assert not is_given(pool_, key, AddressSet.parse(["10.0.0.1"]))
+        late = Claims(p.client, Write(field_manager="test"), _holding(found), _holding(pool_))
+        refused = await late.hold(thief, ENDPOINT, ["tenants"], 1)
+        assert (bool(refused.addresses), refused.reason) == (False, "Allocating")
+        assert "did not give 10.0.0.1" in refused.message
+
+
+def _holding(obj: Any) -> Any:
+    cache: Any = Cache()
+    cache.put(obj)
+    return cache

@@ -99,6 +99,9 @@ class IPAllocationReconciler(ButlerReconciler[IPAllocation, AllocationScope]):
         message = str(found.get("message") or "")
         if found.get("reason") == "PoolExhausted" and message.startswith(name):
             return Wait("PoolExhausted", f"NetworkPool {scope.pool_key}: {message.removeprefix(name)}", warning=True)
+        if found.get("reason") == "PoolExhausted":
+            text = f"NetworkPool {scope.pool_key} has too few free addresses for all that wait. {message}"
+            return Wait("PoolExhausted", text, warning=True)
         if found.get("status") == "False":
             return Wait("PoolNotReady", f"NetworkPool {scope.pool_key}: {message}", warning=True)
         return Wait("Allocating", f"NetworkPool {scope.pool_key} assigns the addresses")

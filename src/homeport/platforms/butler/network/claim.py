@@ -21,7 +21,9 @@ from homeport.platforms.butler.name import (
     SYSTEM_NAMESPACE,
 )
 from homeport.platforms.butler.network.allocation import RELEASED
-from homeport.runtime.cache import Cache
+from homeport.platforms.butler.network.plan import read_ledger
+from homeport.platforms.butler.network.pool import LEDGER
+from homeport.runtime.cache import Cache, key_of
 
 ENDPOINT, LOAD_BALANCER = "endpoint", "loadbalancer"
 _SUFFIX = {ENDPOINT: "endpoint", LOAD_BALANCER: "lb"}
@@ -60,7 +62,7 @@ class Claims:
                     render_claim(key, tenant, type_, pool, count, pinned), self._write, kind=_KIND
                 )
             return Claim(key.name, reason="Allocating", message=f"NetworkPool {pool} assigns the addresses")
-        return _claim(found)
+        return _claim(found, self._pools.get(Key(SYSTEM_NAMESPACE, found.spec.pool_ref.name)))
 
     def _held(self, tenant: Key, type_: str) -> IPAllocation | None:
         known = (self._allocations.get(key) for key in claim_keys(tenant, type_))
@@ -133,17 +135,33 @@ def render_claim(key: Key, tenant: Key, type_: str, pool: str, count: int, pinne
     }
 
 
+def is_given(pool: NetworkPool, allocation: Key, addresses: AddressSet) -> bool:
+    """Whether the pool gave an allocation these addresses, whatever somebody wrote into its status. A pool that can't
+    be read takes nothing away."""
+    try:
+        found = read_ledger(pool.metadata.annotations.get(LEDGER, "")).get(allocation)
+    except ValueError:
+        return True
+    return found is not None and (found.span,) == addresses.spans
+
+
 def _has(pool: NetworkPool, count: int) -> bool:
     usable = not pool.metadata.deletion_timestamp and pool.status.observed_generation >= pool.metadata.generation
     return usable and pool.status.largest_free_block >= count
 
 
-def _claim(found: IPAllocation) -> Claim:
+def _claim(found: IPAllocation, pool: NetworkPool | None) -> Claim:
     status, name = found.status, found.metadata.name
     if found.metadata.deletion_timestamp:
         return Claim(name, reason="Releasing", message=f"IPAllocation {name} is being deleted: it is made again")
     if status.phase == "Allocated" and status.start_address:
-        return Claim(name, AddressSet.parse([f"{status.start_address}-{status.end_address}"]))
+        addresses = AddressSet.parse([f"{status.start_address}-{status.end_address}"])
+        if pool is None or is_given(pool, key_of(found), addresses):
+            return Claim(name, addresses)
+        text = (
+            f"NetworkPool {pool.metadata.name} did not give {status.start_address} to IPAllocation {name}: it decides"
+        )
+        return Claim(name, reason="Allocating", message=text)
     said = condition.find(status.conditions, "Ready") or {}
     reason = str(said.get("reason") or "Allocating")
     return Claim(name, reason=reason, message=str(said.get("message") or f"IPAllocation {name} waits for addresses"))
