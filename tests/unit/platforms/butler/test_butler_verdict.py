@@ -256,6 +256,14 @@ def test_a_provider_of_another_type_is_not_the_one_that_a_cluster_runs_on() -> N
     found = Provider(config, model, support, site=None)
     assert "is of type nutanix, and the cluster runs on a KubevirtCluster" in found.mismatch(cluster)
     assert found.mismatch(None) == ""
+    assert found.finding().reason == "ProviderNotProbed"
+    # What it says about itself then names clusters of other teams.
+    config.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    config.status.conditions = [
+        {"type": "Ready", "status": "False", "reason": "InUse", "message": "it is used by TenantCluster dock/theirs"}
+    ]
+    assert found.finding().reason == "ProviderDeleting"
+    assert "theirs" not in found.finding().message
 
 
 def test_addresses_of_a_cluster_and_of_a_network_pool_must_not_overlap() -> None:

@@ -21,6 +21,7 @@ from homeport.platforms.butler.tenant.image import Image
 from homeport.platforms.butler.tenant.state import Finding
 from homeport.runtime.cache import key_of
 
+DELETING = "ProviderDeleting"
 _REASONS = ((NotSupported, "ProviderNotSupported"), (SecretMissing, "CredentialsNotFound"))
 
 
@@ -74,9 +75,11 @@ class Provider:
     def finding(self) -> Finding:
         """What the probe of the ProviderConfig says. The cure is in its message."""
         found = condition.find(self.config.status.conditions, "Ready") or {}
+        where = f"ProviderConfig {key_of(self.config)}"
+        if self.config.metadata.deletion_timestamp:  # its own message names clusters of others
+            return Finding(state.PROVIDER, DELETING, f"{where} is being deleted: new clusters need another one")
         if found.get("status") == "True":
             return Finding(state.PROVIDER)
-        where = f"ProviderConfig {key_of(self.config)}"
         if not found:
             return Finding(state.PROVIDER, "ProviderNotProbed", f"{where} is being probed", fatal=False)
         return Finding(state.PROVIDER, str(found.get("reason")), f"{where}: {found.get('message')}")

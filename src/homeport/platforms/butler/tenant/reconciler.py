@@ -27,6 +27,7 @@ from homeport.platforms.butler.tenant.addresses import Addresses
 from homeport.platforms.butler.tenant.composition import Composition
 from homeport.platforms.butler.tenant.name import source_of, tenant_namespace
 from homeport.platforms.butler.tenant.preparation import Preparation
+from homeport.platforms.butler.tenant.provider import DELETING
 from homeport.platforms.butler.tenant.removal import NAMESPACE, Removal
 from homeport.platforms.butler.tenant.scope import Children, TenantScope
 from homeport.platforms.butler.tenant.state import Finding
@@ -149,7 +150,7 @@ class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
         self._summarise(scope)
         scope.timer = Wait("Resync", after=_RESYNC_SECONDS, quiet=True)
         bad = next((each for each in findings if not each.good), None)
-        if bad is not None and not scope.provider_state.good:
+        if bad is not None and not scope.provider_state.good and scope.provider_state.reason != DELETING:
             bad = scope.provider_state  # the cause of what does not work, with the cure
         return None if bad is None else Wait(bad.reason, bad.message)
 
