@@ -168,12 +168,16 @@ async def test_charts_of_teams_stay_in_their_namespace_and_sources_that_are_not_
         await stage.client.delete(ClusterDeployment, Key("blue", "mine"))
         await stage.plane.gone(ClusterDeployment, Key("blue", "mine"), 120.0)
 
-        git = {"chartSpec": {"chart": "./charts/x", "sourceRef": {"kind": "GitRepository", "name": "repo"}}}
-        await stage.have(k0rdent("ClusterTemplate", "git", {"helm": git}))
+        bucket = {"chartSpec": {"chart": "./charts/x", "sourceRef": {"kind": "Bucket", "name": "repo"}}}
+        await stage.have(k0rdent("ClusterTemplate", "bucket", {"helm": bucket}))
         found = await stage.plane.until(
-            ClusterTemplate, Key(SPACE, "git"), lambda each: bool(each.status.validation_error), 30.0, what="an error"
+            ClusterTemplate,
+            Key(SPACE, "bucket"),
+            lambda each: bool(each.status.validation_error),
+            30.0,
+            what="an error",
         )
-        assert "GitRepository is not supported" in found.status.validation_error
+        assert "Bucket is not supported" in found.status.validation_error
         body = MergePatch({"data": {"Chart.yaml": "not: [valid"}})
         await stage.client.patch(CONFIG_MAP, Key("blue", "first"), body)
         await stage.plane.until(

@@ -1,4 +1,6 @@
-"""Sources of charts: HelmRepository, HelmChart and OCIRepository. Templates refer to them; nothing else reads them.
+"""Sources of charts and manifests: HelmRepository, HelmChart, OCIRepository and GitRepository.
+
+Templates refer to them; nothing else reads them.
 
 Fields that are not listed here are stored as they were written.
 """
@@ -21,6 +23,12 @@ class SecretName(Model):
     """A Secret of the same namespace."""
 
     name: Required[str] = ""
+
+
+class Part(Model):
+    """A part that is stored as it was written."""
+
+    __schema__ = (Preserve(),)
 
 
 class SourceState(Model):
@@ -108,4 +116,40 @@ class OCIRepository(Object):
     """An OCIRepository is one chart of a registry."""
 
     spec: Required[OCIRepositorySpec] = msgspec.field(default_factory=OCIRepositorySpec)
+    status: SourceState = msgspec.field(default_factory=SourceState)
+
+
+class CommitReference(Model):
+    """A commit. Of several fields the first of commit, name, semver, tag and branch counts."""
+
+    branch: str = ""
+    tag: str = ""
+    semver: str = ""
+    name: str = ""
+    commit: str = ""
+
+
+class GitRepositorySpec(Model):
+    """The address of the repository, and how to reach it."""
+
+    __schema__ = (Preserve(),)
+
+    url: Required[Annotated[str, Pattern("^(http|https|ssh)://.*$")]] = ""
+    ref: CommitReference | None = None
+    secret_ref: SecretName | None = None
+    interval: str = ""
+    provider: str = ""
+    ignore: str = ""
+    recurse_submodules: bool = False
+    sparse_checkout: list[str] = []
+    include: list[Part] = []
+    verify: Part | None = None
+    proxy_secret_ref: SecretName | None = None
+
+
+@resource(GROUP, VERSION, "GitRepository", "gitrepositories")
+class GitRepository(Object):
+    """A GitRepository is a Git repository that has charts or manifests."""
+
+    spec: Required[GitRepositorySpec] = msgspec.field(default_factory=GitRepositorySpec)
     status: SourceState = msgspec.field(default_factory=SourceState)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
+from homeport.api.flux.v1 import GitRepository, HelmChart, HelmRepository, OCIRepository
 from homeport.capi.definition.column import AGE, Column
 from homeport.capi.definition.kind import Kind, render_definition
 from homeport.capi.name import CLUSTERCTL_LABEL, MOVE_HIERARCHY_LABEL
@@ -28,6 +28,7 @@ _KINDS: tuple[tuple[type[Any], str, tuple[Column, ...]], ...] = (
         ),
     ),
     (OCIRepository, "ocirepo", (_URL, AGE)),
+    (GitRepository, "gitrepo", (_URL, AGE)),
 )
 
 

@@ -24,12 +24,13 @@ from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.helm.errors import SourceError
 from homeport.helm.source.credential import NONE, Credentials, parse_credentials
-from homeport.helm.source.held import held_chart
+from homeport.helm.source.held import held_chart, held_files
 from homeport.helm.source.reference import ChartLocation
 from homeport.helm.source.source import ChartSource, FetchedChart
 from homeport.helm.source.wire import Trust
 from homeport.machinery.chart import ChartError, load_chart
 from homeport.platforms.k0rdent.name import REPOSITORY, SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.repository import GIT, Checkout, Trees, find_checkout, written_checkout
 
 O = TypeVar("O", bound=Object)
 
@@ -37,16 +38,17 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 SECRET = Resource("", "v1", "Secret", "secrets")
 HELD: Mapping[str, Resource] = {each.kind: each for each in (CONFIG_MAP, SECRET)}
 _KEPT = 32  # charts in memory
-_UNSUPPORTED = "Homeport reads HelmRepositories, OCIRepositories, ConfigMaps and Secrets: use one of them"
+_UNSUPPORTED = "Homeport reads Helm, OCI and Git repositories, ConfigMaps and Secrets: use one of them"
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A ConfigMap or Secret that holds a chart or manifests."""
+    """A ConfigMap, a Secret or a Git repository that holds a chart or manifests."""
 
     kind: str
     key: Key
     path: str = ""
+    checkout: Checkout | None = None  # of a Git repository
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
@@ -76,6 +78,7 @@ class Sources:
     def __init__(self, client: Client, settings: ChartSettings) -> None:
         self._client = client
         self._settings = settings
+        self._trees = Trees(client)
         self._kept: OrderedDict[tuple[str, ...], FetchedChart] = OrderedDict()
 
     # -- where -------------------------------------------------------------------------------------------------
@@ -104,6 +107,10 @@ class Sources:
     async def _in_repository(
         self, kind: str, name: str, chart: str, version: str, namespace: str, field: str
     ) -> Origin:
+        if kind == GIT:
+            at = Key(namespace, name)
+            holder = Holder(GIT, at, chart, await find_checkout(self._client, at, f"{field}.name"))
+            return Origin((GIT, at), holder=holder)
         if kind not in ("", "HelmRepository"):
             raise SourceError(f"{field}.kind: {kind} is not supported: {_UNSUPPORTED}")
         key = Key(namespace, name or REPOSITORY)
@@ -166,8 +173,18 @@ class Sources:
                 plain_http=spec.insecure,
                 secret=Key(namespace, spec.secret_ref.name) if spec.secret_ref is not None else None,
             )
-        holder = find_holder(source, namespace, field)
+        holder = await self.holder(source, namespace, field)
         return Origin((holder.kind, holder.key), holder=holder)
+
+    async def holder(self, source: SourceSpec, namespace: str, field: str) -> Holder:
+        """What holds the files of a template. Raises SourceError."""
+        local, remote = source.local_source_ref, source.remote_source_spec
+        if local is None and remote is not None and remote.git is not None:
+            return Holder(GIT, Key(namespace, remote.git.url), source.path, written_checkout(remote.git, namespace))
+        if local is not None and local.kind == GIT and local.namespace in ("", namespace):
+            key = Key(namespace, local.name)
+            return Holder(GIT, key, source.path, await find_checkout(self._client, key, f"{field}.localSourceRef.name"))
+        return find_holder(source, namespace, field)
 
     # -- content -----------------------------------------------------------------------------------------------
 
@@ -188,6 +205,13 @@ class Sources:
                 self._kept.popitem(last=False)
         return fetched
 
+    async def files(self, holder: Holder, *, whole: bool = False) -> dict[str, bytes]:
+        """By their names. Of a Git repository those of the path, or `whole`: all of them."""
+        if holder.checkout is None:
+            return held_files(await self.read(holder), holder.kind)
+        tree = await self._trees.read(holder.checkout)
+        return tree.below("" if whole else holder.path, str(holder))
+
     async def read(self, holder: Holder) -> dict[str, Any]:
         """The ConfigMap or Secret."""
         try:
@@ -196,7 +220,10 @@ class Sources:
             raise SourceError(f"{holder} does not exist: create it") from None
 
     async def _held(self, holder: Holder) -> FetchedChart:
-        files = held_chart(await self.read(holder), holder.kind, holder.path)
+        if holder.checkout is not None:
+            files = await self.files(holder)
+        else:
+            files = held_chart(await self.read(holder), holder.kind, holder.path)
         try:
             return FetchedChart(files, load_chart(files), ChartLocation(path=str(holder)))
         except ChartError as error:

@@ -84,8 +84,11 @@ async def test_a_chart_of_a_config_map_is_an_archive_or_files() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"chartSpec": {"chart": "a", "sourceRef": {"kind": "GitRepository", "name": "g"}}}, "GitRepository is not"),
-        ({"chartSource": {"remoteSourceSpec": {"git": {"url": "https://g"}}}}, "remoteSourceSpec.git: not supported"),
+        ({"chartSpec": {"chart": "a", "sourceRef": {"kind": "Bucket", "name": "g"}}}, "Bucket is not"),
+        (
+            {"chartSource": {"remoteSourceSpec": {"bucket": {"endpoint": "g"}}}},
+            "remoteSourceSpec.bucket: not supported",
+        ),
         ({"chartSource": {"localSourceRef": {"kind": "Bucket", "name": "b"}}}, "Bucket is not supported"),
         ({"chartRef": {"kind": "HelmChart", "name": "a", "namespace": "other"}}, "only default and kcm-system"),
         (

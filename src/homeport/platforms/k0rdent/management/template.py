@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
+from homeport.api.flux.v1 import GitRepository, HelmChart, HelmRepository, OCIRepository
 from homeport.api.k0rdent.v1beta1 import ClusterTemplate, ProviderTemplate
 from homeport.api.k0rdent.v1beta1.template import HelmSpec
 from homeport.api.meta import Resource
@@ -42,7 +42,14 @@ class TemplateReconciler(KindReconciler[Any]):
     def __init__(self, setup: Setup, kind: type[Any]) -> None:
         super().__init__(setup.manager, kind)
         self._charts = TemplateCharts(setup.manager.client, setup.environment.charts)
-        for source in (HelmRepository, HelmChart, OCIRepository, metadata_only(CONFIG_MAP), metadata_only(SECRET)):
+        for source in (
+            HelmRepository,
+            HelmChart,
+            OCIRepository,
+            GitRepository,
+            metadata_only(CONFIG_MAP),
+            metadata_only(SECRET),
+        ):
             self.controller.map(source, self._of_source)
 
     def _of_source(self, obj: Any) -> Iterable[Key]:

@@ -17,10 +17,11 @@ from homeport.api.k0rdent.v1beta1.multicluster import ServiceWithValues
 from homeport.api.k0rdent.v1beta1.template import SourceSpec
 from homeport.client.protocol import Key
 from homeport.helm.errors import SourceError
-from homeport.helm.source.held import ARCHIVES, held_files
+from homeport.helm.source.archive import pack
+from homeport.helm.source.held import ARCHIVES
 from homeport.platforms.k0rdent.name import MANAGED, SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.service.kustomize import build
-from homeport.platforms.k0rdent.source import Holder, Origin, Sources, find_holder
+from homeport.platforms.k0rdent.source import Holder, Origin, Sources
 
 Json = dict[str, Any]
 _REFS = {"ConfigMap": "configMapRef", "Secret": "secretRef"}
@@ -68,8 +69,8 @@ class Contents:
         elif template.spec.resources is not None:
             await self._manifests(made, template.spec.resources, place, namespace, addon)
         elif template.spec.kustomize is not None:
-            holder = manifest_holder(template.spec.kustomize, place, "spec.kustomize")
-            files = held_files(await self._sources.read(holder), holder.kind)
+            holder = await manifest_holder(self._sources, template.spec.kustomize, place, "spec.kustomize")
+            files = await self._sources.files(holder, whole=True)
             _copied(made, addon, "manifests", {"manifests.yaml": build(files, holder.path, str(holder))})
             made.spec["manifests"] = [{"secretRef": {"name": copy_name(addon, "manifests")}}]
         return made
@@ -98,20 +99,24 @@ class Contents:
         made.spec["chart"] = {"secretRef": {"name": copy_name(addon, "chart")}}
 
     async def _held(self, made: Content, holder: Holder, namespace: str, addon: str) -> Json:
+        if holder.checkout is not None:
+            archive = pack(holder.path.strip("/").rpartition("/")[2] or "chart", await self._sources.files(holder))
+            _copied(made, addon, "chart", {"chart.tgz": archive})
+            return {"secretRef": {"name": copy_name(addon, "chart")}}
         path = {"path": holder.path} if holder.path else {}
         if holder.key.namespace == namespace:
             return {_REFS[holder.kind]: {"name": holder.key.name}, **path}
-        _copied(made, addon, "chart", held_files(await self._sources.read(holder), holder.kind))
+        _copied(made, addon, "chart", await self._sources.files(holder))
         return {"secretRef": {"name": copy_name(addon, "chart")}, **path}
 
     # -- manifests and values ----------------------------------------------------------------------------------
 
     async def _manifests(self, made: Content, source: SourceSpec, place: str, namespace: str, addon: str) -> None:
-        holder = manifest_holder(source, place, "spec.resources")
-        found = held_files(await self._sources.read(holder), holder.kind)
+        holder = await manifest_holder(self._sources, source, place, "spec.resources")
+        found = manifests_of(holder, await self._sources.files(holder))
         if any(key.endswith(ARCHIVES) for key in found):
             raise SourceError(f"{holder}: manifests are expected as keys, not as an archive")
-        if holder.key.namespace == namespace:
+        if holder.key.namespace == namespace and holder.checkout is None:
             made.spec["manifests"] = [{_REFS[holder.kind]: {"name": holder.key.name}}]
             return
         _copied(made, addon, "manifests", found)
@@ -123,15 +128,25 @@ class Contents:
                 made.values_from.append({_REFS[each.kind]: {"name": each.name}, "key": ALL_KEYS})
                 continue
             holder = Holder(each.kind, Key(home, each.name))
-            _copied(made, addon, f"values-{i}", held_files(await self._sources.read(holder), holder.kind))
+            _copied(made, addon, f"values-{i}", await self._sources.files(holder))
             made.values_from.append({"secretRef": {"name": copy_name(addon, f"values-{i}")}, "key": ALL_KEYS})
 
 
-def manifest_holder(source: SourceSpec, namespace: str, field_name: str) -> Holder:
+async def manifest_holder(sources: Sources, source: SourceSpec, namespace: str, field_name: str) -> Holder:
     """Where the manifests of a template are. Raises SourceError."""
     if source.deployment_type == "Local":
         raise SourceError(f"{field_name}.deploymentType: Local is not supported: services are for clusters; use Remote")
-    return find_holder(source, namespace, field_name)
+    return await sources.holder(source, namespace, field_name)
+
+
+def manifests_of(holder: Holder, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """A repository has other files, too, and folders, which keys of a Secret have not."""
+    if holder.checkout is None:
+        return dict(files)
+    found = {name.replace("/", "_"): text for name, text in files.items() if name.endswith((".yaml", ".yml", ".json"))}
+    if not found:
+        raise SourceError(f"{holder}: path {holder.path or '.'} has no files that end in .yaml, .yml or .json")
+    return found
 
 
 def is_direct(origin: Origin, namespace: str) -> bool:

@@ -8,14 +8,13 @@ from typing import Any
 import orjson
 
 from homeport.addons.source import WATCHED
-from homeport.api.flux.v1 import HelmChart, HelmRepository, OCIRepository
+from homeport.api.flux.v1 import GitRepository, HelmChart, HelmRepository, OCIRepository
 from homeport.api.k0rdent.v1beta1 import ServiceTemplate
 from homeport.api.k0rdent.v1beta1.template import SourceSpec, SourceStatus
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
 from homeport.client.protocol import Key
 from homeport.helm.errors import SourceError
-from homeport.helm.source.held import held_files
 from homeport.machinery import condition
 from homeport.machinery.chart import Chart
 from homeport.machinery.gotemplate.error import CallError
@@ -23,7 +22,7 @@ from homeport.machinery.gotemplate.sprig.semver import satisfies
 from homeport.machinery.manifest import ManifestError, parse_objects
 from homeport.platforms.k0rdent.name import MANAGED, SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.reconciler import CheckReconciler
-from homeport.platforms.k0rdent.service.content import manifest_holder, place_of_sources
+from homeport.platforms.k0rdent.service.content import manifest_holder, manifests_of, place_of_sources
 from homeport.platforms.k0rdent.service.kustomize import build
 from homeport.platforms.k0rdent.source import CONFIG_MAP, Holder, Sources
 from homeport.runtime.cache import key_of
@@ -47,14 +46,14 @@ class ServiceTemplateReconciler(CheckReconciler[ServiceTemplate]):
     def __init__(self, setup: Setup, sources: Sources) -> None:
         super().__init__(setup.manager)
         self._sources = sources
-        for kind in (HelmRepository, HelmChart, OCIRepository):
+        for kind in (HelmRepository, HelmChart, OCIRepository, GitRepository):
             self.controller.map(kind, self._of_source)
         for metadata in WATCHED.values():
             self.controller.map(metadata, self._of_holder)
 
     def _of_source(self, obj: Any) -> Iterable[Key]:
         """A HelmChart of kcm-system may be that of any template."""
-        return [key_of(each) for each in self.objects if each.spec.helm is not None]
+        return [key_of(each) for each in self.objects if each.spec.helm is not None or isinstance(obj, GitRepository)]
 
     def _of_holder(self, obj: Any) -> Iterable[Key]:
         at = key_of(obj)
@@ -96,9 +95,9 @@ class ServiceTemplateReconciler(CheckReconciler[ServiceTemplate]):
             await self._note_chart(scope, (await self._sources.fetch(origin)).chart)
         elif spec.resources is not None:
             files, holder = await self._files(scope, spec.resources, "spec.resources")
-            _parse(files, str(holder))
+            _parse(manifests_of(holder, files), str(holder))
         elif spec.kustomize is not None:
-            files, holder = await self._files(scope, spec.kustomize, "spec.kustomize")
+            files, holder = await self._files(scope, spec.kustomize, "spec.kustomize", whole=True)
             _parse({"kustomization": build(files, holder.path, str(holder))}, str(holder))
         else:
             raise SourceError("spec: set exactly one of helm, kustomize and resources")
@@ -108,12 +107,12 @@ class ServiceTemplateReconciler(CheckReconciler[ServiceTemplate]):
         return place_of_sources(obj, self.objects.get(Key(SYSTEM_NAMESPACE, obj.metadata.name)))
 
     async def _files(
-        self, scope: Scope[ServiceTemplate], source: SourceSpec, field: str
+        self, scope: Scope[ServiceTemplate], source: SourceSpec, field: str, *, whole: bool = False
     ) -> tuple[dict[str, bytes], Holder]:
-        holder = manifest_holder(source, self._place(scope.object), field)
+        holder = await manifest_holder(self._sources, source, self._place(scope.object), field)
         key = holder.key
         scope.object.status.source_status = SourceStatus(kind=holder.kind, name=key.name, namespace=key.namespace)
-        return held_files(await self._sources.read(holder), holder.kind), holder
+        return await self._sources.files(holder, whole=whole), holder
 
     def _report_source(self, scope: Scope[ServiceTemplate]) -> None:
         status, now = scope.object.status, rfc3339(self.clock.now())

@@ -14,7 +14,7 @@ from homeport.capi.chartsettings import ChartSettings
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.helm.errors import SourceError
-from homeport.helm.source.held import ARCHIVES, held_files
+from homeport.helm.source.held import ARCHIVES
 from homeport.helm.source.reference import ChartLocation
 from homeport.helm.source.source import FetchedChart
 from homeport.machinery import yaml
@@ -48,7 +48,7 @@ class TemplateCharts:
     async def _fetch(self, template: Any, origin: Origin) -> FetchedChart:
         holder = origin.holder
         if holder is not None:
-            files = held_files(await self._sources.read(holder), holder.kind)
+            files = await self._sources.files(holder)
             if "Chart.yaml" not in files and not any(name.endswith(ARCHIVES) for name in files):
                 return _plain(template.metadata.name, files, str(holder))
         return await self._sources.fetch(origin)
