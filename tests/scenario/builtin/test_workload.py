@@ -12,6 +12,7 @@ from homeport.api.meta import Resource
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
 from homeport.runtime.workload.coroutine import ContainerHandle, CoroutineRunner, until_stopped
+from homeport.runtime.workload.kind import CLAIM
 from homeport.runtime.workload.runner import Launch, Runners
 from scenario.builtin.plane import CONFIG_MAP, POD, OnPlane, Plane, stated
 
@@ -339,6 +340,17 @@ def test_a_stateful_set_starts_in_order_and_has_claims(on_plane: OnPlane, stage:
         await plane.until(lambda: _rolled_out(plane, STATEFUL_SET, 1), "fewer")
         assert plane.names("pods", "default/") == ["default/web-0"]
         assert len(plane.names("persistentvolumeclaims")) == 3, "claims outlive their Pods"
+        # One that is deleted stays while a Pod uses it; the others go at once.
+        for number in range(3):
+            await plane.client.delete(CLAIM, Key("default", f"data-web-{number}"))
+        await plane.settle(60)
+        assert plane.names("persistentvolumeclaims") == ["default/data-web-0"]
+        await plane.stop()
+        await plane.start()
+        await plane.settle(60)
+        assert plane.names("persistentvolumeclaims") == ["default/data-web-0"]
+        await plane.delete(STATEFUL_SET, "web")
+        await plane.until(lambda: not plane.names("persistentvolumeclaims"), "it goes with its last Pod")
 
     on_plane(scenario, runners=stage.runners)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from homeport.apiserver.kinds import admit
@@ -45,9 +45,11 @@ def install(registry: Registry, *, service_network: str = "10.96.0.0/16") -> Ins
     return Installed(logs, ports, allocator, stop)
 
 
-def leave_protection(registry: Registry) -> None:
+def leave_protection(
+    registry: Registry, plurals: Sequence[str] = ("persistentvolumes", "persistentvolumeclaims")
+) -> None:
     """Claims and volumes keep their finalizers when they are deleted: a controller of this server removes them."""
-    for plural in ("persistentvolumes", "persistentvolumeclaims"):
+    for plural in plurals:
         served = registry.catalog.by_plural("", plural)
         if served is not None and isinstance(served.strategy, PersistentVolume | PersistentVolumeClaim):
             served.strategy.controlled = True

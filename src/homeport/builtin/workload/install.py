@@ -6,8 +6,9 @@ from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds.install import leave_protection
 from homeport.builtin.workload.address import ServiceOptions
-from homeport.builtin.workload.claim import ClaimReconciler
+from homeport.builtin.workload.claim import ClaimReconciler, mounted
 from homeport.builtin.workload.endpoint import EndpointReconciler
 from homeport.builtin.workload.pod import PodReconciler, PodServices
 from homeport.builtin.workload.service import ServiceReconciler
@@ -51,7 +52,8 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners, options:
     stateful = StatefulSetReconciler(client, pods, revisions, clock)
     manager.add(controller("statefulset", STATEFUL_SET, stateful).own(POD).own(REVISION))
     manager.add(controller("job", JOB, JobReconciler(client, pods, clock)).own(POD))
-    manager.add(controller("claim", CLAIM, ClaimReconciler(client, runners)))
+    leave_protection(server.registry, ("persistentvolumeclaims",))
+    manager.add(controller("claim", CLAIM, ClaimReconciler(client, runners)).map(POD, mounted))
     services = manager.informers.get(SERVICE).cache
     endpoints = controller("endpoints", SERVICE, EndpointReconciler(server, client, pods))
     manager.add(endpoints.map(POD, lambda pod: _services_of(services, pod)))
