@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from homeport.api.schema import Atomic, Enum, Format, ListType, Pattern, Preserve, Range, Required, Rule, Shape, Size
+from homeport.api.meta import Model
+from homeport.api.schema import (
+    Atomic,
+    Enum,
+    Format,
+    ListType,
+    Mark,
+    Pattern,
+    Preserve,
+    Range,
+    Required,
+    Rule,
+    Shape,
+    Size,
+)
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"^{_LABEL}(\.{_LABEL})*$"
@@ -94,3 +108,9 @@ OldCondition = Annotated[
         ),
     ),
 ]
+
+
+class NonEmpty(Model):
+    """A part of an object that is left out if it has no field: `{}` is rejected."""
+
+    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)

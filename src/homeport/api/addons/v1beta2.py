@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, LabelSelector, OldCondition, Time
+from homeport.api.field import Conditions, LabelSelector, NonEmpty, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
 class ResourceBinding(Model):
@@ -71,10 +71,8 @@ class ClusterResourceSetDeprecatedStatus(Model):
     )
 
 
-class ClusterResourceSetStatus(Model):
+class ClusterResourceSetStatus(NonEmpty):
     """How far the set is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     deprecated: ClusterResourceSetDeprecatedStatus = msgspec.field(default_factory=ClusterResourceSetDeprecatedStatus)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, Kind, Name, OldCondition
+from homeport.api.field import Conditions, Kind, Name, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Mark, Range, Required, Size
+from homeport.api.schema import Range, Required, Size
 
 
 class IPPoolReference(Model):
@@ -46,10 +46,8 @@ class IPAddressClaimDeprecatedStatus(Model):
     )
 
 
-class IPAddressClaimStatus(Model):
+class IPAddressClaimStatus(NonEmpty):
     """The address that was given."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     address_ref: IPAddressReference | None = None
     conditions: Conditions = []

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import Condition
+from homeport.api.field import Condition, NonEmpty
 from homeport.api.meta import Model
 from homeport.api.schema import Default, Enum, Mark, Preserve, Required, Size
 
@@ -84,9 +84,7 @@ class InstallSpec(Model):
     working_dir: str = ""
 
 
-class ReplicaMeta(Model):
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
+class ReplicaMeta(NonEmpty):
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 
+from homeport.api.field import NonEmpty
 from homeport.api.infrastructure import TemplateMeta
 from homeport.api.k0s.part import EmbeddedMeta
 from homeport.api.meta import Model
-from homeport.api.schema import Default, Mark, Preserve, Range, Required, Size
+from homeport.api.schema import Default, Preserve, Range, Required, Size
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 WORKING_DIR = "/etc/k0smotron"
@@ -45,9 +46,7 @@ class PooledStatus(Model):
     reserved: Required[bool] = False
 
 
-class Endpoint(Model):
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
+class Endpoint(NonEmpty):
     host: Annotated[str, Size(1, 512)] = ""
     port: Annotated[int, Range(1, 65535)] = 0
 

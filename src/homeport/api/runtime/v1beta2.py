@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, LabelSelector, OldCondition
+from homeport.api.field import Conditions, LabelSelector, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
 class ServiceReference(Model):
@@ -20,10 +20,8 @@ class ServiceReference(Model):
     port: int | None = None
 
 
-class ClientConfig(Model):
+class ClientConfig(NonEmpty):
     """How a runtime extension is reached: by URL or by Service."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     ca_bundle: Annotated[str, Size(1, 51200), Format("byte")] = ""
     service: ServiceReference | None = None
@@ -68,10 +66,8 @@ class ExtensionHandler(Model):
     timeout_seconds: Annotated[int, Range(1)] = 0
 
 
-class ExtensionConfigStatus(Model):
+class ExtensionConfigStatus(NonEmpty):
     """Which handlers the extension said it has."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     deprecated: ExtensionConfigDeprecatedStatus = msgspec.field(default_factory=ExtensionConfigDeprecatedStatus)

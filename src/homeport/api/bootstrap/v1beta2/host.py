@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from homeport.api.field import NonEmpty
 from homeport.api.meta import Model
 from homeport.api.schema import Enum, ListType, Mark, Range, Required, Rule, Size
 
@@ -52,10 +53,8 @@ class Partition(Model):
     table_type: Annotated[str, Enum(("mbr", "gpt"))] = ""
 
 
-class DiskSetup(Model):
+class DiskSetup(NonEmpty):
     """Partitions and filesystems to make at first boot."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     filesystems: Annotated[list[Filesystem], Size(None, 100), ListType("atomic")] = []
     partitions: Annotated[list[Partition], Size(None, 100), ListType("atomic")] = []
@@ -87,27 +86,21 @@ class File(Model):
     permissions: Annotated[str, Size(1, 16)] = ""
 
 
-class ContainerLinuxConfig(Model):
+class ContainerLinuxConfig(NonEmpty):
     """Extra Container Linux Config for Ignition."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     additional_config: Annotated[str, Size(1, 32768)] = ""
     strict: bool | None = None
 
 
-class IgnitionSpec(Model):
+class IgnitionSpec(NonEmpty):
     """Settings of Ignition."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     container_linux_config: ContainerLinuxConfig = msgspec.field(default_factory=ContainerLinuxConfig)
 
 
-class NTP(Model):
+class NTP(NonEmpty):
     """Time servers of the host."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     enabled: bool | None = None
     servers: Annotated[list[Annotated[str, Size(1, 512)]], Size(None, 100), ListType("atomic")] = []

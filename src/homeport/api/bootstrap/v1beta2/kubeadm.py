@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.core.v1 import EnvVarSource, Taint
-from homeport.api.field import Count, Time
+from homeport.api.field import Count, NonEmpty, Time
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Rule, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Rule, Size
 
 
 class Arg(Model):
@@ -37,43 +37,36 @@ class HostPathMount(Model):
     read_only: bool | None = None
 
 
-class APIServer(Model):
-    """Settings of kube-apiserver."""
+Args = Annotated[
+    list[Arg],
+    Size(1, 100),
+    ListType("map", ("name", "value")),
+    Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
+]
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+class ComponentSettings(NonEmpty):
+    """Settings that kubeadm takes for each component of the control plane."""
+
+    extra_args: Args = []
+    extra_envs: Annotated[list[EnvVar], Size(1, 100), ListType("atomic")] = []
+    extra_volumes: Annotated[list[HostPathMount], Size(1, 100), ListType("atomic")] = []
+
+
+class APIServer(ComponentSettings):
+    """Settings of kube-apiserver."""
 
     cert_sans: Annotated[list[Annotated[str, Size(1, 253)]], Size(1, 100), ListType("atomic")] = msgspec.field(
         default_factory=list, name="certSANs"
     )
-    extra_args: Annotated[
-        list[Arg],
-        Size(1, 100),
-        ListType("map", ("name", "value")),
-        Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
-    ] = []
-    extra_envs: Annotated[list[EnvVar], Size(1, 100), ListType("atomic")] = []
-    extra_volumes: Annotated[list[HostPathMount], Size(1, 100), ListType("atomic")] = []
 
 
-class ControllerManager(Model):
+class ControllerManager(ComponentSettings):
     """Settings of kube-controller-manager."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    extra_args: Annotated[
-        list[Arg],
-        Size(1, 100),
-        ListType("map", ("name", "value")),
-        Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
-    ] = []
-    extra_envs: Annotated[list[EnvVar], Size(1, 100), ListType("atomic")] = []
-    extra_volumes: Annotated[list[HostPathMount], Size(1, 100), ListType("atomic")] = []
-
-
-class DNS(Model):
+class DNS(NonEmpty):
     """The image of the cluster's DNS server."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     image_repository: Annotated[str, Size(1, 512)] = ""
     image_tag: Annotated[str, Size(1, 256)] = ""
@@ -88,18 +81,11 @@ class ExternalEtcd(Model):
     key_file: Required[Annotated[str, Size(1, 512)]] = ""
 
 
-class LocalEtcd(Model):
+class LocalEtcd(NonEmpty):
     """etcd on the control-plane hosts."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
     data_dir: Annotated[str, Size(1, 512)] = ""
-    extra_args: Annotated[
-        list[Arg],
-        Size(1, 100),
-        ListType("map", ("name", "value")),
-        Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
-    ] = []
+    extra_args: Args = []
     extra_envs: Annotated[list[EnvVar], Size(1, 100), ListType("atomic")] = []
     image_repository: Annotated[str, Size(1, 512)] = ""
     image_tag: Annotated[str, Size(1, 256)] = ""
@@ -111,34 +97,19 @@ class LocalEtcd(Model):
     )
 
 
-class Etcd(Model):
+class Etcd(NonEmpty):
     """etcd: on the control-plane hosts, or an external one."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     external: ExternalEtcd = msgspec.field(default_factory=ExternalEtcd)
     local: LocalEtcd = msgspec.field(default_factory=LocalEtcd)
 
 
-class Scheduler(Model):
+class Scheduler(ComponentSettings):
     """Settings of kube-scheduler."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
-    extra_args: Annotated[
-        list[Arg],
-        Size(1, 100),
-        ListType("map", ("name", "value")),
-        Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
-    ] = []
-    extra_envs: Annotated[list[EnvVar], Size(1, 100), ListType("atomic")] = []
-    extra_volumes: Annotated[list[HostPathMount], Size(1, 100), ListType("atomic")] = []
-
-
-class ClusterConfiguration(Model):
+class ClusterConfiguration(NonEmpty):
     """Settings of kubeadm for the cluster as a whole."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server: APIServer = msgspec.field(default_factory=APIServer)
     ca_certificate_validity_period_days: Annotated[int, Range(1, 36500)] = 0
@@ -165,47 +136,34 @@ class BootstrapToken(Model):
     usages: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 100), ListType("atomic")] = []
 
 
-class APIEndpoint(Model):
+class APIEndpoint(NonEmpty):
     """Address and port of an API server."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     advertise_address: Annotated[str, Size(1, 39)] = ""
     bind_port: Annotated[int, Range(1)] = 0
 
 
-class NodeRegistrationOptions(Model):
+class NodeRegistrationOptions(NonEmpty):
     """How the kubelet registers its Node."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     cri_socket: Annotated[str, Size(1, 512)] = ""
     ignore_preflight_errors: Annotated[list[Annotated[str, Size(1, 512)]], Size(1, 50), ListType("atomic")] = []
     image_pull_policy: Annotated[str, Enum(("Always", "IfNotPresent", "Never"))] = ""
     image_pull_serial: bool | None = None
-    kubelet_extra_args: Annotated[
-        list[Arg],
-        Size(1, 100),
-        ListType("map", ("name", "value")),
-        Rule("self.all(x, self.exists_one(y, x.name == y.name))", "each name may be there once only"),
-    ] = []
+    kubelet_extra_args: Args = []
     name: Annotated[str, Size(1, 253)] = ""
     # None: the usual ones; an empty list: none at all.
     taints: Annotated[list[Taint], Size(0, 100)] | None = None
 
 
-class Patches(Model):
+class Patches(NonEmpty):
     """Where kubeadm finds patches of static Pod manifests."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     directory: Annotated[str, Size(1, 512)] = ""
 
 
-class Timeouts(Model):
+class Timeouts(NonEmpty):
     """How long kubeadm waits for what."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_component_health_check_seconds: Count | None = None
     discovery_seconds: Count | None = None
@@ -215,10 +173,8 @@ class Timeouts(Model):
     tls_bootstrap_seconds: Count | None = None
 
 
-class InitConfiguration(Model):
+class InitConfiguration(NonEmpty):
     """Settings of `kubeadm init`."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_tokens: Annotated[list[BootstrapToken], Size(1, 100), ListType("atomic")] = []
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
@@ -234,10 +190,8 @@ class JoinControlPlane(Model):
     local_api_endpoint: APIEndpoint = msgspec.field(default_factory=APIEndpoint)
 
 
-class BootstrapTokenDiscovery(Model):
+class BootstrapTokenDiscovery(NonEmpty):
     """Discovery of the cluster by a bootstrap token."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server_endpoint: Annotated[str, Size(1, 512)] = ""
     ca_cert_hashes: Annotated[list[Annotated[str, Size(1, 512)]], Size(1, 100), ListType("atomic")] = []
@@ -245,10 +199,8 @@ class BootstrapTokenDiscovery(Model):
     unsafe_skip_ca_verification: bool | None = None
 
 
-class KubeConfigCluster(Model):
+class KubeConfigCluster(NonEmpty):
     """The API server in a kubeconfig."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     certificate_authority_data: Annotated[str, Size(1, 51200), Format("byte")] = ""
     insecure_skip_tls_verify: bool | None = msgspec.field(default=None, name="insecureSkipTLSVerify")
@@ -281,10 +233,8 @@ class KubeConfigAuthExec(Model):
     provide_cluster_info: bool | None = None
 
 
-class KubeConfigUser(Model):
+class KubeConfigUser(NonEmpty):
     """Credentials in a kubeconfig."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     auth_provider: KubeConfigAuthProvider = msgspec.field(default_factory=KubeConfigAuthProvider)
     exec: KubeConfigAuthExec = msgspec.field(default_factory=KubeConfigAuthExec)
@@ -304,20 +254,16 @@ class FileDiscovery(Model):
     kube_config_path: Required[Annotated[str, Size(1, 512)]] = ""
 
 
-class Discovery(Model):
+class Discovery(NonEmpty):
     """How a joining node finds the cluster and learns to trust it."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_token: BootstrapTokenDiscovery = msgspec.field(default_factory=BootstrapTokenDiscovery)
     file: FileDiscovery = msgspec.field(default_factory=FileDiscovery)
     tls_bootstrap_token: Annotated[str, Size(1, 512)] = ""
 
 
-class JoinConfiguration(Model):
+class JoinConfiguration(NonEmpty):
     """Settings of `kubeadm join`."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     ca_cert_path: Annotated[str, Size(1, 512)] = ""
     control_plane: JoinControlPlane | None = None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.bootstrap.v1beta2.host import NTP, DiskSetup, File, IgnitionSpec, User
 from homeport.api.bootstrap.v1beta2.kubeadm import ClusterConfiguration, InitConfiguration, JoinConfiguration
-from homeport.api.field import Conditions, OldCondition
+from homeport.api.field import Conditions, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Size
 
 
-class KubeadmConfigSpec(Model):
+class KubeadmConfigSpec(NonEmpty):
     """Settings of kubeadm and of the host."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     boot_commands: Annotated[list[Annotated[str, Size(1, 10240)]], Size(1, 1000), ListType("atomic")] = []
     cluster_configuration: ClusterConfiguration = msgspec.field(default_factory=ClusterConfiguration)
@@ -50,18 +48,14 @@ class KubeadmConfigDeprecatedStatus(Model):
     v1beta1: KubeadmConfigV1Beta1DeprecatedStatus = msgspec.field(default_factory=KubeadmConfigV1Beta1DeprecatedStatus)
 
 
-class KubeadmConfigInitializationStatus(Model):
+class KubeadmConfigInitializationStatus(NonEmpty):
     """Whether the bootstrap data was there once."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     data_secret_created: bool | None = None
 
 
-class KubeadmConfigStatus(Model):
+class KubeadmConfigStatus(NonEmpty):
     """Where the bootstrap data is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     data_secret_name: Annotated[str, Size(1, 253)] = ""

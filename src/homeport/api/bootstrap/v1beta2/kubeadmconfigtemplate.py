@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import msgspec
 
 from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
 from homeport.api.cluster.v1beta2.reference import TemplateMeta
+from homeport.api.field import NonEmpty
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Mark, Required, Size
+from homeport.api.schema import Required
 
 
-class KubeadmConfigTemplateResource(Model):
+class KubeadmConfigTemplateResource(NonEmpty):
     """The KubeadmConfig to make."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)

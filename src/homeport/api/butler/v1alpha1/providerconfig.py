@@ -36,14 +36,9 @@ class PrismCentral(Model):
     insecure: bool | None = None
 
 
-class NutanixPart(Model):
-    """A Nutanix site: Prism Central and the entities that VMs use."""
+class NutanixEntities(Model):
+    """Entities of Prism Central that VMs use, each by name or by UUID."""
 
-    credentials_ref: SecretRef | None = None
-    prism_central: PrismCentral | None = None
-    endpoint: Annotated[str, Pattern("^https?://")] = ""
-    port: Port | None = None
-    insecure: bool | None = None
     cluster: EntityRef | None = None
     cluster_uuid: str = msgspec.field(default="", name="clusterUUID")
     subnet: EntityRef | None = None
@@ -54,15 +49,30 @@ class NutanixPart(Model):
     storage_container_uuid: str = msgspec.field(default="", name="storageContainerUUID")
 
 
-class HarvesterPart(Model):
-    """A Harvester site: the namespace, network, image and storage that VMs use."""
+class HarvesterNames(Model):
+    """Objects of Harvester that VMs use."""
 
-    credentials_ref: SecretRef | None = None
-    endpoint: str = ""
     namespace: str = ""
     network_name: str = ""
     image_name: str = ""
     storage_class_name: str = ""
+
+
+class NutanixPart(NutanixEntities):
+    """A Nutanix site: Prism Central and the entities that VMs use."""
+
+    credentials_ref: SecretRef | None = None
+    prism_central: PrismCentral | None = None
+    endpoint: Annotated[str, Pattern("^https?://")] = ""
+    port: Port | None = None
+    insecure: bool | None = None
+
+
+class HarvesterPart(HarvesterNames):
+    """A Harvester site: the namespace, network, image and storage that VMs use."""
+
+    credentials_ref: SecretRef | None = None
+    endpoint: str = ""
 
 
 class ProviderScope(Model):

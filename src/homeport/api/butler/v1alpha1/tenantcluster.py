@@ -23,7 +23,7 @@ from homeport.api.butler.v1alpha1.part import (
     Text,
     Values,
 )
-from homeport.api.butler.v1alpha1.providerconfig import EntityRef
+from homeport.api.butler.v1alpha1.providerconfig import HarvesterNames, NutanixEntities
 from homeport.api.core.v1 import Taint
 from homeport.api.field import Conditions, Long, Quantity, Time
 from homeport.api.meta import Model, Object, resource
@@ -175,26 +175,12 @@ class TenantAddons(Model):
     gitops: GitOpsAddon | None = None
 
 
-class NutanixOverride(Model):
+class NutanixOverride(NutanixEntities):
     """Entities of Prism Central for this cluster alone."""
 
-    cluster: EntityRef | None = None
-    cluster_uuid: str = msgspec.field(default="", name="clusterUUID")
-    subnet: EntityRef | None = None
-    subnet_uuid: str = msgspec.field(default="", name="subnetUUID")
-    image: EntityRef | None = None
-    image_uuid: str = msgspec.field(default="", name="imageUUID")
-    storage_container: EntityRef | None = None
-    storage_container_uuid: str = msgspec.field(default="", name="storageContainerUUID")
 
-
-class HarvesterOverride(Model):
+class HarvesterOverride(HarvesterNames):
     """Namespace, network, image and storage of Harvester for this cluster alone."""
-
-    namespace: str = ""
-    network_name: str = ""
-    image_name: str = ""
-    storage_class_name: str = ""
 
 
 class InfrastructureOverride(Model):

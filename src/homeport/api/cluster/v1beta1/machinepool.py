@@ -7,11 +7,12 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta2.machinepool import MachinePoolPhase
 from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.core.v1 import ObjectReference
 from homeport.api.field import Conditions, Long, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, ListType, Required, Size
+from homeport.api.schema import ListType, Required, Size
 
 
 class MachinePoolSpec(Model):
@@ -45,23 +46,7 @@ class MachinePoolStatus(Model):
     infrastructure_ready: bool = False
     node_refs: Annotated[list[ObjectReference], Size(None, 10000)] = []
     observed_generation: Long = 0
-    phase: Annotated[
-        str,
-        Enum(
-            (
-                "Pending",
-                "Provisioning",
-                "Provisioned",
-                "Running",
-                "ScalingUp",
-                "ScalingDown",
-                "Scaling",
-                "Deleting",
-                "Failed",
-                "Unknown",
-            )
-        ),
-    ] = ""
+    phase: MachinePoolPhase = ""
     ready_replicas: int = 0
     replicas: int = 0
     unavailable_replicas: int = 0

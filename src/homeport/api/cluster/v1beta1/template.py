@@ -83,12 +83,8 @@ class MachinePoolClassNamingStrategy(Model):
     template: Annotated[str, Size(1, 1024)] | None = None
 
 
-class MachinePoolClassTemplate(Model):
+class MachinePoolClassTemplate(MachineDeploymentClassTemplate):
     """Metadata and templates of a class."""
-
-    bootstrap: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
-    infrastructure: Required[LocalObjectTemplate] = msgspec.field(default_factory=LocalObjectTemplate)
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
 
 
 class MachinePoolClass(Model):

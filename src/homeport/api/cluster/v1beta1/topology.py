@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.cluster.v1beta1.machinedeployment import MachineDeploymentStrategy
-from homeport.api.cluster.v1beta1.machinehealthcheck import UnhealthyCondition, UnhealthyMachineCondition
 from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta1.template import MachineHealthCheckClass
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.reference import MachineTaint
 from homeport.api.cluster.v1beta2.topology import ControlPlaneTopologyRolloutSpec
-from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import IntOrString, Namespace, Raw, Time
+from homeport.api.field import Namespace, NonEmpty, Raw, Time
 from homeport.api.meta import Model
-from homeport.api.schema import ListType, Mark, Pattern, Required, Size
+from homeport.api.schema import ListType, Required, Size
 
 
-class MachineHealthCheckTopology(Model):
+class MachineHealthCheckTopology(MachineHealthCheckClass):
     """A health check that a Cluster asks for."""
 
     enable: bool | None = None
-    max_unhealthy: IntOrString | None = None
-    node_startup_timeout: str | None = None
-    remediation_template: ObjectReference | None = None
-    unhealthy_conditions: Annotated[list[UnhealthyCondition], Size(None, 100)] = []
-    unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
-    unhealthy_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] | None = None
 
 
 class ClusterVariable(Model):
@@ -38,10 +31,14 @@ class ClusterVariable(Model):
     value: Required[Raw] = None
 
 
-class ControlPlaneVariables(Model):
-    """Values of variables for the control plane alone."""
+class VariableOverrides(Model):
+    """Values of variables for a part of the Cluster."""
 
     overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
+
+
+class ControlPlaneVariables(VariableOverrides):
+    """Values of variables for the control plane alone."""
 
 
 class ControlPlaneTopology(Model):
@@ -59,18 +56,14 @@ class ControlPlaneTopology(Model):
     variables: ControlPlaneVariables | None = None
 
 
-class MachineDeploymentTopologyRolloutSpec(Model):
+class MachineDeploymentTopologyRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
 
 
-class MachineDeploymentVariables(Model):
+class MachineDeploymentVariables(VariableOverrides):
     """Values of variables for this group of workers alone."""
-
-    overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
 
 
 class MachineDeploymentTopology(Model):
@@ -93,10 +86,8 @@ class MachineDeploymentTopology(Model):
     variables: MachineDeploymentVariables | None = None
 
 
-class MachinePoolVariables(Model):
+class MachinePoolVariables(VariableOverrides):
     """Values of variables for this pool alone."""
-
-    overrides: Annotated[list[ClusterVariable], Size(None, 1000), ListType("map", ("name",))] = []
 
 
 class MachinePoolTopology(Model):

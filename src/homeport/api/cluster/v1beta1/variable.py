@@ -6,10 +6,10 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.cluster.v1beta2.variable import ValidationRule
-from homeport.api.field import Long, Raw
+from homeport.api.cluster.v1beta2.variable import SchemaFields, ValidationRule
+from homeport.api.field import Raw
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, ListType, Required, Size
+from homeport.api.schema import ListType, Required, Size
 
 
 class ClusterClassVariableMetadata(Model):
@@ -26,34 +26,13 @@ class VariableSchemaMetadata(Model):
     labels: dict[str, str] = {}
 
 
-class JSONSchemaProps(Model):
+class JSONSchemaProps(SchemaFields):
     """A schema of a variable, in the manner of OpenAPI v3."""
 
-    additional_properties: Raw = None
-    all_of: Raw = None
-    any_of: Raw = None
-    default: Raw = None
-    description: Annotated[str, Size(1, 4096)] = ""
     enum: Annotated[list[Raw], Size(None, 100)] = []
-    example: Raw = None
     exclusive_maximum: bool = False
     exclusive_minimum: bool = False
-    format: Annotated[str, Size(1, 32)] = ""
-    items: Raw = None
-    max_items: Long | None = None
-    max_length: Long | None = None
-    max_properties: Long | None = None
-    maximum: Long | None = None
-    min_items: Long | None = None
-    min_length: Long | None = None
-    min_properties: Long | None = None
-    minimum: Long | None = None
-    not_: Raw = None
-    one_of: Raw = None
-    pattern: Annotated[str, Size(1, 512)] = ""
-    properties: Raw = None
     required: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 1000)] = []
-    type: Annotated[str, Enum(("object", "array", "string", "integer", "number", "boolean"))] = ""
     unique_items: bool = False
     x_kubernetes_int_or_string: bool = msgspec.field(default=False, name="x-kubernetes-int-or-string")
     x_kubernetes_preserve_unknown_fields: bool = msgspec.field(

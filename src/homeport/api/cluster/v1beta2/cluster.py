@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.cluster.v1beta2.reference import ContractRef
 from homeport.api.cluster.v1beta2.shape import ReplicaCounts, V1Beta1FailureStatus
 from homeport.api.cluster.v1beta2.topology import Topology
-from homeport.api.field import Conditions, ConditionType, Port
+from homeport.api.field import Conditions, ConditionType, NonEmpty, Port
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
 class ClusterAvailabilityGate(Model):
@@ -27,10 +27,8 @@ class NetworkRanges(Model):
     cidr_blocks: Required[Annotated[list[Annotated[str, Size(1, 43)]], Size(1, 100), ListType("atomic")]] = []
 
 
-class ClusterNetwork(Model):
+class ClusterNetwork(NonEmpty):
     """Addresses of Pods and Services, and the DNS domain of Services."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     api_server_port: Port = 0
     pods: NetworkRanges = msgspec.field(default_factory=NetworkRanges)
@@ -38,19 +36,15 @@ class ClusterNetwork(Model):
     services: NetworkRanges = msgspec.field(default_factory=NetworkRanges)
 
 
-class APIEndpoint(Model):
+class APIEndpoint(NonEmpty):
     """Address and port of an API server."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     host: Annotated[str, Size(1, 512)] = ""
     port: Port = 0
 
 
-class ClusterSpec(Model):
+class ClusterSpec(NonEmpty):
     """Desired state of a Cluster."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     availability_gates: Annotated[list[ClusterAvailabilityGate], Size(1, 32), ListType("map", ("conditionType",))] = []
     cluster_network: ClusterNetwork = msgspec.field(default_factory=ClusterNetwork)
@@ -83,10 +77,8 @@ class FailureDomain(Model):
     name: Required[Annotated[str, Size(1, 256)]] = ""
 
 
-class ClusterInitializationStatus(Model):
+class ClusterInitializationStatus(NonEmpty):
     """What came up once, and counts as up from then on."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_initialized: bool | None = None
     infrastructure_provisioned: bool | None = None
@@ -96,10 +88,8 @@ class WorkersStatus(ReplicaCounts):
     """Replicas of all workers, counted."""
 
 
-class ClusterStatus(Model):
+class ClusterStatus(NonEmpty):
     """What a Cluster is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     control_plane: ClusterControlPlaneStatus = msgspec.field(default_factory=ClusterControlPlaneStatus)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -20,9 +20,9 @@ from homeport.api.cluster.v1beta2.template import (
     MachinePoolClass,
 )
 from homeport.api.cluster.v1beta2.variable import ClusterClassStatusVariable, ClusterClassVariable
-from homeport.api.field import Conditions, OldCondition
+from homeport.api.field import Conditions, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Format, ListType, Range, Required, Size
 
 
 class ControlPlaneClass(Model):
@@ -40,10 +40,8 @@ class ControlPlaneClass(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class InfrastructureClassNamingSpec(Model):
+class InfrastructureClassNamingSpec(NonEmpty):
     """How infrastructure clusters are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
@@ -55,26 +53,20 @@ class InfrastructureClass(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class ClusterClassUpgradeExternal(Model):
+class ClusterClassUpgradeExternal(NonEmpty):
     """An extension that plans upgrades."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     generate_upgrade_plan_extension: Annotated[str, Size(1, 512)] = ""
 
 
-class ClusterClassUpgrade(Model):
+class ClusterClassUpgrade(NonEmpty):
     """How Clusters of a class get from one version to the next."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     external: ClusterClassUpgradeExternal = msgspec.field(default_factory=ClusterClassUpgradeExternal)
 
 
-class WorkersClass(Model):
+class WorkersClass(NonEmpty):
     """Classes of workers."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     machine_deployments: Annotated[list[MachineDeploymentClass], Size(1, 100), ListType("map", ("class",))] = []
     machine_pools: Annotated[list[MachinePoolClass], Size(1, 100), ListType("map", ("class",))] = []
@@ -105,10 +97,8 @@ class ClusterClassDeprecatedStatus(Model):
     v1beta1: ClusterClassV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterClassV1Beta1DeprecatedStatus)
 
 
-class ClusterClassStatus(Model):
+class ClusterClassStatus(NonEmpty):
     """What is known about a class: its variables and conditions."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     deprecated: ClusterClassDeprecatedStatus = msgspec.field(default_factory=ClusterClassDeprecatedStatus)

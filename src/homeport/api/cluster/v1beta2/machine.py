@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.cluster.v1beta2.reference import ContractRef, MachineAddress, MachineTaint, TemplateMeta
 from homeport.api.cluster.v1beta2.shape import DeletionTimeouts, Provisioning, V1Beta1FailureStatus
 from homeport.api.core.v1 import NodeSystemInfo
-from homeport.api.field import Conditions, ConditionType, Count, Name, Time
+from homeport.api.field import Conditions, ConditionType, Count, Name, NonEmpty, Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
 class MachineReadinessGate(Model):
@@ -83,10 +83,8 @@ class MachineNodeReference(Model):
     name: Required[Name] = ""
 
 
-class MachineStatus(Model):
+class MachineStatus(NonEmpty):
     """What a Machine is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     addresses: Annotated[list[MachineAddress], Size(None, 256), ListType("atomic")] = []
     certificates_expiry_date: Time | None = None

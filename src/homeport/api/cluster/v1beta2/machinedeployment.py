@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
 from homeport.api.cluster.v1beta2.reference import MachineNamingSpec, StatusVersion
 from homeport.api.cluster.v1beta2.shape import RollingUpdateLimits
-from homeport.api.field import Conditions, IntOrString, LabelSelector, OldCondition, Time
+from homeport.api.field import Conditions, IntOrString, LabelSelector, NonEmpty, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
-class MachineDeploymentDeletionSpec(Model):
+class MachineDeploymentDeletionSpec(NonEmpty):
     """Which Machines go first when there are too many."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
-class MachineDeploymentRemediationSpec(Model):
+class MachineDeploymentRemediationSpec(NonEmpty):
     """How many unhealthy Machines are replaced at a time."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
 
@@ -34,10 +30,8 @@ class MachineDeploymentRolloutStrategyRollingUpdate(RollingUpdateLimits):
     """How many Machines may be missing or surplus meanwhile."""
 
 
-class MachineDeploymentRolloutStrategy(Model):
+class MachineDeploymentRolloutStrategy(NonEmpty):
     """How Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentRolloutStrategyRollingUpdate = msgspec.field(
         default_factory=MachineDeploymentRolloutStrategyRollingUpdate
@@ -45,10 +39,8 @@ class MachineDeploymentRolloutStrategy(Model):
     type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
 
 
-class MachineDeploymentRolloutSpec(Model):
+class MachineDeploymentRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
     strategy: MachineDeploymentRolloutStrategy = msgspec.field(default_factory=MachineDeploymentRolloutStrategy)
@@ -86,10 +78,8 @@ class MachineDeploymentDeprecatedStatus(Model):
     )
 
 
-class MachineDeploymentStatus(Model):
+class MachineDeploymentStatus(NonEmpty):
     """What a MachineDeployment is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
     conditions: Conditions = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import LabelSelector
+from homeport.api.field import LabelSelector, NonEmpty
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, ListType, Mark, Required, Rule, Size
+from homeport.api.schema import Enum, ListType, Required, Rule, Size
 
 
 class MachineDrainRuleDrainConfig(Model):
@@ -18,19 +18,15 @@ class MachineDrainRuleDrainConfig(Model):
     order: int | None = None
 
 
-class MachineDrainRuleMachineSelector(Model):
+class MachineDrainRuleMachineSelector(NonEmpty):
     """Machines by their labels and those of their Clusters."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     cluster_selector: LabelSelector = {}
     selector: LabelSelector = {}
 
 
-class MachineDrainRulePodSelector(Model):
+class MachineDrainRulePodSelector(NonEmpty):
     """Pods by their labels and those of their namespaces."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     namespace_selector: LabelSelector = {}
     selector: LabelSelector = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -11,10 +11,11 @@ from homeport.api.field import (
     Conditions,
     Count,
     LabelSelector,
+    NonEmpty,
     OldCondition,
 )
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Format, ListType, Range, Required, Size
 
 
 class MachineHealthCheckRemediationTemplateReference(TemplateReference):
@@ -29,10 +30,8 @@ class MachineHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
 
 
-class MachineHealthCheckRemediation(Model):
+class MachineHealthCheckRemediation(NonEmpty):
     """When and how unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
     trigger_if: MachineHealthCheckRemediationTriggerIf = msgspec.field(
@@ -63,10 +62,8 @@ class MachineHealthCheckDeprecatedStatus(Model):
     )
 
 
-class MachineHealthCheckStatus(Model):
+class MachineHealthCheckStatus(NonEmpty):
     """How many Machines are watched and healthy."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     conditions: Conditions = []
     current_healthy: Count | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -10,9 +10,15 @@ from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
 from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.cluster.v1beta2.shape import Provisioning
 from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import Conditions, OldCondition
+from homeport.api.field import Conditions, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
+
+_SCALING = ("ScalingUp", "ScalingDown", "Scaling")
+MachinePoolPhase = Annotated[
+    str,
+    Enum(("Pending", "Provisioning", "Provisioned", "Running", *_SCALING, "Deleting", "Failed", "Unknown")),
+]
 
 
 class MachinePoolSpec(Model):
@@ -46,10 +52,8 @@ class MachinePoolInitializationStatus(Provisioning):
     """What was there once: bootstrap data and infrastructure."""
 
 
-class MachinePoolStatus(Model):
+class MachinePoolStatus(NonEmpty):
     """What a MachinePool is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
     conditions: Conditions = []
@@ -57,23 +61,7 @@ class MachinePoolStatus(Model):
     initialization: MachinePoolInitializationStatus = msgspec.field(default_factory=MachinePoolInitializationStatus)
     node_refs: Annotated[list[ObjectReference], Size(None, 10000), ListType("atomic")] = []
     observed_generation: Annotated[int, Range(1), Format("int64")] = 0
-    phase: Annotated[
-        str,
-        Enum(
-            (
-                "Pending",
-                "Provisioning",
-                "Provisioned",
-                "Running",
-                "ScalingUp",
-                "ScalingDown",
-                "Scaling",
-                "Deleting",
-                "Failed",
-                "Unknown",
-            )
-        ),
-    ] = ""
+    phase: MachinePoolPhase = ""
     ready_replicas: int | None = None
     replicas: int | None = None
     up_to_date_replicas: int | None = None

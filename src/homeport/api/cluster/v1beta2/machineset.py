@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from homeport.api.cluster.v1beta2.machine import MachineTemplateSpec
 from homeport.api.cluster.v1beta2.reference import MachineNamingSpec, StatusVersion
-from homeport.api.field import Conditions, LabelSelector, OldCondition
+from homeport.api.field import Conditions, LabelSelector, NonEmpty, OldCondition
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
-class MachineSetDeletionSpec(Model):
+class MachineSetDeletionSpec(NonEmpty):
     """Which Machines go first when there are too many."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
@@ -49,10 +47,8 @@ class MachineSetDeprecatedStatus(Model):
     v1beta1: MachineSetV1Beta1DeprecatedStatus = msgspec.field(default_factory=MachineSetV1Beta1DeprecatedStatus)
 
 
-class MachineSetStatus(Model):
+class MachineSetStatus(NonEmpty):
     """What a MachineSet is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
     conditions: Conditions = []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Kind, Raw
+from homeport.api.field import Kind, NonEmpty, Raw
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
+from homeport.api.schema import Enum, ListType, Pattern, Required, Size
 
 
 class JSONPatchValue(Model):
@@ -39,10 +39,8 @@ class PatchSelectorMatchMachinePoolClass(Model):
     names: Annotated[list[Annotated[str, Size(1, 256)]], Size(None, 100), ListType("atomic")] = []
 
 
-class PatchSelectorMatch(Model):
+class PatchSelectorMatch(NonEmpty):
     """In which part of the class the template is used."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane: bool | None = None
     infrastructure_cluster: bool | None = None

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-from homeport.api.field import Kind, Name
+from homeport.api.field import Kind, Name, NonEmpty
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, Mark, Pattern, Range, Required, Size
+from homeport.api.schema import Enum, Pattern, Range, Required, Size
 
 
-class TemplateMeta(Model):
+class TemplateMeta(NonEmpty):
     """Labels and annotations that objects get when they are made."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
@@ -56,10 +54,8 @@ class StatusVersion(Model):
     version: Required[Annotated[str, Size(1, 256)]] = ""
 
 
-class MachineNamingSpec(Model):
+class MachineNamingSpec(NonEmpty):
     """How Machines are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 256)] = ""
 

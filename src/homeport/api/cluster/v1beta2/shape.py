@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from homeport.api.cluster.v1beta2.reference import StatusUpgradePlanVersion, StatusVersion
-from homeport.api.field import Count, IntOrString, Kind, MachineConditionType, Name, OldCondition, Truth
+from homeport.api.field import Count, IntOrString, Kind, MachineConditionType, Name, NonEmpty, OldCondition, Truth
 from homeport.api.meta import Model
-from homeport.api.schema import ListType, Mark, Pattern, Required, Size
+from homeport.api.schema import ListType, Pattern, Required, Size
 
 
 class UnhealthyMachineCondition(Model):
@@ -26,30 +26,24 @@ class UnhealthyNodeCondition(Model):
     type: Required[Annotated[str, Size(1)]] = ""
 
 
-class DeletionTimeouts(Model):
+class DeletionTimeouts(NonEmpty):
     """How long the steps of a deletion may take."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_deletion_timeout_seconds: Count | None = None
     node_drain_timeout_seconds: Count | None = None
     node_volume_detach_timeout_seconds: Count | None = None
 
 
-class HealthChecks(Model):
+class HealthChecks(NonEmpty):
     """What makes a Machine unhealthy."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     node_startup_timeout_seconds: Count | None = None
     unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []
     unhealthy_node_conditions: Annotated[list[UnhealthyNodeCondition], Size(1, 100), ListType("atomic")] = []
 
 
-class RemediationTrigger(Model):
+class RemediationTrigger(NonEmpty):
     """Between which numbers of unhealthy Machines any are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     unhealthy_in_range: Annotated[str, Size(1, 32), Pattern(r"^\[[0-9]+-[0-9]+\]$")] = ""
     unhealthy_less_than_or_equal_to: IntOrString | None = None
@@ -89,19 +83,15 @@ class TemplateReference(Model):
     name: Required[Name] = ""
 
 
-class RollingUpdateLimits(Model):
+class RollingUpdateLimits(NonEmpty):
     """How many Machines may come and go at once."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
-class Provisioning(Model):
+class Provisioning(NonEmpty):
     """What was there once: bootstrap data and infrastructure."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     bootstrap_data_secret_created: bool | None = None
     infrastructure_provisioned: bool | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -18,9 +18,9 @@ from homeport.api.cluster.v1beta2.shape import (
     RollingUpdateLimits,
     TemplateReference,
 )
-from homeport.api.field import Count, IntOrString
+from homeport.api.field import Count, IntOrString, NonEmpty
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, ListType, Mark, Required, Size
+from homeport.api.schema import Enum, ListType, Required, Size
 
 
 class ControlPlaneClassMachineDeletionSpec(DeletionTimeouts):
@@ -35,10 +35,8 @@ class ControlPlaneClassHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
 
 
-class ControlPlaneClassHealthCheckRemediation(Model):
+class ControlPlaneClassHealthCheckRemediation(NonEmpty):
     """When and how unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
     trigger_if: ControlPlaneClassHealthCheckRemediationTriggerIf = msgspec.field(
@@ -46,10 +44,8 @@ class ControlPlaneClassHealthCheckRemediation(Model):
     )
 
 
-class ControlPlaneClassHealthCheck(Model):
+class ControlPlaneClassHealthCheck(NonEmpty):
     """When Machines count as unhealthy, and what happens then."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: ControlPlaneClassHealthCheckChecks = msgspec.field(default_factory=ControlPlaneClassHealthCheckChecks)
     remediation: ControlPlaneClassHealthCheckRemediation = msgspec.field(
@@ -67,10 +63,8 @@ class ControlPlaneClassMachineInfrastructureTemplate(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class ControlPlaneClassNamingSpec(Model):
+class ControlPlaneClassNamingSpec(NonEmpty):
     """How objects are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
@@ -81,14 +75,9 @@ class MachineDeploymentClassBootstrapTemplate(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class MachineDeploymentClassMachineDeletionSpec(Model):
-    """How long the steps of a deletion may take."""
+class MachineDeploymentClassMachineDeletionSpec(DeletionTimeouts):
+    """How long the steps of a deletion may take, and which Machines are deleted first."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
@@ -100,10 +89,8 @@ class MachineDeploymentClassHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
 
 
-class MachineDeploymentClassHealthCheckRemediation(Model):
+class MachineDeploymentClassHealthCheckRemediation(NonEmpty):
     """When and how unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
@@ -112,10 +99,8 @@ class MachineDeploymentClassHealthCheckRemediation(Model):
     )
 
 
-class MachineDeploymentClassHealthCheck(Model):
+class MachineDeploymentClassHealthCheck(NonEmpty):
     """When Machines count as unhealthy, and what happens then."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: MachineDeploymentClassHealthCheckChecks = msgspec.field(
         default_factory=MachineDeploymentClassHealthCheckChecks
@@ -131,10 +116,8 @@ class MachineDeploymentClassInfrastructureTemplate(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class MachineDeploymentClassNamingSpec(Model):
+class MachineDeploymentClassNamingSpec(NonEmpty):
     """How objects are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 
@@ -143,10 +126,8 @@ class MachineDeploymentClassRolloutStrategyRollingUpdate(RollingUpdateLimits):
     """How many Machines may be missing or surplus meanwhile."""
 
 
-class MachineDeploymentClassRolloutStrategy(Model):
+class MachineDeploymentClassRolloutStrategy(NonEmpty):
     """How Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentClassRolloutStrategyRollingUpdate = msgspec.field(
         default_factory=MachineDeploymentClassRolloutStrategyRollingUpdate
@@ -154,10 +135,8 @@ class MachineDeploymentClassRolloutStrategy(Model):
     type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
 
 
-class MachineDeploymentClassRolloutSpec(Model):
+class MachineDeploymentClassRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     strategy: MachineDeploymentClassRolloutStrategy = msgspec.field(
         default_factory=MachineDeploymentClassRolloutStrategy
@@ -203,10 +182,8 @@ class MachinePoolClassInfrastructureTemplate(Model):
     template_ref: Required[ClusterClassTemplateReference | None] = None
 
 
-class MachinePoolClassNamingSpec(Model):
+class MachinePoolClassNamingSpec(NonEmpty):
     """How objects are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 1024)] = ""
 

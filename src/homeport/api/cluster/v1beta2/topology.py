@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -12,9 +12,9 @@ from homeport.api.cluster.v1beta2.machinehealthcheck import (
 )
 from homeport.api.cluster.v1beta2.reference import MachineTaint, TemplateMeta
 from homeport.api.cluster.v1beta2.shape import DeletionTimeouts, HealthChecks, RemediationTrigger, RollingUpdateLimits
-from homeport.api.field import Count, IntOrString, Name, Namespace, Raw, Time
+from homeport.api.field import Count, IntOrString, Name, Namespace, NonEmpty, Raw, Time
 from homeport.api.meta import Model
-from homeport.api.schema import Enum, ListType, Mark, Pattern, Required, Size
+from homeport.api.schema import Enum, ListType, Pattern, Required, Size
 
 
 class ClusterClassRef(Model):
@@ -36,10 +36,8 @@ class ControlPlaneTopologyHealthCheckRemediationTriggerIf(RemediationTrigger):
     """Between which numbers of unhealthy Machines any are replaced."""
 
 
-class ControlPlaneTopologyHealthCheckRemediation(Model):
+class ControlPlaneTopologyHealthCheckRemediation(NonEmpty):
     """When and how unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
     trigger_if: ControlPlaneTopologyHealthCheckRemediationTriggerIf = msgspec.field(
@@ -47,10 +45,8 @@ class ControlPlaneTopologyHealthCheckRemediation(Model):
     )
 
 
-class ControlPlaneTopologyHealthCheck(Model):
+class ControlPlaneTopologyHealthCheck(NonEmpty):
     """When Machines count as unhealthy, and what happens then."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: ControlPlaneTopologyHealthCheckChecks = msgspec.field(default_factory=ControlPlaneTopologyHealthCheckChecks)
     enabled: bool | None = None
@@ -59,10 +55,8 @@ class ControlPlaneTopologyHealthCheck(Model):
     )
 
 
-class ControlPlaneTopologyRolloutSpec(Model):
+class ControlPlaneTopologyRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
 
@@ -74,18 +68,18 @@ class ClusterVariable(Model):
     value: Required[Raw] = None
 
 
-class ControlPlaneVariables(Model):
-    """Values of variables for the control plane alone."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+class VariableOverrides(NonEmpty):
+    """Values of variables for a part of the Cluster."""
 
     overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
-class ControlPlaneTopology(Model):
-    """The control plane that a Cluster asks for."""
+class ControlPlaneVariables(VariableOverrides):
+    """Values of variables for the control plane alone."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+class ControlPlaneTopology(NonEmpty):
+    """The control plane that a Cluster asks for."""
 
     deletion: ControlPlaneTopologyMachineDeletionSpec = msgspec.field(
         default_factory=ControlPlaneTopologyMachineDeletionSpec
@@ -99,14 +93,9 @@ class ControlPlaneTopology(Model):
     variables: ControlPlaneVariables = msgspec.field(default_factory=ControlPlaneVariables)
 
 
-class MachineDeploymentTopologyMachineDeletionSpec(Model):
-    """How long the steps of a deletion may take."""
+class MachineDeploymentTopologyMachineDeletionSpec(DeletionTimeouts):
+    """How long the steps of a deletion may take, and which Machines are deleted first."""
 
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    node_deletion_timeout_seconds: Count | None = None
-    node_drain_timeout_seconds: Count | None = None
-    node_volume_detach_timeout_seconds: Count | None = None
     order: Annotated[str, Enum(("Random", "Newest", "Oldest"))] = ""
 
 
@@ -118,10 +107,8 @@ class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(RemediationTrigge
     """Between which numbers of unhealthy Machines any are replaced."""
 
 
-class MachineDeploymentTopologyHealthCheckRemediation(Model):
+class MachineDeploymentTopologyHealthCheckRemediation(NonEmpty):
     """When and how unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_in_flight: IntOrString | None = None
     template_ref: MachineHealthCheckRemediationTemplateReference | None = None
@@ -130,10 +117,8 @@ class MachineDeploymentTopologyHealthCheckRemediation(Model):
     )
 
 
-class MachineDeploymentTopologyHealthCheck(Model):
+class MachineDeploymentTopologyHealthCheck(NonEmpty):
     """When Machines count as unhealthy, and what happens then."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     checks: MachineDeploymentTopologyHealthCheckChecks = msgspec.field(
         default_factory=MachineDeploymentTopologyHealthCheckChecks
@@ -148,10 +133,8 @@ class MachineDeploymentTopologyRolloutStrategyRollingUpdate(RollingUpdateLimits)
     """How many Machines may be missing or surplus meanwhile."""
 
 
-class MachineDeploymentTopologyRolloutStrategy(Model):
+class MachineDeploymentTopologyRolloutStrategy(NonEmpty):
     """How Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: MachineDeploymentTopologyRolloutStrategyRollingUpdate = msgspec.field(
         default_factory=MachineDeploymentTopologyRolloutStrategyRollingUpdate
@@ -159,10 +142,8 @@ class MachineDeploymentTopologyRolloutStrategy(Model):
     type: Required[Annotated[str, Enum(("RollingUpdate", "OnDelete"))]] = ""
 
 
-class MachineDeploymentTopologyRolloutSpec(Model):
+class MachineDeploymentTopologyRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
     strategy: MachineDeploymentTopologyRolloutStrategy = msgspec.field(
@@ -170,12 +151,8 @@ class MachineDeploymentTopologyRolloutSpec(Model):
     )
 
 
-class MachineDeploymentVariables(Model):
+class MachineDeploymentVariables(VariableOverrides):
     """Values of variables for this group of workers alone."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
 class MachineDeploymentTopology(Model):
@@ -205,12 +182,8 @@ class MachinePoolTopologyMachineDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
 
 
-class MachinePoolVariables(Model):
+class MachinePoolVariables(VariableOverrides):
     """Values of variables for this pool alone."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
-
-    overrides: Annotated[list[ClusterVariable], Size(1, 1000), ListType("map", ("name",))] = []
 
 
 class MachinePoolTopology(Model):
@@ -231,10 +204,8 @@ class MachinePoolTopology(Model):
     variables: MachinePoolVariables = msgspec.field(default_factory=MachinePoolVariables)
 
 
-class WorkersTopology(Model):
+class WorkersTopology(NonEmpty):
     """Workers that a Cluster asks for."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     machine_deployments: Annotated[list[MachineDeploymentTopology], Size(1, 2000), ListType("map", ("name",))] = []
     machine_pools: Annotated[list[MachinePoolTopology], Size(1, 2000), ListType("map", ("name",))] = []

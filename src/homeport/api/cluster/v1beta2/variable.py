@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Long, Raw
+from homeport.api.field import Long, NonEmpty, Raw
 from homeport.api.meta import Model
-from homeport.api.schema import Default, Enum, ListType, Mark, Required, Size
+from homeport.api.schema import Default, Enum, ListType, Required, Size
 
 
-class ClusterClassVariableMetadata(Model):
+class ClusterClassVariableMetadata(NonEmpty):
     """Labels and annotations of a variable."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
@@ -34,29 +32,22 @@ class ValidationRule(Model):
     rule: Required[Annotated[str, Size(1, 4096)]] = ""
 
 
-class VariableSchemaMetadata(Model):
+class VariableSchemaMetadata(NonEmpty):
     """Labels and annotations of a part of a schema."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 
 
-class JSONSchemaProps(Model):
-    """A schema of a variable, in the manner of OpenAPI v3."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+class SchemaFields(Model):
+    """The fields of a schema that are the same in all versions."""
 
     additional_properties: Raw = None
     all_of: Raw = None
     any_of: Raw = None
     default: Raw = None
     description: Annotated[str, Size(1, 4096)] = ""
-    enum: Annotated[list[Raw], Size(None, 100), ListType("atomic")] = []
     example: Raw = None
-    exclusive_maximum: bool | None = None
-    exclusive_minimum: bool | None = None
     format: Annotated[str, Size(1, 32)] = ""
     items: Raw = None
     max_items: Long | None = None
@@ -71,8 +62,16 @@ class JSONSchemaProps(Model):
     one_of: Raw = None
     pattern: Annotated[str, Size(1, 512)] = ""
     properties: Raw = None
-    required: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 1000), ListType("atomic")] = []
     type: Annotated[str, Enum(("object", "array", "string", "integer", "number", "boolean"))] = ""
+
+
+class JSONSchemaProps(SchemaFields, NonEmpty):
+    """A schema of a variable, in the manner of OpenAPI v3."""
+
+    enum: Annotated[list[Raw], Size(None, 100), ListType("atomic")] = []
+    exclusive_maximum: bool | None = None
+    exclusive_minimum: bool | None = None
+    required: Annotated[list[Annotated[str, Size(1, 256)]], Size(1, 1000), ListType("atomic")] = []
     unique_items: bool | None = None
     x_kubernetes_int_or_string: bool | None = msgspec.field(default=None, name="x-kubernetes-int-or-string")
     x_kubernetes_preserve_unknown_fields: bool | None = msgspec.field(

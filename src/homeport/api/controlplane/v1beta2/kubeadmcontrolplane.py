@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -10,15 +10,13 @@ from homeport.api.bootstrap.v1beta2.kubeadmconfig import KubeadmConfigSpec
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.reference import ContractRef, MachineTaint, StatusVersion, TemplateMeta
 from homeport.api.cluster.v1beta2.shape import DeletionTimeouts
-from homeport.api.field import Conditions, Count, IntOrString, OldCondition, Time
+from homeport.api.field import Conditions, Count, IntOrString, NonEmpty, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Enum, Format, ListType, Mark, Range, Required, Size
+from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
 
-class MachineNamingSpec(Model):
+class MachineNamingSpec(NonEmpty):
     """How Machines are named."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     template: Annotated[str, Size(1, 256)] = ""
 
@@ -47,36 +45,28 @@ class KubeadmControlPlaneMachineTemplate(Model):
     )
 
 
-class KubeadmControlPlaneRemediationSpec(Model):
+class KubeadmControlPlaneRemediationSpec(NonEmpty):
     """How often and how fast unhealthy Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_retry: int | None = None
     min_healthy_period_seconds: Count | None = None
     retry_period_seconds: Count | None = None
 
 
-class KubeadmControlPlaneRolloutBeforeSpec(Model):
+class KubeadmControlPlaneRolloutBeforeSpec(NonEmpty):
     """What makes Machines be replaced early."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     certificates_expiry_days: Annotated[int, Range(7)] = 0
 
 
-class KubeadmControlPlaneRolloutStrategyRollingUpdate(Model):
+class KubeadmControlPlaneRolloutStrategyRollingUpdate(NonEmpty):
     """How many more Machines there may be while they are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     max_surge: IntOrString | None = None
 
 
-class KubeadmControlPlaneRolloutStrategy(Model):
+class KubeadmControlPlaneRolloutStrategy(NonEmpty):
     """How Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     rolling_update: KubeadmControlPlaneRolloutStrategyRollingUpdate = msgspec.field(
         default_factory=KubeadmControlPlaneRolloutStrategyRollingUpdate
@@ -84,10 +74,8 @@ class KubeadmControlPlaneRolloutStrategy(Model):
     type: Required[Annotated[str, Enum(("RollingUpdate",))]] = ""
 
 
-class KubeadmControlPlaneRolloutSpec(Model):
+class KubeadmControlPlaneRolloutSpec(NonEmpty):
     """When and how Machines are replaced."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     after: Time | None = None
     before: KubeadmControlPlaneRolloutBeforeSpec = msgspec.field(default_factory=KubeadmControlPlaneRolloutBeforeSpec)
@@ -127,10 +115,8 @@ class KubeadmControlPlaneDeprecatedStatus(Model):
     )
 
 
-class KubeadmControlPlaneInitializationStatus(Model):
+class KubeadmControlPlaneInitializationStatus(NonEmpty):
     """Whether the control plane took requests once."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     control_plane_initialized: bool | None = None
 
@@ -143,10 +129,8 @@ class LastRemediationStatus(Model):
     time: Required[Time | None] = None
 
 
-class KubeadmControlPlaneStatus(Model):
+class KubeadmControlPlaneStatus(NonEmpty):
     """What a control plane is."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     available_replicas: int | None = None
     conditions: Conditions = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
@@ -14,18 +14,17 @@ from homeport.api.controlplane.v1beta2.kubeadmcontrolplane import (
     KubeadmControlPlaneRolloutSpec,
     MachineNamingSpec,
 )
+from homeport.api.field import NonEmpty
 from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import ListType, Mark, Required, Size
+from homeport.api.schema import ListType, Required, Size
 
 
 class KubeadmControlPlaneTemplateMachineTemplateDeletionSpec(DeletionTimeouts):
     """How long the steps of a deletion may take."""
 
 
-class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
+class KubeadmControlPlaneTemplateMachineTemplateSpec(NonEmpty):
     """Deletion and taints of such Machines."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     deletion: KubeadmControlPlaneTemplateMachineTemplateDeletionSpec = msgspec.field(
         default_factory=KubeadmControlPlaneTemplateMachineTemplateDeletionSpec
@@ -33,10 +32,8 @@ class KubeadmControlPlaneTemplateMachineTemplateSpec(Model):
     taints: Annotated[list[MachineTaint], Size(1, 64), ListType("map", ("key", "effect"))] = []
 
 
-class KubeadmControlPlaneTemplateMachineTemplate(Model):
+class KubeadmControlPlaneTemplateMachineTemplate(NonEmpty):
     """What Machines of such control planes are made by."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: KubeadmControlPlaneTemplateMachineTemplateSpec = msgspec.field(
@@ -44,10 +41,8 @@ class KubeadmControlPlaneTemplateMachineTemplate(Model):
     )
 
 
-class KubeadmControlPlaneTemplateResourceSpec(Model):
+class KubeadmControlPlaneTemplateResourceSpec(NonEmpty):
     """Desired state of such a control plane; replicas, version and infrastructure come from the Cluster."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     kubeadm_config_spec: KubeadmConfigSpec = msgspec.field(default_factory=KubeadmConfigSpec)
     machine_naming: MachineNamingSpec = msgspec.field(default_factory=MachineNamingSpec)
@@ -58,10 +53,8 @@ class KubeadmControlPlaneTemplateResourceSpec(Model):
     rollout: KubeadmControlPlaneRolloutSpec = msgspec.field(default_factory=KubeadmControlPlaneRolloutSpec)
 
 
-class KubeadmControlPlaneTemplateResource(Model):
+class KubeadmControlPlaneTemplateResource(NonEmpty):
     """The control plane to make."""
-
-    __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: KubeadmControlPlaneTemplateResourceSpec = msgspec.field(
