@@ -189,29 +189,35 @@ def command(
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     _resolve(listen, settings)
-    running = read_instance(settings.data)
-    if running is not None:
-        click.echo(f"Homeport is already running on {settings.data} (process {running.pid}, {running.url})")
-        click.echo(_next_step(settings))
-        if detach:
-            return
-        raise SystemExit(1)
+    if _runs_already(settings):
+        raise SystemExit(0 if detach else 1)
     if detach:
-        arguments = write_simulation(simulators) if simulators is not None else write_dial(**dial)
-        arguments = [*arguments, *(f"--without={name}" for name in more["without"])]
-        if settings.ccm_image:
-            arguments.append(f"--ccm-image={settings.ccm_image}")
-        if settings.hosted_binaries is not None:
-            arguments.append(f"--hosted-binaries={settings.hosted_binaries}")
-        if settings.service_pool:
-            arguments.append(f"--service-pool={settings.service_pool}")
-        if settings.charts.folder is not None:
-            arguments.append(f"--charts={settings.charts.folder}")
-        if settings.charts.mirror:
-            arguments.append(f"--chart-mirror={settings.charts.mirror}")
+        world = write_simulation(simulators) if simulators is not None else write_dial(**dial)
+        arguments = [*world, *(f"--without={name}" for name in more["without"]), *_arguments(settings)]
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"], more["without"])
+
+
+def _runs_already(settings: Settings) -> bool:
+    running = read_instance(settings.data)
+    if running is None:
+        return False
+    click.echo(f"Homeport is already running on {settings.data} (process {running.pid}, {running.url})")
+    click.echo(_next_step(settings))
+    return True
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """Options for the process in the background."""
+    options = {
+        "--ccm-image": settings.ccm_image,
+        "--hosted-binaries": settings.hosted_binaries,
+        "--service-pool": settings.service_pool,
+        "--charts": settings.charts.folder,
+        "--chart-mirror": settings.charts.mirror,
+    }
+    return [f"{name}={value}" for name, value in options.items() if value]
 
 
 def _resolve(listen: str, settings: Settings) -> None:

@@ -5,7 +5,7 @@ bootstrap config  >  infrastructure machine  >  Machine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -16,7 +16,7 @@ from homeport.api.meta import Object, Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.name import TEMPLATE_SUFFIX
 from homeport.capi.object.ownership import ensure_owner, is_owned_by, owner_reference
-from homeport.capi.object.template import cloned_from
+from homeport.capi.object.template import clone, cloned_from
 from homeport.capi.resolution import NotInstalled, plural
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Write
@@ -64,6 +64,33 @@ class MachineMaker(Generic[C]):
             self._client, served.resource, template, owner_reference(cluster), self._write
         )
         return owned
+
+    async def _create_pair(
+        self,
+        plane: Object,
+        cluster: str,
+        config: dict[str, Any],
+        config_kind: Resource,
+        template: Unstructured,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+    ) -> Resource:
+        """The bootstrap config, and an infrastructure machine of the same name, whose kind is returned."""
+        name, namespace = str(config["metadata"]["name"]), plane.metadata.namespace
+        if Key(namespace, name) not in self._configs:
+            await self._create(config, config_kind, plane)
+        infra = clone(
+            template,
+            name=name,
+            namespace=namespace,
+            cluster_name=cluster,
+            owner=owner_reference(plane),
+            labels=labels,
+            annotations=annotations,
+        )
+        kind = machine_kind(template)
+        await self._create(infra, kind, plane)
+        return kind
 
     async def _create(self, body: dict[str, Any], kind: Resource, plane: Object) -> Unstructured:
         try:

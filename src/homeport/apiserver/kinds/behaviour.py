@@ -56,9 +56,10 @@ class Behaviour:
 
 def behaviours() -> dict[tuple[str, str], Behaviour]:
     """By group and kind. Kinds that are not listed have no rules beyond their schema."""
-    hooks, storage, network = "admissionregistration.k8s.io", "storage.k8s.io", "networking.k8s.io"
-    plain, counted, hooked = _shape(), _shape(generation=True), _shape(generation=True, needs_version=True)
-    attached = _shape(returns_deleted=True, needs_version=True)
+    return {**_core(), **_workloads(), **_cluster(), **_storage_and_network()}
+
+
+def _core() -> dict[tuple[str, str], Behaviour]:
     return {
         ("", "Namespace"): Behaviour(
             namespace.Namespace(),
@@ -70,7 +71,7 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
             ),
         ),
         ("", "Secret"): Behaviour(Secret(), _shape(fields=("type",))),
-        ("", "ConfigMap"): Behaviour(ConfigMap(), plain),
+        ("", "ConfigMap"): Behaviour(ConfigMap(), _shape()),
         ("", "Service"): Behaviour(
             Service(Allocator()),
             _shape(naming=dotless_label, fields=("spec.clusterIP", "spec.type"), upsert=True, returns_deleted=True),
@@ -92,8 +93,12 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("", "ReplicationController"): Behaviour(
             ReplicationController(), _shape(generation=True, subresource_strategies={"status": replicas.REPLICA_SET})
         ),
-        ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), counted),
-        ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
+    }
+
+
+def _workloads() -> dict[tuple[str, str], Behaviour]:
+    counted = _shape(generation=True)
+    return {
         ("apps", "Deployment"): Behaviour(
             Deployment(),
             _shape(generation=True, annotations=True, subresource_strategies={"status": replicas.DEPLOYMENT}),
@@ -108,13 +113,21 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
         ("apps", "ReplicaSet"): Behaviour(
             ReplicaSet(), _shape(generation=True, subresource_strategies={"status": replicas.REPLICA_SET})
         ),
-        ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), plain),
+        ("apps", "ControllerRevision"): Behaviour(ControllerRevision(), _shape()),
         ("autoscaling", "HorizontalPodAutoscaler"): Behaviour(autoscaling.HorizontalPodAutoscaler(), _autoscalers),
         ("batch", "Job"): Behaviour(Job(), _shape(fields=("status.successful",), generation=True)),
         ("batch", "CronJob"): Behaviour(CronJob(), counted),
         ("policy", "PodDisruptionBudget"): Behaviour(
             PodDisruptionBudget(), _shape(generation=True, needs_version=True)
         ),
+    }
+
+
+def _cluster() -> dict[tuple[str, str], Behaviour]:
+    hooks, hooked = "admissionregistration.k8s.io", _shape(generation=True, needs_version=True)
+    return {
+        ("discovery.k8s.io", "EndpointSlice"): Behaviour(EndpointSlice(), _shape(generation=True)),
+        ("events.k8s.io", "Event"): Behaviour(event.Event(new=True), _events),
         (RBAC, "Role"): Behaviour(Role(namespaced=True), _rbac),
         (RBAC, "RoleBinding"): Behaviour(Binding(namespaced=True), _rbac),
         (RBAC, "ClusterRole"): Behaviour(Role(namespaced=False), _rbac),
@@ -129,6 +142,13 @@ def behaviours() -> dict[tuple[str, str], Behaviour]:
                 subresource_strategies={"approval": certificate.Approval(), "status": certificate.Status()},
             ),
         ),
+    }
+
+
+def _storage_and_network() -> dict[tuple[str, str], Behaviour]:
+    storage, network = "storage.k8s.io", "networking.k8s.io"
+    counted, attached = _shape(generation=True), _shape(returns_deleted=True, needs_version=True)
+    return {
         (storage, "StorageClass"): Behaviour(StorageClass(), _shape(returns_deleted=True)),
         (storage, "VolumeAttachment"): Behaviour(VolumeAttachment(), attached),
         (storage, "CSINode"): Behaviour(CsiNode(), attached),

@@ -12,7 +12,7 @@ import msgspec
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.cluster.v1beta2.reference import ContractRef
 from homeport.api.k0s.v1beta2 import K0sControllerConfig, K0sControlPlane
-from homeport.api.meta import Unstructured
+from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import (
     BOOTSTRAP_GROUP,
     CLUSTER_NAME_LABEL,
@@ -23,9 +23,7 @@ from homeport.capi.name import (
 )
 from homeport.capi.object import naming
 from homeport.capi.object.ownership import owner_reference
-from homeport.capi.object.template import clone
-from homeport.client.protocol import Key
-from homeport.controlplane.creation import MachineMaker, machine_kind
+from homeport.controlplane.creation import MachineMaker
 from homeport.controlplane.k0s.desired import controller_spec, same_config
 from homeport.controlplane.k0s.scope import K0sPlaneScope
 from homeport.machinery.gvk import parse_api_version
@@ -49,44 +47,37 @@ class Maker(MachineMaker[K0sControllerConfig]):
         labels, annotations = machine_labels(plane, cluster), dict(plane.spec.machine_template.metadata.annotations)
         meta: Json = {"name": name, "namespace": scope.key.namespace, "labels": labels, "annotations": annotations}
         config = {
-            "apiVersion": K0sControllerConfig.__resource__.api_version,
-            "kind": "K0sControllerConfig",
+            **K0sControllerConfig.__resource__.type_meta,
             # Not as its controller: that is the Machine, as soon as there is one.
             "metadata": {**meta, "ownerReferences": [owner_reference(plane)]},
             "spec": controller_spec(plane),
         }
-        if Key(scope.key.namespace, name) not in self._configs:
-            await self._create(config, K0sControllerConfig.__resource__, plane)
-        infra = clone(
-            template,
-            name=name,
-            namespace=scope.key.namespace,
-            cluster_name=cluster,
-            owner=owner_reference(plane),
-            labels=labels,
-            annotations=annotations,
+        kind = await self._create_pair(
+            plane, cluster, config, K0sControllerConfig.__resource__, template, labels, annotations
         )
-        kind = machine_kind(template)
-        await self._create(infra, kind, plane)
-        spec: Json = {
+        body = _machine(plane, cluster, meta, kind, domain)
+        return msgspec.convert(await self._create(body, Machine.__resource__, plane), Machine)
+
+
+def _machine(plane: K0sControlPlane, cluster: str, meta: Json, kind: Resource, domain: str) -> Json:
+    return {
+        **Machine.__resource__.type_meta,
+        "metadata": {
+            **meta,
+            # Keeps the Machine until its member has left etcd.
+            "annotations": {**meta["annotations"], PRE_TERMINATE_KCP_CLEANUP: ""},
+            "ownerReferences": [owner_reference(plane, controller=True)],
+        },
+        "spec": {
             "clusterName": cluster,
             "version": plane.spec.version,
-            "bootstrap": {"configRef": {"apiGroup": BOOTSTRAP_GROUP, "kind": "K0sControllerConfig", "name": name}},
-            "infrastructureRef": {"apiGroup": kind.group, "kind": kind.kind, "name": name},
-            **({"failureDomain": domain} if domain else {}),
-        }
-        body = {
-            "apiVersion": Machine.__resource__.api_version,
-            "kind": "Machine",
-            "metadata": {
-                **meta,
-                # Keeps the Machine until its member has left etcd.
-                "annotations": {**annotations, PRE_TERMINATE_KCP_CLEANUP: ""},
-                "ownerReferences": [owner_reference(plane, controller=True)],
+            "bootstrap": {
+                "configRef": {"apiGroup": BOOTSTRAP_GROUP, "kind": "K0sControllerConfig", "name": meta["name"]}
             },
-            "spec": spec,
-        }
-        return msgspec.convert(await self._create(body, Machine.__resource__, plane), Machine)
+            "infrastructureRef": {"apiGroup": kind.group, "kind": kind.kind, "name": meta["name"]},
+            **({"failureDomain": domain} if domain else {}),
+        },
+    }
 
 
 def template_ref(plane: K0sControlPlane) -> ContractRef | None:

@@ -15,10 +15,9 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured, wire
 from homeport.capi.name import BOOTSTRAP_GROUP
 from homeport.capi.object import naming
-from homeport.capi.object.ownership import AnyObject, owner_of_kind, owner_reference
-from homeport.capi.object.template import clone
+from homeport.capi.object.ownership import AnyObject, owner_of_kind
 from homeport.client.protocol import Key
-from homeport.controlplane.creation import MachineMaker, machine_kind
+from homeport.controlplane.creation import MachineMaker
 from homeport.controlplane.kubeadm import desired
 from homeport.controlplane.kubeadm.plan.action import Create
 from homeport.controlplane.kubeadm.plan.rollout import comparable
@@ -48,19 +47,8 @@ class Maker(MachineMaker[KubeadmConfig]):
         begun = self._configs.by(BY_CONTROL_PLANE, str(scope.key))
         name = await self._unfinished(kcp, begun, template, lambda each: _same(each, config)) or self._new_name(scope)
         config["metadata"]["name"] = name
-        if Key(kcp.metadata.namespace, name) not in self._configs:
-            await self._create(config, KubeadmConfig.__resource__, kcp)
-        infra = clone(
-            template,
-            name=name,
-            namespace=kcp.metadata.namespace,
-            cluster_name=cluster,
-            owner=owner_reference(kcp),
-            labels=desired.machine_labels(kcp, cluster),
-            annotations=desired.machine_annotations(kcp),
-        )
-        kind = machine_kind(template)
-        await self._create(infra, kind, kcp)
+        labels, annotations = desired.machine_labels(kcp, cluster), desired.machine_annotations(kcp)
+        kind = await self._create_pair(kcp, cluster, config, KubeadmConfig.__resource__, template, labels, annotations)
         body = desired.machine(
             kcp,
             cluster,

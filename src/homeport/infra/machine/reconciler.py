@@ -137,10 +137,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             older = await self._initialized_before(driver_scope, cluster, infra_cluster)
             if older is not None:
                 return older
-            driver_scope.user_data, driver_scope.format = await read_user_data(self.client, machine)
-            interface = self._provider.vip_interface(infra_cluster) if driver_scope.control_plane else ""
-            if interface:
-                driver_scope.user_data = with_vip(driver_scope.user_data, machine, cluster, interface)
+            await self._prepare(driver_scope, machine, cluster, infra_cluster)
             await self._block_move(scope)
         self._fence()
         self._never_asked.pop(scope.key, None)
@@ -154,6 +151,15 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         # No event reports that somebody removes it or takes its address, so look again.
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
+
+    async def _prepare(
+        self, driver_scope: MachineScope[C, M, S], machine: Machine, cluster: Cluster, infra_cluster: C
+    ) -> None:
+        """What a machine needs that is created now."""
+        driver_scope.user_data, driver_scope.format = await read_user_data(self.client, machine)
+        interface = self._provider.vip_interface(infra_cluster) if driver_scope.control_plane else ""
+        if interface:
+            driver_scope.user_data = with_vip(driver_scope.user_data, machine, cluster, interface)
 
     async def _initialized_before(
         self, driver_scope: MachineScope[C, M, S], cluster: Cluster, infra_cluster: C

@@ -21,6 +21,7 @@ from homeport.api.k0rdent.v1beta1 import (
     ServiceTemplate,
     ServiceTemplateChain,
 )
+from homeport.api.meta import Object
 from homeport.capi.component import Setup
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.catalogue import VENDORS
@@ -35,73 +36,82 @@ from homeport.runtime.informer import metadata_only
 
 def install(setup: Setup) -> ClusterDeploymentReconciler:
     reconciler = ClusterDeploymentReconciler(setup)
-    controller, deployments = reconciler.controller, reconciler.objects
-    credentials = reconciler.informers.get(Credential).cache
-    templates = reconciler.informers.get(ClusterTemplate).cache
-    authentications = reconciler.informers.get(ClusterAuthentication).cache
+    controller, wakes = reconciler.controller, _Wakes(reconciler)
+    controller.map(Cluster, _of_cluster)
+    controller.map(ServiceSet, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster),))
+    controller.map(ServiceTemplate, wakes.of_service_template)
+    controller.map(ServiceTemplateChain, wakes.of_service_template)
+    controller.map(ClusterAddon, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster_name),))
+    for kind in _NEIGHBOURS:
+        controller.map(kind, wakes.of_namespace)
+    controller.map(Management, reconciler.all_keys, predicate=_offers_changed)
+    controller.map(metadata_only(SECRET), wakes.of_secret)
+    controller.map(metadata_only(CONFIG_MAP), wakes.of_config_map)
+    setup.capi.remotes.on_node(wakes.node_changed)
+    setup.manager.add(controller)
+    return reconciler
 
-    def of_namespace(obj: Any) -> Iterable[Key]:
-        return [key_of(each) for each in deployments.list(obj.metadata.namespace)]
 
-    def of_service_template(obj: Any) -> Iterable[Key]:
-        return [key_of(each) for each in deployments.list(obj.metadata.namespace) if each.spec.service_spec.services]
+# A change of one of these concerns the ClusterDeployments of its namespace.
+_NEIGHBOURS = (
+    ClusterTemplate,
+    ClusterTemplateChain,
+    Credential,
+    ClusterAuthentication,
+    ClusterAuditPolicy,
+    ClusterIPAMClaim,
+    ClusterIPAM,
+)
 
-    def of_secret(secret: Any) -> Iterable[Key]:
+
+class _Wakes:
+    """Which ClusterDeployments a change of another object concerns."""
+
+    def __init__(self, reconciler: ClusterDeploymentReconciler) -> None:
+        self._controller = reconciler.controller
+        self._deployments = reconciler.objects
+        self._credentials = reconciler.informers.get(Credential).cache
+        self._templates = reconciler.informers.get(ClusterTemplate).cache
+        self._authentications = reconciler.informers.get(ClusterAuthentication).cache
+
+    def of_namespace(self, obj: Object) -> Iterable[Key]:
+        return [key_of(each) for each in self._deployments.list(obj.metadata.namespace)]
+
+    def of_service_template(self, obj: Object) -> Iterable[Key]:
+        namespace = obj.metadata.namespace
+        return [key_of(each) for each in self._deployments.list(namespace) if each.spec.service_spec.services]
+
+    def of_secret(self, secret: Object) -> Iterable[Key]:
         at = key_of(secret)
         if any(at in vendor.secrets for vendor in VENDORS):
-            return [key_of(each) for each in deployments]
-        using = {key_of(each) for each in credentials if identity_key(each) == at}
-        trusting = {key_of(each) for each in authentications if authority_key(each) == at}
+            return [key_of(each) for each in self._deployments]
+        using = {key_of(each) for each in self._credentials if identity_key(each) == at}
+        trusting = {key_of(each) for each in self._authentications if authority_key(each) == at}
         return [
             key_of(each)
-            for each in deployments
+            for each in self._deployments
             if Key(each.metadata.namespace, each.spec.credential) in using
             or Key(each.metadata.namespace, each.spec.cluster_auth) in trusting
             or _named(each, at, "credential_field")
         ]
 
-    def of_config_map(found: Any) -> Iterable[Key]:
+    def of_config_map(self, found: Object) -> Iterable[Key]:
         at = key_of(found)
-        holding = {key_of(each) for each in templates if _holder(each) == at}
+        holding = {key_of(each) for each in self._templates if _holder(each) == at}
         return [
             key_of(each)
-            for each in deployments
+            for each in self._deployments
             if _named(each, at, "bundle_field") or Key(each.metadata.namespace, each.spec.template) in holding
         ]
 
-    def everyone(obj: Any) -> Iterable[Key]:
-        del obj
-        return [key_of(each) for each in deployments]
+    def node_changed(self, cluster: Key, old: Any, new: Any) -> None:
+        if self._deployments.get(cluster) is not None and _taints(old) != _taints(new):
+            self._controller.wake(cluster)
 
-    def of_cluster(obj: Any) -> Iterable[Key]:
-        return {key_of(obj), Key(obj.metadata.namespace, obj.metadata.labels.get(RELEASE_NAME_LABEL, ""))}
 
-    controller.map(Cluster, of_cluster)
-    controller.map(ServiceSet, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster),))
-    controller.map(ServiceTemplate, of_service_template)
-    controller.map(ServiceTemplateChain, of_service_template)
-    controller.map(ClusterAddon, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster_name),))
-    for kind in (
-        ClusterTemplate,
-        ClusterTemplateChain,
-        Credential,
-        ClusterAuthentication,
-        ClusterAuditPolicy,
-        ClusterIPAMClaim,
-        ClusterIPAM,
-    ):
-        controller.map(kind, of_namespace)
-    controller.map(Management, everyone, predicate=_offers_changed)
-    controller.map(metadata_only(SECRET), of_secret)
-    controller.map(metadata_only(CONFIG_MAP), of_config_map)
-
-    def node_changed(cluster: Key, old: Any, new: Any) -> None:
-        if deployments.get(cluster) is not None and _taints(old) != _taints(new):
-            controller.wake(cluster)
-
-    setup.capi.remotes.on_node(node_changed)
-    setup.manager.add(controller)
-    return reconciler
+def _of_cluster(cluster: Cluster) -> Iterable[Key]:
+    meta = cluster.metadata
+    return {key_of(cluster), Key(meta.namespace, meta.labels.get(RELEASE_NAME_LABEL, ""))}
 
 
 def _taints(node: Any) -> set[str]:

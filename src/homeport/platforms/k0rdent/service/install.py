@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
 
 from homeport.addons.source import WATCHED
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment, ServiceSet, ServiceTemplate, StateManagementProvider
+from homeport.api.meta import Object
 from homeport.capi.component import Setup
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.service.content import home_of, sources_read, values_read
@@ -33,60 +34,64 @@ def install(setup: Setup) -> None:
 
 def _install_sets(setup: Setup, sources: Sources) -> None:
     reconciler = ServiceSetReconciler(setup, sources)
-    controller, sets = reconciler.controller, reconciler.objects
-    templates = reconciler.informers.get(ServiceTemplate).cache
-    sets.add_index(_VALUES, values_read)
-    templates.add_index(_SOURCES, sources_read)
+    controller, wakes = reconciler.controller, _Wakes(reconciler)
+    controller.map(ClusterAddon, _of_addon)
+    controller.map(ServiceTemplate, wakes.of_template)
+    controller.map(ServiceSet, wakes.of_peer, predicate=_spec_matters)
+    controller.map(ClusterDeployment, wakes.of_deployment, predicate=_version_matters)
+    controller.map(StateManagementProvider, wakes.of_provider)
+    controller.map(Cluster, wakes.of_cluster, predicate=_came_or_went)
+    for kind, metadata in WATCHED.items():
+        controller.map(metadata, partial(wakes.of_content, kind))
+    setup.manager.add(controller)
 
-    def of_addon(addon: ClusterAddon) -> Iterable[Key]:
-        owners = [ref.name for ref in addon.metadata.owner_references if ref.kind == "ServiceSet"]
-        return [Key(addon.metadata.namespace, name) for name in owners]
 
-    def of_template(template: ServiceTemplate) -> Iterable[Key]:
+class _Wakes:
+    """Which ServiceSets a change of another object concerns."""
+
+    def __init__(self, reconciler: ServiceSetReconciler) -> None:
+        self._sets = reconciler.objects
+        self._templates = reconciler.informers.get(ServiceTemplate).cache
+        self._sets.add_index(_VALUES, values_read)
+        self._templates.add_index(_SOURCES, sources_read)
+
+    def of_template(self, template: ServiceTemplate) -> Iterable[Key]:
         home, name = template.metadata.namespace, template.metadata.name
         return [
             key_of(each)
-            for each in sets
+            for each in self._sets
             if home_of(each) == home and any(one.template == name for one in each.spec.services)
         ]
 
-    def of_peer(other: ServiceSet) -> Iterable[Key]:
+    def of_peer(self, other: ServiceSet) -> Iterable[Key]:
         """The other ServiceSets of the cluster: they may have the same service."""
         return [
             key_of(each)
-            for each in sets.list(other.metadata.namespace)
+            for each in self._sets.list(other.metadata.namespace)
             if each.spec.cluster == other.spec.cluster and each.metadata.uid != other.metadata.uid
         ]
 
-    def of_deployment(deployment: ClusterDeployment) -> Iterable[Key]:
+    def of_deployment(self, deployment: ClusterDeployment) -> Iterable[Key]:
         at = key_of(deployment)
-        return [key_of(each) for each in sets.list(at.namespace) if each.spec.cluster == at.name]
+        return [key_of(each) for each in self._sets.list(at.namespace) if each.spec.cluster == at.name]
 
-    def of_cluster(cluster: Cluster) -> Iterable[Key]:
+    def of_cluster(self, cluster: Cluster) -> Iterable[Key]:
         names = {ref.name for ref in cluster.metadata.owner_references if ref.kind == "ClusterDeployment"}
-        return [key_of(each) for each in sets.list(cluster.metadata.namespace) if each.spec.cluster in names]
+        return [key_of(each) for each in self._sets.list(cluster.metadata.namespace) if each.spec.cluster in names]
 
-    def of_provider(provider: StateManagementProvider) -> Iterable[Key]:
-        return [key_of(each) for each in sets if each.spec.provider.name == provider.metadata.name]
+    def of_provider(self, provider: StateManagementProvider) -> Iterable[Key]:
+        return [key_of(each) for each in self._sets if each.spec.provider.name == provider.metadata.name]
 
-    def of_content(kind: str) -> Callable[[Any], Iterable[Key]]:
-        def found(obj: Any) -> Iterable[Key]:
-            name = f"{kind} {key_of(obj)}"
-            yield from (key_of(each) for each in sets.by(_VALUES, name))
-            for template in templates.by(_SOURCES, name):
-                yield from of_template(template)
+    def of_content(self, kind: str, obj: Object) -> Iterable[Key]:
+        name = f"{kind} {key_of(obj)}"
+        yield from (key_of(each) for each in self._sets.by(_VALUES, name))
+        for template in self._templates.by(_SOURCES, name):
+            yield from self.of_template(template)
 
-        return found
 
-    controller.map(ClusterAddon, of_addon)
-    controller.map(ServiceTemplate, of_template)
-    controller.map(ServiceSet, of_peer, predicate=_spec_matters)
-    controller.map(ClusterDeployment, of_deployment, predicate=_version_matters)
-    controller.map(StateManagementProvider, of_provider)
-    controller.map(Cluster, of_cluster, predicate=_came_or_went)
-    for kind, metadata in WATCHED.items():
-        controller.map(metadata, of_content(kind))
-    setup.manager.add(controller)
+def _of_addon(addon: ClusterAddon) -> Iterable[Key]:
+    owners = [ref.name for ref in addon.metadata.owner_references if ref.kind == "ServiceSet"]
+    return [Key(addon.metadata.namespace, name) for name in owners]
 
 
 def _came_or_went(old: Cluster | None, new: Cluster | None) -> bool:

@@ -55,40 +55,38 @@ async def _run(view: View, pod: Json, node: Json) -> None:
         await _wait(view, pod, problems)
         view.later(_PULL_SECONDS)
         return
-    host = next(
-        (a["address"] for a in (node.get("status") or {}).get("addresses") or () if a["type"] == "InternalIP"), ""
-    )
+    await view.set_status(POD, pod, _running(view, pod, node))
+
+
+def _running(view: View, pod: Json, node: Json) -> Json:
+    """The status of a Pod whose containers have started."""
+    addresses = (node.get("status") or {}).get("addresses") or ()
+    host = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
     address = host if pod["spec"].get("hostNetwork") else _pod_address(pod)
-    await view.set_status(
-        POD,
-        pod,
-        {
-            "phase": "Running",
-            "hostIP": host,
-            "podIP": address,
-            "podIPs": [{"ip": address}],
-            "startTime": view.stamp,
-            "conditions": [
-                *(
-                    {"type": kind, "status": "True", "lastTransitionTime": view.stamp}
-                    for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
-                ),
-                simulated_condition(pod, view.has_program, view.stamp),
-            ],
-            "containerStatuses": [
-                {
-                    "name": each["name"],
-                    "image": each.get("image", ""),
-                    "imageID": "",
-                    "ready": True,
-                    "started": True,
-                    "restartCount": 0,
-                    "state": {"running": {"startedAt": view.stamp}},
-                }
-                for each in pod["spec"]["containers"]
-            ],
-        },
-    )
+    conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    return {
+        "phase": "Running",
+        "hostIP": host,
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": view.stamp,
+        "conditions": [
+            *({"type": kind, "status": "True", "lastTransitionTime": view.stamp} for kind in conditions),
+            simulated_condition(pod, view.has_program, view.stamp),
+        ],
+        "containerStatuses": [
+            {
+                "name": each["name"],
+                "image": each.get("image", ""),
+                "imageID": "",
+                "ready": True,
+                "started": True,
+                "restartCount": 0,
+                "state": {"running": {"startedAt": view.stamp}},
+            }
+            for each in pod["spec"]["containers"]
+        ],
+    }
 
 
 async def _complete(view: View, pod: Json) -> None:
