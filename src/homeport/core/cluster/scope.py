@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from homeport.api.cluster.v1beta2 import Cluster, ClusterStatus
 from homeport.capi.name import Condition
 from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
 from homeport.core.related import Related
-from homeport.machinery import condition
-from homeport.runtime.clock import parse_time
+from homeport.core.scope import ComputedScope
+from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import status_changed
-from homeport.runtime.reconciler import Scope
 
 _AWAITED = (Condition.AVAILABLE, Condition.CONTROL_PLANE_INITIALIZED, Condition.DELETING, Condition.PAUSED)
 
 
-class ClusterScope(Scope[Cluster]):
+class ClusterScope(ComputedScope[Cluster]):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self.seen = Observed(
@@ -37,13 +34,11 @@ class ClusterScope(Scope[Cluster]):
             or (_complete(after) and not _complete(before))
         )
 
-    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Called for every outcome: computes the whole status from what this reconcile observed."""
-        before = _reported(self.object)
-        if reason == "ReconcileError":
-            self.seen.trouble = (reason, message)
-        self.timer = report(self.object, self.seen, parse_time(now))
-        return before != _reported(self.object)
+    def note_trouble(self, reason: str, message: str) -> None:
+        self.seen.trouble = (reason, message)
+
+    def compute(self, now: float) -> Wait | None:
+        return report(self.object, self.seen, now)
 
 
 def _complete(status: ClusterStatus) -> bool:
@@ -54,7 +49,3 @@ def _complete(status: ClusterStatus) -> bool:
         and plane.available_replicas == plane.desired_replicas
         and workers.available_replicas == workers.desired_replicas
     )
-
-
-def _reported(cluster: Cluster) -> list[tuple[Any, ...]]:
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in cluster.status.conditions]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.capi.name import Condition
 from homeport.client.protocol import Key
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.status import report
 from homeport.core.related import Related
-from homeport.machinery import condition
-from homeport.runtime.clock import parse_time
+from homeport.core.scope import ComputedScope
+from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import status_changed
-from homeport.runtime.reconciler import Scope
 
 _AWAITED = (
     Condition.READY,
@@ -25,7 +22,7 @@ _AWAITED = (
 )
 
 
-class MachineScope(Scope[Machine]):
+class MachineScope(ComputedScope[Machine]):
     def __init__(self, machine: Machine, cluster: Cluster | None) -> None:
         super().__init__(machine)
         self.seen = Observed(
@@ -48,14 +45,8 @@ class MachineScope(Scope[Machine]):
             or status_changed(before.conditions, after.conditions, _AWAITED)
         )
 
-    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Called for every outcome: computes the whole status from what this reconcile observed."""
-        before = _reported(self.object)
-        if reason == "ReconcileError":
-            self.seen.trouble = (reason, message)
-        self.timer = report(self.object, self.seen, parse_time(now))
-        return before != _reported(self.object)
+    def note_trouble(self, reason: str, message: str) -> None:
+        self.seen.trouble = (reason, message)
 
-
-def _reported(machine: Machine) -> list[tuple[Any, ...]]:
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in machine.status.conditions]
+    def compute(self, now: float) -> Wait | None:
+        return report(self.object, self.seen, now)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.capi.name import DESIRED_REPLICAS, MAX_REPLICAS, PAUSED
 from homeport.core.machinedeployment.plan import Observed, SetView, Strategy
@@ -11,15 +9,14 @@ from homeport.core.machinedeployment.revision import history_limit, revision_of
 from homeport.core.machinedeployment.status import Seen, report
 from homeport.core.machineset.replica import is_available
 from homeport.core.machineset.share import share_of
-from homeport.machinery import condition
-from homeport.runtime.clock import parse_time
-from homeport.runtime.reconciler import Scope
+from homeport.core.scope import ComputedScope
+from homeport.runtime.outcome import Wait
 
 DEFAULT_SURGE = 1
 DEFAULT_UNAVAILABLE = 0
 
 
-class DeploymentScope(Scope[MachineDeployment]):
+class DeploymentScope(ComputedScope[MachineDeployment]):
     def __init__(self, deployment: MachineDeployment, cluster: Cluster | None) -> None:
         super().__init__(deployment)
         self.cluster = cluster
@@ -32,13 +29,11 @@ class DeploymentScope(Scope[MachineDeployment]):
         except ValueError as error:  # where no admission has looked at it
             self.seen.trouble = f"spec.rollout.strategy.rollingUpdate: {error}"
 
-    def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
-        """Called for every outcome: computes the whole status from what this reconcile observed."""
-        before = _reported(self.object)
-        if reason == "ReconcileError":
-            self.seen.trouble = message
-        self.timer = report(self.object, self.seen, parse_time(now))
-        return before != _reported(self.object)
+    def note_trouble(self, reason: str, message: str) -> None:
+        self.seen.trouble = message
+
+    def compute(self, now: float) -> Wait | None:
+        return report(self.object, self.seen, now)
 
     def observed(self, current: MachineSet | None) -> Observed:
         """What the planner goes by."""
@@ -93,7 +88,3 @@ def view(machine_set: MachineSet, machines: list[Machine]) -> SetView:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdigit() else None
-
-
-def _reported(deployment: MachineDeployment) -> list[tuple[Any, ...]]:
-    return [(c["type"], c["status"], c["reason"], c["message"]) for c in deployment.status.conditions]
