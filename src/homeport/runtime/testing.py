@@ -38,6 +38,7 @@ from homeport.runtime.manager import Manager, Mode
 from homeport.runtime.outcome import Wait
 from homeport.runtime.own_write import Writes, track, untrack
 from homeport.runtime.reconciler import Reconciler
+from homeport.runtime.task import cancel
 from homeport.runtime.telemetry.explain import LogTail, explain
 
 P = ParamSpec("P")
@@ -107,9 +108,7 @@ class Plane:
         running, self._running = self._running, None
         if running is None:
             return
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancel(running)
 
     def http(self, user: str = "kubernetes-admin", *groups: str) -> HttpClient:
         """A client over the wire; the server must be served (`plane(serve=True)`)."""

@@ -21,6 +21,7 @@ from homeport.machinery import condition
 from homeport.runtime.clock import Clock, rfc3339
 from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait
+from homeport.runtime.task import cancel
 from homeport.runtime.workload.kind import POD, deleting, phase, spec_of, status_of
 from homeport.runtime.workload.replicaset import write_status
 from homeport.runtime.workload.runner import NODE, Runners
@@ -123,9 +124,7 @@ class PodRun:
     async def _end(self, grace_seconds: float) -> None:
         await asyncio.gather(*(each.stop(grace_seconds) for each in (*self.mains, *self.inits)))
         await asyncio.wait([self._task], timeout=_SHUTDOWN_SECONDS)  # they have ended, and say so
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await cancel(self._task)
         self.ended.set()
         self._changed()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
+from homeport.runtime.task import cancel
 from homeport.runtime.workload.runner import Launch
 
 Main = Callable[[Launch, "ContainerHandle"], Awaitable[int | None]]
@@ -67,9 +67,7 @@ class CoroutineContainer:
     async def stop(self, grace_seconds: float) -> None:
         self._inside.stopping.set()
         await asyncio.wait([self._task], timeout=max(grace_seconds, 0.0))
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await cancel(self._task)
 
     async def probe(self, command: Sequence[str]) -> bool:
         return not self._task.done()

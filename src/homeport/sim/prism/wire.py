@@ -14,6 +14,7 @@ import orjson
 import structlog
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from homeport.runtime.task import cancel
 from homeport.sim.engine.admin import NO_CONTENT, Admin, Page
 from homeport.sim.engine.call import Answer, Call, Dropped
 from homeport.sim.engine.credential import AdminCredential
@@ -76,11 +77,8 @@ class Wire:
         return None
 
     async def close(self) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._ticking
-            self._ticking = None
+        await cancel(self._ticking)
+        self._ticking = None
         await self._listeners.close()
         if self.prism.core.downloads is not None:
             await self.prism.core.downloads.close()

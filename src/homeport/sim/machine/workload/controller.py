@@ -15,6 +15,7 @@ import structlog
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import ApiError
 from homeport.runtime.clock import Clock
+from homeport.runtime.task import cancel
 from homeport.sim.machine.workload.alarm import Alarm
 from homeport.sim.machine.workload.pod.budget import settle_budgets
 from homeport.sim.machine.workload.pod.container import Containers
@@ -165,9 +166,6 @@ class Controllers:
     async def close(self) -> None:
         self._closed = True
         self._alarm.close()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
         await self._standins.close()
         await self._containers.close()

@@ -16,6 +16,7 @@ from homeport.apiserver.verb.write import encoder
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock, rfc3339, rfc3339_micro
+from homeport.runtime.task import cancel
 from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.kind import LEASE, NODE, POD, Json
 from homeport.sim.machine.workload.network.cni import bringer
@@ -237,8 +238,5 @@ class Heartbeats:
                     slot.pop(kubelet, None)
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        await cancel(self._task)
+        self._task = None

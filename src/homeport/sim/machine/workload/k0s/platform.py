@@ -14,6 +14,7 @@ from homeport.api.meta import Resource
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.definition import establish
+from homeport.runtime.task import cancel
 from homeport.sim.machine.workload.alarm import Alarm
 from homeport.sim.machine.workload.k0s.agent import Agent
 from homeport.sim.machine.workload.k0s.chart import settle_charts
@@ -179,9 +180,6 @@ class Platform:
 
     async def close(self) -> None:
         self._alarm.close()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
         await self._join.close()
         await self._tunnel.close()

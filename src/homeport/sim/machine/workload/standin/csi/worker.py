@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING
 
 import structlog
 
 from homeport.client.errors import ApiError
+from homeport.runtime.task import cancel
 from homeport.sim.machine.workload.alarm import Alarm
 from homeport.sim.machine.workload.kind import Json
 from homeport.sim.machine.workload.standin.csi.driver import Driver, served_drivers
@@ -73,10 +73,7 @@ class CsiWorker:
     async def close(self) -> None:
         self._closed = True
         self._alarm.close()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel(self._task)
 
 
 def _controllers(view: View, driver: Driver) -> list[Json]:
