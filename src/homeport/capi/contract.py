@@ -108,29 +108,32 @@ def endpoint(obj: Mapping[str, Any]) -> Endpoint | None:
     return Endpoint(host, port) if host and port else None
 
 
-def _provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
-    path = ("ready",) if contract == "v1beta1" else ("initialization", "provisioned")
-    return value_at(obj, "status", *path) is True
-
-
 # -- kinds -----------------------------------------------------------------------------------------------------------
 
 
-class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(obj))
-    """The infrastructure of a cluster: network, load balancer."""
+class _Part:
+    """What all providers report about their objects."""
 
     READY = "Ready"
 
-    endpoint = staticmethod(endpoint)
     failure = staticmethod(failure)
-
-    @staticmethod
-    def provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
-        return _provisioned(obj, contract)
 
     @staticmethod
     def ready(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> Condition | None:
         return _condition(obj, "Ready")
+
+
+class _Infrastructure(_Part):
+    @staticmethod
+    def provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
+        path = ("ready",) if contract == "v1beta1" else ("initialization", "provisioned")
+        return value_at(obj, "status", *path) is True
+
+
+class infra_cluster(_Infrastructure):  # noqa: N801  (reads as a module: infra_cluster.endpoint(obj))
+    """The infrastructure of a cluster: network, load balancer."""
+
+    endpoint = staticmethod(endpoint)
 
     @staticmethod
     def condition(obj: Mapping[str, Any], kind: str) -> Condition | None:
@@ -155,24 +158,12 @@ class infra_cluster:  # noqa: N801  (reads as a module: infra_cluster.endpoint(o
         return sorted(made, key=lambda domain: domain.name)
 
 
-class infra_machine:  # noqa: N801
+class infra_machine(_Infrastructure):  # noqa: N801
     """The infrastructure of a machine: a VM."""
-
-    READY = "Ready"
-
-    failure = staticmethod(failure)
 
     @staticmethod
     def provider_id(obj: Mapping[str, Any]) -> str:
         return _text(obj, "spec", "providerID")
-
-    @staticmethod
-    def provisioned(obj: Mapping[str, Any], contract: Contract) -> bool:
-        return _provisioned(obj, contract)
-
-    @staticmethod
-    def ready(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> Condition | None:
-        return _condition(obj, "Ready")
 
     @staticmethod
     def failure_domain(obj: Mapping[str, Any], contract: Contract) -> str:
@@ -215,12 +206,8 @@ class infra_template:  # noqa: N801
         return dict(value_at(obj, "status", "nodeInfo") or {})
 
 
-class bootstrap:  # noqa: N801
+class bootstrap(_Part):  # noqa: N801
     """What makes a machine a node."""
-
-    READY = "Ready"
-
-    failure = staticmethod(failure)
 
     @staticmethod
     def data_secret_name(obj: Mapping[str, Any]) -> str:
@@ -230,10 +217,6 @@ class bootstrap:  # noqa: N801
     def created(obj: Mapping[str, Any], contract: Contract) -> bool:
         path = ("ready",) if contract == "v1beta1" else ("initialization", "dataSecretCreated")
         return value_at(obj, "status", *path) is True
-
-    @staticmethod
-    def ready(obj: Mapping[str, Any], contract: Contract = "v1beta2") -> Condition | None:
-        return _condition(obj, "Ready")
 
 
 class control_plane:  # noqa: N801
