@@ -111,6 +111,7 @@ class HarvesterVendor:
             "spec": {
                 "virtualMachineTemplate": {"spec": {"template": {"spec": inner}}},
                 "bootDisk": {"image": f"default/{_IMAGE}", "size": "40Gi"},
+                "virtualMachineBootstrapCheck": {"checkStrategy": "none"},  # nothing runs in these VMs
             },
         }
 

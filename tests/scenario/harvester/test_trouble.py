@@ -240,21 +240,12 @@ async def _has_vms(site: Site) -> bool:
 
 
 @virtual
-async def test_a_bootstrap_check_by_ssh_waits_for_the_node_and_says_so() -> None:
+async def test_a_machine_without_a_volume_to_boot_from_says_so() -> None:
     async with harvester_site() as site:
         await site.have(*manifest.cluster_objects(NAME, 1, 0))
-        (plane,) = await site.running(NAME, 1)
-        await site.condition(KubevirtMachine, plane.metadata.name, "BootstrapExecSucceeded", "True", "Succeeded")
-        await site.have(*manifest.bare_machine(NAME, "pet"))
-        words = ("WaitingForNode", "Node pet has not joined", "checkStrategy ssh", "opens no SSH connection")
-        await site.condition(KubevirtMachine, "pet", "BootstrapExecSucceeded", "False", *words, timeout=300)
+        await site.running(NAME, 1)
         diskless = manifest.bare_machine(NAME, "ghost")
         del diskless[1]["spec"]["bootDisk"]
-        await site.have(*diskless[1:])
+        await site.have(*diskless)
         required = ("InvalidConfiguration", "spec.bootDisk: is required", "no volume to boot from")
         await site.condition(KubevirtMachine, "ghost", "Ready", "False", *required)
-        unchecked = manifest.bare_machine(NAME, "cat", virtualMachineBootstrapCheck={"checkStrategy": "none"})
-        await site.have(*unchecked[1:])
-        await site.condition(
-            KubevirtMachine, "cat", "BootstrapExecSucceeded", "True", "BootstrapCheckDisabled", timeout=300
-        )

@@ -40,6 +40,15 @@ def _rolled_out(deployment: MachineDeployment) -> bool:
     )
 
 
+async def all_initialised(on: HostedSite) -> None:
+    """A Node may be ready a moment before its cloud controller manager has seen it."""
+    for _ in range(30):
+        if all(initialised(each) for each in await on.nodes()):
+            return
+        await asyncio.sleep(1)
+    raise AssertionError("not all Nodes are initialised after 30 s")
+
+
 async def leaves_nothing(on: HostedSite) -> None:
     site = on.site
     await site.delete(Cluster, NAME)
@@ -86,6 +95,7 @@ def test_nodes_are_initialised_from_the_plane_and_no_credential_is_in_the_cluste
             await on.site.have(*on.objects(2))
             machines = await on.available(2)
             by_name = {each.status.node_ref.name: each for each in machines if each.status.node_ref is not None}
+            await all_initialised(on)
             for node in await on.nodes():
                 assert initialised(node)
                 assert node["spec"]["providerID"] == by_name[node.name].spec.provider_id

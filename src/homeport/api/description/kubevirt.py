@@ -27,9 +27,11 @@ FIELDS: Mapping[str, str] = {
     "LoadBalancer.ipPool": "Name of the Harvester IPPool. Default: the pool that Harvester selects.",
     "ClusterSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VMs run. {_KEYS} "
     "Default: the cluster that Homeport itself runs in.",
-    "ClusterSpec.sshKeys": "SSH keys of the cluster. Homeport keeps this field and does not read it: see keyPairs.",
+    "ClusterSpec.sshKeys": "SSH key pair with which Homeport asks VMs whether their bootstrap has succeeded (see "
+    "checkStrategy of KubevirtMachines). For keys of people see keyPairs. Default: Homeport creates a key pair.",
     "SSHKeys.configRef": "Object with the SSH keys. Not read.",
-    "SSHKeys.dataSecretName": "Secret with the SSH keys. Not read.",
+    "SSHKeys.dataSecretName": "Name of a Secret with the key pair, in the same namespace: keys pub and key, in the form "
+    "of OpenSSH. Default: the name of the KubevirtCluster and -ssh-keys, which Homeport creates.",
     "ObjectReference.name": "Name of the Secret.",
     "ObjectReference.namespace": "Namespace of the Secret. Default: the namespace of the object that refers to it.",
     "ClusterStatus.failureDomains": "Zones of the infrastructure cluster's Nodes, for Cluster API to spread machines over.",
@@ -48,9 +50,9 @@ FIELDS: Mapping[str, str] = {
     "that of the infrastructure cluster's Secret. The annotation harvesterhci.io/volumeClaimTemplates is read.",
     "VirtualMachineTemplate.spec": "Spec of the VirtualMachine, as KubeVirt defines it. Default of runStrategy: Always.",
     "MachineSpec.virtualMachineBootstrapCheck": "How Homeport learns that the VM became a Node.",
-    "BootstrapCheck.checkStrategy": "How the bootstrap is checked: none, or ssh. With ssh, the condition "
-    "BootstrapExecSucceeded is True once the Node has joined; Homeport asks the workload cluster and opens no SSH "
-    "connection. Default: ssh.",
+    "BootstrapCheck.checkStrategy": "How the bootstrap is checked: none, or ssh. With ssh, the machine is "
+    "provisioned once the file /run/cluster-api/bootstrap-success.complete exists on the VM, which Homeport reads over "
+    "SSH, or once its Node has joined. Default: ssh.",
     "MachineSpec.infraClusterSecretRef": f"Secret of the Harvester or KubeVirt cluster in which the VM runs. {_KEYS} "
     "Default: that of the KubevirtCluster, which is copied here so that the VM can still be deleted without it.",
     "MachineSpec.bootDisk": "Boot disk that is created from a Harvester image. Leave it out if virtualMachineTemplate has "

@@ -12,8 +12,10 @@ from homeport.providers.harvester.cloud.node import Nodes
 from homeport.providers.harvester.cluster import ClusterDriver
 from homeport.providers.harvester.endpoint import vip_interface
 from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
+from homeport.providers.harvester.machine.bootstrap import BootstrapChecks
 from homeport.providers.harvester.machine.driver import MachineDriver
 from homeport.providers.harvester.machine.plan import capacity_of
+from homeport.providers.harvester.machine.sshkey import SshKeys
 from homeport.providers.harvester.preflight.check import Preflight
 from homeport.runtime.manager import Manager
 
@@ -31,6 +33,8 @@ def install(
     machines = manager.informers.get(KubevirtMachine).cache
     preflight = Preflight(lambda: iter(clusters), cached_pools(manager))
     connector = Connector(manager.client, manager.clock, dial)
+    checks = BootstrapChecks(SshKeys(manager.client), dial, manager.clock)
+    manager.job(checks.run)
     provider = Provider(
         name="kubevirt",
         cluster_kind=KubevirtCluster,
@@ -38,7 +42,7 @@ def install(
         cluster_driver=ClusterDriver(
             preflight, lambda namespace: [each for each in machines if each.metadata.namespace == namespace]
         ),
-        machine_driver=MachineDriver(manager.clock, Nodes(capi)),
+        machine_driver=MachineDriver(manager.clock, Nodes(capi), checks),
         connector=connector,
         preflight=preflight,
         cluster_finalizer=CLUSTER_FINALIZER,

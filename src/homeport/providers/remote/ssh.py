@@ -9,24 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.infra.error import Denied, Misconfigured, Unreachable
+from homeport.infra.machine.ssh import library, load_library
 from homeport.providers.remote.target import Target
 
 _CONNECT_SECONDS = 15.0
 _COMMAND_SECONDS = 60.0
 _SUDO = ("sudo:", "a password is required", "sudoers", "no tty present")
-
-
-def library() -> Any:
-    """Imported on first use: loading it would slow every start of the plane, and few planes have remote machines."""
-    import asyncssh
-
-    asyncssh.set_log_level("WARNING")
-    return asyncssh
-
-
-async def load_library() -> Any:
-    """Not on the event loop, which everything else waits for meanwhile."""
-    return await asyncio.to_thread(library)
 
 
 @dataclass(frozen=True, slots=True)

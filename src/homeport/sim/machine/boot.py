@@ -12,8 +12,9 @@ from homeport.sim.machine.k0s.command import K0s, resume
 from homeport.sim.machine.kubeadm.command import kubeadm
 from homeport.sim.machine.shell.program import TOOLS
 from homeport.sim.machine.shell.shell import NOT_FOUND, Invocation, Program, Ran, Shell
+from homeport.sim.machine.sshd import keys_path
 from homeport.sim.machine.talos.guest import restart_talos, run_talos
-from homeport.sim.machine.userdata.cloudconfig import CloudConfig, Command, File, read_cloud_config
+from homeport.sim.machine.userdata.cloudconfig import CloudConfig, Command, File, User, read_cloud_config
 from homeport.sim.machine.userdata.ignition import run_ignition
 from homeport.sim.machine.userdata.part import UserData, parse_user_data, unpacked
 from homeport.sim.machine.vm import Machine
@@ -21,6 +22,7 @@ from homeport.sim.machine.vm import Machine
 Joined = Callable[[Machine], Awaitable[None]]
 
 _PACKAGE = re.compile(r"(kubeadm|kubelet)(?:[=-]v?(\d+\.\d+\.\d+)\S*)?")
+_DEFAULT_USERS = {"ubuntu": "ubuntu", "debian": "debian", "rocky": "rocky", "centos": "centos", "alma": "almalinux"}
 _REPOSITORY = re.compile(r"core:/stable:/v(\d+\.\d+)")
 
 
@@ -28,6 +30,7 @@ async def boot(machine: Machine, joined: Joined, bootstrap: asyncio.Event) -> No
     """Runs until the machine has become what its data make of it, or has said why not."""
     say = machine.console.say
     machine.console.restart()
+    machine.disk.wipe("/run")  # it is in memory
     say("UEFI firmware" if machine.uefi else "SeaBIOS")
     await machine.pace.take(machine.pace.firmware)
     if not _boots(machine):
@@ -139,8 +142,7 @@ async def _run_cloud_init(machine: Machine, data: UserData, shell: Shell) -> Non
         await shell.script(_script(config.bootcmd))
     _write(machine, [file for file in config.files if not file.defer])
     _set_hostname(machine, config)
-    for user in config.users:
-        say(f"cloud-init: user {user.name}")
+    _add_users(machine, config)
     _write(machine, [file for file in config.files if file.defer])
     if config.packages and not _install(machine, config.packages):
         say("cloud-init: Running module package_update_upgrade_install failed: packages could not be installed")
@@ -163,6 +165,20 @@ def _quoted(word: str) -> str:
 def _write(machine: Machine, files: list[File]) -> None:
     for file in files:
         machine.disk.write(file.path, file.content, mode=file.mode, owner=file.owner, append=file.append)
+
+
+def _add_users(machine: Machine, config: CloudConfig) -> None:
+    """Those that are listed; without a list, the default user of the image. Keys beside the list are for that one."""
+    default = _DEFAULT_USERS.get(machine.image.family, "cloud-user")
+    for user in config.users or [User("default")]:
+        name, keys = user.name, user.keys
+        if name == "default":
+            name, keys = default, (*keys, *config.keys)
+        if config.users:
+            machine.console.say(f"cloud-init: user {name}")
+        if keys:
+            text = "".join(f"{key.strip()}\n" for key in keys)
+            machine.disk.write(keys_path(name), text.encode(), mode=0o600, owner=f"{name}:{name}")
 
 
 def _set_hostname(machine: Machine, config: CloudConfig) -> None:

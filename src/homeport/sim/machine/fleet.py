@@ -11,6 +11,7 @@ import structlog
 
 from homeport.runtime.clock import Clock
 from homeport.sim.engine import guest
+from homeport.sim.machine import sshd
 from homeport.sim.machine.boot import boot
 from homeport.sim.machine.image import Image, describe_image
 from homeport.sim.machine.pace import QUICK, Pace
@@ -176,6 +177,8 @@ class Fleet:
             simulator=simulator,
             sink=None if self._consoles is None else partial(self._consoles, ext_id),
         )
+        if image.reader in ("cloud-init", "ignition"):
+            host.listen(sshd.PORT, sshd.Sshd(ext_id, built.disk, self.clock, self._spawn))
         self.machines[ext_id] = self._by_host[name] = built
         return built
 

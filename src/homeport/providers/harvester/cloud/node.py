@@ -13,7 +13,6 @@ from homeport.infra.protocol import Instance
 from homeport.providers.harvester.machine.plan import Scope
 from homeport.runtime.outcome import Wait
 
-BOOTSTRAP = "BootstrapExecSucceeded"
 _WRITE = Write(field_manager="homeport-harvester")
 
 
@@ -47,10 +46,7 @@ class Nodes:
         node, remote = self.find(scope), self.remote(scope)
         if node is None or remote is None:
             self._wakes[_cluster(scope), scope.name] = scope.wake
-            if self._capi is not None:
-                self._report_bootstrap(scope, joined=False)
             return None
-        self._report_bootstrap(scope, joined=True)
         if (node.get("spec") or {}).get("providerID"):
             status.nodeupdated = True
             return None
@@ -62,18 +58,6 @@ class Nodes:
             return Wait("WaitingForNode", text, after=10.0)
         status.nodeupdated = True
         return None
-
-    def _report_bootstrap(self, scope: Scope, *, joined: bool) -> None:
-        """Once it has joined, it has: a Node that is removed later says nothing about the bootstrap."""
-        if scope.infra.spec.virtual_machine_bootstrap_check.check_strategy == "none":
-            scope.report(BOOTSTRAP, True, "BootstrapCheckDisabled", "")
-        elif joined or scope.infra.status.nodeupdated:
-            scope.report(BOOTSTRAP, True, "Succeeded", "")
-        else:
-            text = (
-                f"Node {scope.name} has not joined the cluster yet; with checkStrategy ssh, Homeport waits for the Node"
-            )
-            scope.report(BOOTSTRAP, False, "WaitingForNode", f"{text} and opens no SSH connection")
 
 
 def _cluster(scope: Scope) -> Key:

@@ -33,6 +33,8 @@ HARVESTER_VM_NAME = "harvesterhci.io/vmName"
 CREATOR = "harvesterhci.io/creator"
 # A label with which users ask for the replacement of a machine.
 TERMINAL = "capk.cluster.x-k8s.io/vm-is-terminal"
+# An annotation of VMs whose user data has the user of the bootstrap check.
+BOOTSTRAP_CHECK = "infrastructure.homeport.dev/bootstrap-check"
 
 # Annotations of Harvester.
 CLAIM_TEMPLATES = "harvesterhci.io/volumeClaimTemplates"

@@ -33,6 +33,7 @@ from homeport.providers.harvester.infracluster.resource import (
     VM,
     VMI,
 )
+from homeport.providers.harvester.machine.bootstrap import BootstrapChecks
 from homeport.providers.harvester.machine.drain import Drain
 from homeport.providers.harvester.machine.instance import (
     check_shape,
@@ -74,8 +75,11 @@ _AGAIN_SECONDS = 30.0  # the watch wakes us; this is for when it can't
 
 
 class MachineDriver:
-    def __init__(self, clock: Clock, nodes: Nodes) -> None:
+    """Without `checks` a machine that runs is complete, whatever its user data does."""
+
+    def __init__(self, clock: Clock, nodes: Nodes, checks: BootstrapChecks | None = None) -> None:
         self._absence = Absence(clock)
+        self._checks = checks
         self._nodes = nodes
         self._drain = Drain(clock, nodes)
         self._sessions: dict[str, HarvesterSession] = {}  # whose watches wake the object of this UID
@@ -92,7 +96,9 @@ class MachineDriver:
         vmi = await scope.session.watches.find(VMI, Key(vm.namespace, vm.name))
         if vmi is None:
             vmi = await scope.session.get(VMI, Key(vm.namespace, vm.name))
-        return render_instance(scope, machine_of(vm, vmi))
+        joined = self._nodes.find(scope) is not None
+        complete = self._checks is None or self._checks.is_finished(scope, vm, joined=joined)
+        return render_instance(scope, machine_of(vm, vmi), complete=complete)
 
     async def _find(self, scope: Scope) -> Unstructured | None:
         key = key_of_vm(scope)
@@ -120,6 +126,8 @@ class MachineDriver:
         held = self._sessions.pop(uid, None)
         if held is not None:
             held.watches.forget(uid)
+        if self._checks is not None:
+            self._checks.forget(uid)
 
     async def quiesce(self, scope: Scope) -> Wait | None:
         """Every call is answered when it is done: nothing goes on behind our back."""
@@ -146,7 +154,11 @@ class MachineDriver:
             return wait
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
             return Wait("WaitingForAddress", no_address_text(machine), after=_AGAIN_SECONDS)
-        return await self._nodes.converge(scope, instance)
+        wait = await self._nodes.converge(scope, instance)
+        if wait is not None or self._checks is None:
+            return wait
+        joined = self._nodes.find(scope) is not None
+        return self._checks.converge(scope, machine.vm, instance, joined=joined)
 
     async def _create(self, scope: Scope) -> Wait:
         require_user_data(scope)
@@ -155,7 +167,8 @@ class MachineDriver:
         if isinstance(image, Wait):
             return image
         await self._check_addresses(scope)
-        material = Material(image, await self._keys(scope))
+        check_key = await self._checks.public_key(scope) if self._checks is not None else ""
+        material = Material(image, await self._keys(scope), check_key)
         source = data_source(scope, image)
         secret, vm = render_secret(scope, material, source), render_vm(scope, material, source)
         if has_cloud_init(scope):

@@ -72,7 +72,7 @@ def is_our_instance(scope: Scope, vmi: Unstructured) -> bool:
     return labels_of(vmi).get(MACHINE_UID) == scope.uid or vm_id(scope.infra.spec.provider_id) in owners
 
 
-def render_instance(scope: Scope, machine: Machine) -> Instance:
+def render_instance(scope: Scope, machine: Machine, *, complete: bool = True) -> Instance:
     vm, power = machine.vm, power_of(machine)
     found = addresses_of(machine, virtual=scope.endpoint, first=scope.family)
     if not found and power == "on":
@@ -88,6 +88,7 @@ def render_instance(scope: Scope, machine: Machine) -> Instance:
         power=power,
         addresses=addresses,
         failure_domain=scope.failure_domain,
+        complete=complete,
         vendor=machine,
     )
 

@@ -21,6 +21,7 @@ from homeport.infra.protocol import MachineScope
 from homeport.providers.harvester.image import Image, parse_name
 from homeport.providers.harvester.infracluster.connection import HarvesterSession
 from homeport.providers.harvester.infracluster.resource import (
+    BOOTSTRAP_CHECK,
     CLAIM_TEMPLATES,
     CLUSTER_UID,
     CREATOR,
@@ -37,6 +38,7 @@ from homeport.providers.harvester.infracluster.resource import (
 )
 from homeport.providers.harvester.machine.disk import claim_templates, prefix_data_volumes, render_quantity, size_of
 from homeport.providers.harvester.machine.network import Card, mac_of, render_config_drive, render_no_cloud
+from homeport.providers.harvester.machine.sshkey import with_user
 
 Json = dict[str, Any]
 Scope = MachineScope[KubevirtCluster, KubevirtMachine, HarvesterSession]
@@ -53,6 +55,7 @@ class Material:
 
     image: Image | None = None
     keys: Sequence[tuple[str, str]] = field(default=())  # name of the KeyPair, public key
+    check_key: str = ""  # public key of the bootstrap check; '' without one
 
 
 def namespace_of(spec: MachineSpec, session: HarvesterSession) -> str:
@@ -86,8 +89,7 @@ def marks(scope: Scope) -> dict[str, str]:
 
 
 def render_secret(scope: Scope, material: Material, source: str) -> Json:
-    user_data = with_keys(render_user_data(scope.user_data, scope.name), [key for _, key in material.keys])
-    data = {"userdata": user_data}
+    data = {"userdata": _user_data(scope, material)[0]}
     network = _network_data(scope, source)
     if network:
         data["networkdata"] = network.encode()
@@ -99,6 +101,13 @@ def render_secret(scope: Scope, material: Material, source: str) -> Json:
         "type": "Opaque",
         "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
     }
+
+
+def _user_data(scope: Scope, material: Material) -> tuple[bytes, bool]:
+    """And whether it has the user of the bootstrap check."""
+    data = with_keys(render_user_data(scope.user_data, scope.name), [key for _, key in material.keys])
+    checked = with_user(data, material.check_key) if material.check_key else None
+    return (data, False) if checked is None else (checked, True)
 
 
 def has_cloud_init(scope: Scope) -> bool:
@@ -180,6 +189,8 @@ def render_vm(scope: Scope, material: Material, source: str) -> Json:
     annotations = {**(template.metadata.get("annotations") or {})}
     if claims:
         annotations[CLAIM_TEMPLATES] = json.dumps(claims)
+    if _user_data(scope, material)[1]:
+        annotations[BOOTSTRAP_CHECK] = "ssh"
     return {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachine",

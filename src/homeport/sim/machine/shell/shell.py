@@ -81,17 +81,21 @@ class Shell:
 
     async def script(self, text: str) -> int:
         """Runs a whole script; what it prints goes to the console."""
+        ran = await self.run(text)
+        self.print(ran.out)
+        return ran.code
+
+    async def run(self, text: str) -> Ran:
+        """Runs a whole script; only what it reports as an error goes to the console."""
         try:
             tree = parse(text)
         except SyntaxProblem as problem:
             self.console.say(f"sh: {problem}")
-            return 2
+            return Ran(2)
         try:
-            ran = await self._run(tree, "")
+            return await self._run(tree, "")
         except _Exit as left:
-            return left.code
-        self.print(ran.out)
-        return ran.code
+            return Ran(left.code)
 
     def print(self, text: str) -> None:
         if text.strip():

@@ -51,6 +51,7 @@ class CloudConfig:
     preserve_hostname: bool = False
     files: list[File] = field(default_factory=list)
     users: list[User] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)  # of the default user
     bootcmd: list[Command] = field(default_factory=list)
     runcmd: list[Command] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
@@ -66,6 +67,7 @@ def read_cloud_config(config: Json) -> CloudConfig:
     _read_files(found, config.get("write_files"))
     readers: tuple[tuple[str, Callable[[], None]], ...] = (
         ("users_groups", lambda: found.users.extend(_users(config.get("users")))),
+        ("ssh", lambda: found.keys.extend(_texts(config.get("ssh_authorized_keys"), split=False))),
         ("bootcmd", lambda: found.bootcmd.extend(_commands(config.get("bootcmd")))),
         ("runcmd", lambda: found.runcmd.extend(_commands(config.get("runcmd")))),
         ("package_update_upgrade_install", lambda: found.packages.extend(_packages(config.get("packages")))),
