@@ -33,7 +33,7 @@ run: setup ## start the plane with simulated infrastructure in the foreground (C
 test: check ## lint, types, layers, then the quick tests; needs nothing but Python
 	@$(BIN)/python -m pytest -n 2 --quick
 
-test-all: check ## everything that `make test` runs, and all long tests: real programs, scenarios, documentation
+test-all: $(DEV) ## everything that `make test` runs, and all long tests: real programs, scenarios, documentation
 	@$(BIN)/python tools/suite
 
 campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)
