@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homeport.api.cluster.v1beta2 import ClusterClass
 from homeport.api.k0rdent.v1beta1 import ClusterTemplate, Credential, Management, ProviderInterface, Region, Release
+from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
 from homeport.platforms.k0rdent.name import KNOWN_PROVIDERS
@@ -147,3 +148,16 @@ async def test_a_plane_of_an_older_version_gets_new_providers_once_and_keeps_wha
         kept: Management = await stage.client.get(Management, key)
         assert [each.name for each in kept.spec.providers] == ["nutanix"]
         assert condition.is_true(kept.status.conditions, "Ready")
+
+
+@virtual
+async def test_a_template_of_a_class_that_is_deleted_comes_back_at_once() -> None:
+    async with deployments() as stage:
+        await stage.management()
+        key = Key(SPACE, "nutanix-capx-hcp-worker-mt")
+        old = await stage.plane.until(NutanixMachineTemplate, key, lambda obj: True, 60, what="the template")
+        await stage.client.delete(NutanixMachineTemplate, key)
+        await stage.plane.until(
+            NutanixMachineTemplate, key, lambda obj: obj.metadata.uid != old.metadata.uid, 30, what="another one"
+        )
+        await stage.management()

@@ -12,14 +12,15 @@ from homeport.api.meta import Resource, wire
 from homeport.capi.component import Setup
 from homeport.capi.resolution import plural
 from homeport.client.errors import NotFound
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery.gvk import parse_api_version
 from homeport.platforms.k0rdent.builtin import known_providers, provider_objects, release_objects, template_name
 from homeport.platforms.k0rdent.catalogue import PROVIDER_CHARTS, ProviderChart, chart_name
-from homeport.platforms.k0rdent.name import KNOWN_PROVIDERS, MANAGEMENT
+from homeport.platforms.k0rdent.name import KNOWN_PROVIDERS, MANAGED_LABEL, MANAGEMENT
 from homeport.platforms.k0rdent.reconciler import K0rdentReconciler, management_key
 from homeport.platforms.k0rdent.template.chart import TemplateCharts
 from homeport.platforms.k0rdent.template.provider import ProviderReleases
+from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
 
@@ -28,6 +29,7 @@ Json = dict[str, Any]
 _RESYNC_SECONDS = 600.0
 _RETRY_SECONDS = 10.0
 INTERNAL = "infrastructure-internal"
+_HELD = Query(labels=f"{MANAGED_LABEL}=true")
 
 
 class ManagementScope(Scope[Management]):
@@ -50,12 +52,25 @@ class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
         self._own = ProviderReleases(self.client, self.clock, charts)
         self._templates = self.informers.get(ProviderTemplate).cache
         self._releases = self.informers.get(Release).cache
-        self._caches = {
+        self._caches: dict[str, Any] = {
             kind.__resource__.kind: self.informers.get(kind).cache
             for kind in (ClusterClass, ClusterTemplate, ProviderTemplate, ProviderInterface, Release)
         }
         for watched in (ClusterClass, ClusterTemplate, ProviderTemplate, ProviderInterface, Release):
             self.controller.map(watched, management_key)
+        for kind in sorted(self._template_kinds(), key=str):
+            self._watch_templates(kind)
+
+    def _template_kinds(self) -> set[Resource]:
+        """Of the objects beside the classes, which every cluster of a class needs."""
+        charts = [each for each in PROVIDER_CHARTS.values() if each.component in self._running]
+        kinds = {_kind_of(body) for each in charts for body in each.objects(self._running)}
+        return {each for each in kinds if each.kind not in self._caches}
+
+    def _watch_templates(self, kind: Resource) -> None:
+        watched = metadata_only(kind)
+        self._caches[kind.kind] = self.informers.get(watched, _HELD).cache
+        self.controller.map(watched, management_key, query=_HELD)
 
     def load(self, obj: Management) -> ManagementScope | None:
         return None if obj.metadata.deletion_timestamp or obj.metadata.name != MANAGEMENT else ManagementScope(obj)
@@ -155,8 +170,7 @@ class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
     async def _hold_objects(self, scope: ManagementScope, chart: ProviderChart) -> str:
         """What is wrong; '' if everything is there."""
         for body in chart.objects(self._running):
-            at = parse_api_version(body["apiVersion"])
-            kind = Resource(at.group, at.version, body["kind"], plural(body["kind"]))
+            kind = _kind_of(body)
             try:
                 await self._hold(scope, kind, body)
             except NotFound:
@@ -166,7 +180,7 @@ class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
 
     async def _hold(self, scope: ManagementScope, kind: Resource, body: Json) -> bool:
         meta = body["metadata"]
-        cache: Any = self._caches.get(kind.kind)
+        cache = self._caches.get(kind.kind)
         key = Key(meta.get("namespace", ""), meta["name"])
         cached = cache.get(key) if cache is not None else None
         return await self.applier.hold(scope.key, body, kind, cached=cached, watched=cache is not None)
@@ -193,6 +207,11 @@ class ManagementReconciler(K0rdentReconciler[Management, ManagementScope]):
         status.release = obj.spec.release
         scope.timer = Wait("Resync", after=_RESYNC_SECONDS, quiet=True)
         return None
+
+
+def _kind_of(body: Json) -> Resource:
+    at = parse_api_version(body["apiVersion"])
+    return Resource(at.group, at.version, body["kind"], plural(body["kind"]))
 
 
 def _short(name: str) -> str:
