@@ -76,6 +76,9 @@ def pytest_runtest_teardown() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--part") == ALONE:
+        # The long ones last: at first builds take most of the processor, and each test has a limit of time.
+        items.sort(key=lambda item: HERE / "scenario" in item.path.parents)
     if not config.getoption("--quick"):
         return
     left_out = [item for item in items if item.get_closest_marker("quick") is None and _why(item)]
