@@ -259,8 +259,8 @@ async def test_a_multi_cluster_service_waits_for_those_that_it_depends_on() -> N
 
 async def test_a_template_says_what_is_wrong_with_its_source_and_recovers() -> None:
     async with services_plane() as p:
-        git = {"remoteSourceSpec": {"git": {"url": "https://git.example.com/a"}}}
-        await p.have(k0rdent("ServiceTemplate", "git", {"resources": git}))
+        bucket = {"localSourceRef": {"kind": "Bucket", "name": "a"}}
+        await p.have(k0rdent("ServiceTemplate", "bucket", {"resources": bucket}))
         await p.have(template("web"))
         broken = chart("plain", "1.0.0")
         broken["data"] = {"a.yaml": "kind: ConfigMap"}
@@ -276,7 +276,7 @@ async def test_a_template_says_what_is_wrong_with_its_source_and_recovers() -> N
                 what=f"saying {words}",
             )
 
-        await says("git", "spec.resources.remoteSourceSpec.git: not supported")
+        await says("bucket", "spec.resources.localSourceRef.kind: Bucket is not supported")
         await says("web-1-0-0", "ConfigMap kcm-system/web-1-0-0 does not exist: create it")
         await says("plain", "ConfigMap kcm-system/plain-1-0-0", "apiVersion")
         await p.have(chart("web", "1.0.0"))

@@ -220,3 +220,34 @@ async def test_services_are_installed_in_order_upgraded_along_their_chain_and_re
         await stage.gone(NAME)
         assert not (await stage.client.list(ServiceSet, Query(namespace=SPACE))).items
         assert not (await stage.client.list(ClusterAddon, Query(namespace=SPACE))).items
+
+
+@virtual
+async def test_charts_without_hooks_and_definitions_and_objects_that_others_may_change() -> None:
+    async with deployments() as stage:
+        body = hosted(workersNumber=1)
+        options = {"skipCRDs": True, "disableHooks": True}
+        body["spec"]["serviceSpec"] = {
+            "syncMode": "ContinuousWithDriftDetection",
+            "driftIgnore": [{"version": "v1", "kind": "ConfigMap", "name": "web-settings", "namespace": "apps"}],
+            "services": [service("web", helmOptions=options), service("other")],
+        }
+        hook = OBJECT.replace("-settings", "-hook").replace(
+            "metadata: {", 'metadata: {annotations: {"helm.sh/hook": pre-install}, '
+        )
+        files = chart("web", "1.0.0")
+        files["data"]["hook.yaml"] = hook
+        await stage.have(files, template("web"), secret(), credential(), body)
+        await stage.ready(NAME)
+        inside = await stage.inside(NAME)
+        names = {each.name for each in (await inside.list(CONFIG_MAP, Query(namespace="apps"))).items}
+        assert {"web-settings", "other-settings", "other-hook"} <= names
+        assert "web-hook" not in names
+        addons = {each.spec.release_name: each.spec for each in (await stage.client.list(ClusterAddon)).items}
+        assert (addons["web"].skip_crds, addons["web"].disable_hooks) == (True, True)
+        assert (addons["other"].skip_crds, addons["other"].disable_hooks) == (False, False)
+        for name in ("web", "other"):
+            await inside.patch(CONFIG_MAP, Key("apps", f"{name}-settings"), MergePatch({"data": {"color": "mauve"}}))
+        await repaired(inside, "other", color="blue")
+        await stage.plane.settle(600)
+        assert (await settings(inside, "web"))["color"] == "mauve"

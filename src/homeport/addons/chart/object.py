@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from homeport.addons.problem import Problem
 from homeport.addons.stamp import Stamp, stamp_of
 from homeport.addons.target.autoscale import scaled
-from homeport.addons.target.drift import kept
+from homeport.addons.target.drift import kept, matches
 from homeport.addons.target.inventory import Ref
 from homeport.addons.target.object import Target
 from homeport.addons.target.watch import RELEASED
@@ -97,13 +97,10 @@ def _is_changed(target: Target, left: Followed) -> bool:
 
 def _is_ignored(drift: Comparison, rules: Sequence[DriftRule]) -> bool:
     """Whether everything that differs may differ."""
-    meta: dict[str, Any] = drift.object.get("metadata") or {}
     paths = [
         path.removeprefix("/").replace("/", ".")
         for rule in rules
-        if rule.kind == drift.object.get("kind")
-        and rule.name in ("", meta.get("name"))
-        and rule.namespace in ("", meta.get("namespace", ""))
+        if matches(rule, drift.object, drift.live or {})
         for path in rule.paths
     ]
     return bool(paths) and all(

@@ -110,6 +110,8 @@ class Charts:
             wanted.values,
             labels={ADDON_LABEL: label_value(scope.key.name)},
             take_ownership=target.adopt,
+            crds=not scope.object.spec.skip_crds,
+            hooks=not scope.object.spec.disable_hooks,
             objection=lambda history: foreign_release(history, target),
         )
         target.fence()

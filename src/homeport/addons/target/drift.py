@@ -16,7 +16,7 @@ def kept(desired: Json, live: Mapping[str, Any], rules: Iterable[DriftRule]) -> 
     """`desired` with the live value of each ignored field. Left out, such a field would be reset to its default."""
     made: Json | None = None
     for rule in rules:
-        if not _matches(rule, desired):
+        if not matches(rule, desired, live):
             continue
         made = copy.deepcopy(desired) if made is None else made
         for path in rule.paths:
@@ -24,13 +24,15 @@ def kept(desired: Json, live: Mapping[str, Any], rules: Iterable[DriftRule]) -> 
     return desired if made is None else made
 
 
-def _matches(rule: DriftRule, obj: Mapping[str, Any]) -> bool:
+def matches(rule: DriftRule, obj: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """`live` has the namespace, which objects of charts often leave out."""
     meta = obj.get("metadata") or {}
+    namespace = meta.get("namespace") or (live.get("metadata") or {}).get("namespace", "")
     return (
         rule.kind == obj.get("kind")
         and rule.api_version in ("", obj.get("apiVersion"))
         and rule.name in ("", meta.get("name"))
-        and rule.namespace in ("", meta.get("namespace", ""))
+        and rule.namespace in ("", namespace)
     )
 
 

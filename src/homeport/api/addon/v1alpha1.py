@@ -99,6 +99,8 @@ class ClusterAddonSpec(Model):
     namespace: Namespace = ""
     create_namespace: Annotated[bool, Default(True)] = True
     release_name: ReleaseName = ""
+    skip_crds: bool = msgspec.field(name="skipCRDs", default=False)
+    disable_hooks: bool = False
     depends_on: Annotated[list[Dependency], Size(None, 100), ListType("map", ("name",))] = []
     deletion_policy: Annotated[str, Enum(("Delete", "Orphan")), Default("Delete")] = ""
     sync_policy: Annotated[str, Enum(("Continuous", "OnChange")), Default("Continuous")] = ""

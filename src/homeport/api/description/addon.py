@@ -31,6 +31,8 @@ FIELDS: Mapping[str, str] = {
     "ClusterAddonSpec.createNamespace": "If true, Homeport creates the namespace if it does not exist. Homeport never deletes "
     "namespaces. Default: true.",
     "ClusterAddonSpec.releaseName": "Name of the Helm release. Default: the name of the catalogue entry, or of the ClusterAddon.",
+    "ClusterAddonSpec.skipCRDs": "If true, CustomResourceDefinitions of the chart's crds folder are not installed. Default: false.",
+    "ClusterAddonSpec.disableHooks": "If true, the hooks of the chart do not run when it is installed or upgraded. Default: false.",
     "ClusterAddonSpec.dependsOn": "ClusterAddons of the same namespace that must be Ready in the Cluster first. Removal is in reverse order.",
     "ClusterAddonSpec.deletionPolicy": "What happens in the workload cluster when the ClusterAddon is deleted. Delete removes the add-on, "
     "Orphan leaves it there. Default: Delete.",

@@ -16,6 +16,7 @@ from homeport.platforms.k0rdent.service.settings import (
     WITH_DRIFT,
     Settings,
     creates_namespace,
+    disables_hooks,
     merged_options,
     takes_ownership,
     timeout_of,
@@ -77,6 +78,8 @@ def render_addon(
     }
     if is_chart:
         spec["releaseName"] = service.name
+        spec |= {"skipCRDs": True} if options.get("skipCRDs") else {}
+        spec |= {"disableHooks": True} if disables_hooks(options) else {}
         if content.values_from:
             spec["valuesFrom"] = content.values_from
         if service.values.strip():
