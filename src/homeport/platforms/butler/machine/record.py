@@ -127,7 +127,7 @@ class Search:
         """None: the provider was asked, and has no VM of the request. Raises ProviderError."""
         config = self._configs.get(lost.config)
         if config is None:
-            raise ProviderError(f"ProviderConfig {lost.config} does not exist any more")
+            raise ProviderError(f"ProviderConfig {lost.config} no longer exists")
         site = await read_site(self._client, self._accesses.supports, config)
         order = MachineOrder(
             uid=lost.uid,
