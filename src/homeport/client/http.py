@@ -257,6 +257,11 @@ class HttpTransport:
             if not self._closed:
                 raise
             raise self._shut() from error  # between two attempts
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if not self._closed or task is None or task.cancelling():
+                raise
+            raise self._shut() from error  # it waited for a connection, which aiohttp reports as a cancellation
 
     def _shut(self) -> Unavailable:
         return Unavailable(f"the client for {self._address()} is closed")

@@ -314,6 +314,15 @@ class Controller:
             self.failed[key] = f"{type(error).__name__}: {error}"
             log.exception("failed", **self._again_in(key))
             return "error"
+        except asyncio.CancelledError:
+            worker = asyncio.current_task()
+            if worker is None or worker.cancelling():
+                raise
+            # Somebody cancelled what the reconcile waited for, not the worker, which would end without a trace:
+            # aiohttp does so with requests that wait for a connection when their session is closed.
+            self.failed[key] = "what it waited for was cancelled"
+            log.warning("failed", error=self.failed[key], **self._again_in(key))
+            return "error"
         else:
             return self._finish(key, wait)
         finally:

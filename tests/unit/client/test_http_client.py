@@ -400,6 +400,28 @@ async def test_a_client_that_is_closed_before_it_repeats_a_request_says_so(peer:
         await client.get(CONFIGMAPS, A)
 
 
+async def test_a_client_that_is_closed_while_a_request_waits_for_a_connection_says_so(peer: Peer) -> None:
+    never, there = asyncio.Event(), asyncio.Event()
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        there.set()
+        await never.wait()
+        return web.Response()
+
+    peer.says(silent, silent)
+    client = HttpClient(Config(peer.url), retry=NEVER)
+    client._http._requests = client._http._session(1)
+    first = asyncio.create_task(client.get(CONFIGMAPS, A))
+    await there.wait()
+    second = asyncio.create_task(client.get(CONFIGMAPS, A))
+    await asyncio.sleep(0)
+    await client.close()
+    never.set()
+    for each in (first, second):
+        with pytest.raises(Unavailable, match="is closed"):
+            await each
+
+
 # Who we are
 
 

@@ -154,6 +154,25 @@ async def test_a_broken_object_does_not_stop_the_others() -> None:
 
 
 @virtual
+async def test_a_cancellation_that_is_not_meant_for_the_worker_does_not_end_it() -> None:
+    """A library cancels what the reconcile waits for."""
+
+    async def wait_in_vain() -> None:
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(1, future.cancel)
+        await future
+
+    script = Script(lambda key, time: wait_in_vain() if time == 1 else None)
+    async with plane(controlled(script, workers=1), crds=[WIDGETS]) as p:
+        await p.have(widget("a"))
+        await asyncio.sleep(60)
+        assert [name for name, _ in script.calls] == ["a", "a"]
+        await p.have(widget("b"))
+        await asyncio.sleep(10)
+        assert script.calls[-1][0] == "b"
+
+
+@virtual
 async def test_a_resync_looks_at_everything_and_after_what_users_did() -> None:
     script = Script()
     async with plane(controlled(script, resync=1000.0), crds=[WIDGETS]) as p:
