@@ -70,6 +70,7 @@ _USER = "system:serviceaccount:default:homeport"
 _SECONDS = 30.0
 _WORLD = (NETWORK, IMAGE, KEY_PAIR, SETTING, STORAGE_CLASS, NODE, IP_POOL)
 _KEYS = re.compile(r"(-----BEGIN [A-Z ]+-----).*?(-----END)", re.DOTALL)
+_CHECK_KEY = re.compile(r"(ecdsa-sha2-nistp384) \S+")  # of the bootstrap check
 _DOMAIN = ".spec.template.spec.domain"
 # By its admission and its controllers.
 _ADDED_BY_HARVESTER = {
@@ -291,7 +292,7 @@ def _plain(obj: Mapping[str, Any]) -> Json:
     plain["metadata"] = {name: meta[name] for name in ("labels", "annotations", "ownerReferences") if name in meta}
     if "data" in plain:
         texts = {name: base64.b64decode(value).decode() for name, value in plain["data"].items()}
-        plain["data"] = {name: _KEYS.sub(r"\1\2", text) for name, text in texts.items()}
+        plain["data"] = {name: _CHECK_KEY.sub(r"\1", _KEYS.sub(r"\1\2", text)) for name, text in texts.items()}
     return plain
 
 
