@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
 from homeport.runtime.testing import virtual
-from scenario.k0rdent.stage import SECRET, SPACE, credential, credentials, deployments, hosted, secret
+from scenario.k0rdent.stage import CONFIG_MAP, SECRET, SPACE, credential, credentials, deployments, hosted, secret
 
 NAME = "nutanix-hcp-demo"
 PLACEHOLDER = "-----BEGIN CERTIFICATE-----\n# Your custom CA certificate here\n-----END CERTIFICATE-----\n"
@@ -38,6 +39,19 @@ async def test_the_guides_placeholder_for_a_certificate_is_reported() -> None:
         change = {"config": {"nutanix": {"prismCentral": {"additionalTrustBundleConfigMapName": None}}}}
         await stage.patch(NAME, change)
         await stage.ready(NAME)
+
+
+@virtual
+async def test_a_trust_bundle_that_replaces_the_placeholder_is_used() -> None:
+    async with deployments() as stage:
+        await stage.have(BUNDLE, secret(), credential(), with_bundle(hosted(workersNumber=1)))
+        await stage.says(NAME, "does not hold a valid certificate in PEM format")
+        body = {"data": {"ca-bundle.crt": stage.site.dial.ca_pem.decode()}}
+        await stage.client.patch(CONFIG_MAP, Key(SPACE, "nutanix-ca-bundle"), MergePatch(body))
+        await stage.ready(NAME)
+        found: NutanixCluster = await stage.client.get(NutanixCluster, Key(SPACE, f"{NAME}-cluster"))
+        assert found.spec.prism_central is not None
+        assert found.spec.prism_central.additional_trust_bundle is not None
 
 
 @virtual
