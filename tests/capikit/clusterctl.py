@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,8 @@ class Clusterctl:
             "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
         }
 
-    def interrupt(self, after: str, *args: str) -> None:
-        """Runs until it says `after`, and is killed then."""
+    def interrupt(self, reached: Callable[[], object], *args: str) -> None:
+        """Kills it when `reached` returns. It must still be at work then."""
         process = subprocess.Popen(
             [str(self.program), *args],
             stdout=subprocess.PIPE,
@@ -53,16 +53,14 @@ class Clusterctl:
             env=self._environment,
         )
         try:
-            assert process.stdout is not None
-            said = []
-            for line in process.stdout:
-                said.append(line)
-                if after in line:
-                    return
-            raise AssertionError(f"clusterctl {' '.join(args)} never said {after!r}: {''.join(said)}")
-        finally:
+            reached()
+            assert process.poll() is None, "it has ended"
+        except AssertionError as error:
             process.kill()
-            process.communicate()
+            error.add_note(f"clusterctl {' '.join(args)}: {process.communicate()[0]}")
+            raise
+        process.kill()
+        process.communicate()
 
     def run(self, *args: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """`variables` are those of a template."""

@@ -408,6 +408,25 @@ def test_a_cluster_moves_to_another_plane_and_on_to_a_real_kubernetes_and_its_ma
             assert not [name for name in plane.vms() if name.startswith(("two-", "three-"))]
 
 
+def _refusal(plural: str) -> dict[str, Any]:
+    """Nobody answers for this webhook: such objects can't be created."""
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [plural]}
+    hook = {
+        "name": "refusal.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:1/refuse"},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "refusal"},
+        "webhooks": [hook],
+    }
+
+
 def test_a_move_that_was_interrupted_before_it_deleted_anything_is_resumed_and_repeated(
     plane: Plane, program: Path, tmp_path: Path
 ) -> None:
@@ -418,7 +437,12 @@ def test_a_move_that_was_interrupted_before_it_deleted_anything_is_resumed_and_r
     (tmp_path / "other").mkdir()
     with running(tmp_path / "other" / "data", plane.kubectl.kubectl, program, *options) as other:
         move = ("move", "-n", FLEET, "--to-kubeconfig", str(other.kubectl.kubeconfig))
-        plane.clusterctl.interrupt("Creating objects in the target cluster", *move)
+        # The target refuses what comes last, so clusterctl is in the middle of the move for as long as it takes.
+        other.kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(_refusal("nutanixmachines")))
+        (machine,) = (each for each in before if each.startswith("machine.cluster.x-k8s.io/two-kcp-"))
+        plane.clusterctl.interrupt(lambda: other.wait("--for=create", machine), *move)
+        other.kubectl.ok("delete", "validatingwebhookconfiguration", "refusal")
+        assert not other.names("nutanixmachines")
         assert plane.names("clusters,machines,nutanixmachines") == before
         refused = plane.clusterctl.run(*move)
         assert refused.returncode != 0
