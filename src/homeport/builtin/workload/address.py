@@ -16,6 +16,9 @@ from homeport.runtime.workload.ranges import ServiceRanges
 ADDRESS_ANNOTATION = "workload.homeport.dev/address"
 _UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104  (comparing, not binding)
 _ATTEMPTS = 1 << 16
+# The second number of loopback addresses. Simulated networks have 64 to 127: their machines listen there, too.
+_SERVICES = range(16, 48)
+_PODS = range(128, 192)
 
 
 class Site(Protocol):
@@ -117,12 +120,21 @@ def outgoing() -> str:
 
 def loopback_of(uid: str, taken: Collection[str]) -> str:
     """A loopback address for a Service: the same after a restart, and most likely another one on another plane."""
+    return _loopback(f"service {uid}", taken, _SERVICES)
+
+
+def pod_loopback_of(uid: str, taken: Collection[str]) -> str:
+    """A loopback address for a Pod: Pods may use the same ports."""
+    return _loopback(uid, taken, _PODS)
+
+
+def _loopback(seed: str, taken: Collection[str], numbers: range) -> str:
     for turn in range(_ATTEMPTS):
-        digest = hashlib.sha256(f"service {uid} {turn}".encode()).digest()
-        address = f"127.{16 + digest[0] % 32}.{digest[1]}.{1 + digest[2] % 254}"
+        digest = hashlib.sha256(f"{seed} {turn}".encode()).digest()
+        address = f"127.{numbers[digest[0] % len(numbers)]}.{digest[1]}.{1 + digest[2] % 254}"
         if address not in taken:
             return address
-    raise RuntimeError("no loopback address is left for a Service")
+    raise RuntimeError(f"no loopback address is left: all of 127.{numbers[0]} to 127.{numbers[-1]} are in use")
 
 
 def ingress_addresses(service: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import structlog
 
 from homeport.api.meta import Unstructured
 from homeport.apiserver.kinds.pod.log import LogSources
+from homeport.builtin.workload.address import pod_loopback_of
 from homeport.builtin.workload.container import Container
 from homeport.builtin.workload.status import pod_status
 from homeport.client.errors import Conflict, NotFound
@@ -230,12 +230,7 @@ class PodReconciler:
         known = status_of(pod).get("podIP")
         if known and known not in used:
             return str(known)
-        for turn in range(1 << 16):
-            digest = hashlib.sha256(f"{pod.uid} {turn}".encode()).digest()
-            address = f"127.{64 + digest[0] % 64}.{digest[1]}.{1 + digest[2] % 254}"
-            if address not in used:
-                return address
-        raise RuntimeError("no loopback address is left for a Pod")
+        return pod_loopback_of(pod.uid, used)
 
 
 def _init_policy(spec: Mapping[str, Any], policy: str) -> str:

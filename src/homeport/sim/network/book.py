@@ -23,7 +23,7 @@ from homeport.sim.network.service import Service, connect
 
 # The source of connections from outside of the network: the management plane, users with kubectl.
 OUTSIDE = "outside"
-# 127.64.0.0/10: half of what Linux has is plenty, and nothing else is configured there.
+# 127.64.0.0/10: plenty, and nothing else is configured there. Pods and Services of the plane have other ranges.
 _FIRST_LOOPBACK = IPv4Address("127.64.0.1")
 _LOOPBACKS = 4_000_000
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
 
 from homeport.api.meta import Unstructured
+from homeport.builtin.workload.address import loopback_of, pod_loopback_of
 from homeport.builtin.workload.material import expand, field_of
 from homeport.builtin.workload.process import relocate
 from homeport.builtin.workload.status import ContainerState, pod_phase
@@ -16,6 +18,7 @@ from homeport.runtime.workload.replicaset import surplus
 from homeport.runtime.workload.runner import RUNNER_ANNOTATION, Runners
 from homeport.runtime.workload.statefulset import ordinal
 from homeport.runtime.workload.template import pod_of, same_template, share_of, short_hash
+from homeport.sim.network.book import Network
 
 
 def test_a_template_is_the_same_but_for_the_label_that_tells_versions_apart() -> None:
@@ -132,3 +135,15 @@ def test_a_runner_is_found_by_image_test_or_name() -> None:
     assert "no runner 'nobody'" in runners.missing(unknown)
     with pytest.raises(ValueError, match="already"):
         runners.register("api", first)
+
+
+def test_pods_services_and_simulated_networks_never_share_a_loopback_address() -> None:
+    network = Network()
+    for number in range(200):
+        uid = f"uid-{number}"
+        assert ip_address(pod_loopback_of(uid, ())) in ip_network("127.128.0.0/10")
+        assert ip_address(network.loopback()) in ip_network("127.64.0.0/10")
+        assert 16 <= ip_address(loopback_of(uid, ())).packed[1] < 48
+    first = pod_loopback_of("uid", ())
+    assert pod_loopback_of("uid", ()) == first
+    assert pod_loopback_of("uid", {first}) != first
