@@ -318,7 +318,9 @@ class RealKube:
                 with urllib.request.urlopen(url, context=context, timeout=5) as answer:
                     if answer.status == 200:
                         return
+            except urllib.error.HTTPError as error:
+                error.close()  # 500 while its start hooks run.
             except OSError:
-                pass  # Not listening yet, or 500 while its start hooks run.
+                pass  # Not listening yet.
             time.sleep(0.05)
         raise RuntimeError(f"{program} is not ready after {READY_TIMEOUT_SECONDS:g} s:\n{self.log(program)[-3000:]}")

@@ -166,7 +166,9 @@ def _await_ready(port: int, root: Path, process: subprocess.Popen[bytes], second
             with urllib.request.urlopen(f"https://127.0.0.1:{port}/readyz", context=context, timeout=5) as answer:
                 if answer.status == 200:
                     return
-        except (OSError, urllib.error.HTTPError):
+        except urllib.error.HTTPError as error:
+            error.close()
+        except OSError:
             pass
         time.sleep(0.1)
     raise RuntimeError(f"kube-apiserver is not ready:\n{(root / 'kube-apiserver.log').read_text()[-3000:]}")

@@ -263,8 +263,10 @@ async def finish_write(write: Coroutine[Any, Any, T]) -> T:
             await asyncio.wait({task}, timeout=_WRITE_SECONDS)
         if not task.done():
             task.cancel()
-        elif not task.cancelled() and task.exception() is not None:
-            log.info("a write failed while shutting down", error=str(task.exception()))
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            # Who lost a race writes again after the next start: that is not worth a line.
+            tell = log.debug if isinstance(error, Conflict | NotFound) else log.info
+            tell("a write failed while shutting down", error=str(error))
         raise
 
 

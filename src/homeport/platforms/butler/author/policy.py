@@ -60,9 +60,10 @@ def _finalizers() -> Json:
     ours = " || ".join(f"f.startsWith('{each}')" for each in PREFIXES)
     removed = f"oldObject.metadata.?finalizers.orValue([]).filter(f, {ours})"
     kept = "object.metadata.?finalizers.orValue([])"
+    # A request for an object of the whole cluster has no field namespace.
     allowed = (
         f"authorizer.group('{GROUP}').resource(request.resource.resource).subresource('finalizers')"
-        ".namespace(request.namespace).name(request.name).check('update').allowed()"
+        ".namespace(request.?namespace.orValue('')).name(request.name).check('update').allowed()"
     )
     return _policy(
         "finalizers",
