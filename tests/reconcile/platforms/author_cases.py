@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from homeport.api.butler.v1alpha1 import MachineRequest, ProviderConfig, TenantAddon, TenantCluster
+from homeport.api.butler.v1alpha1 import MachineRequest, ProviderConfig, Team, TenantAddon, TenantCluster
 from homeport.api.meta import Unstructured
 from homeport.client.errors import Forbidden
 from homeport.client.protocol import Client, Key, MergePatch
@@ -86,6 +86,11 @@ async def check_finalizers(as_: As) -> None:
     with pytest.raises(Forbidden):
         await patch(as_("admin"), TenantCluster, "kept", {"metadata": {"finalizers": None}})
     await patch(as_("platform"), TenantCluster, "kept", {"metadata": {"finalizers": None}})
+    # Objects without a namespace, too: an administrator may remove their finalizers.
+    kind, key = Team.__resource__, Key("", "kept")
+    await as_("platform").create(butler("Team", "kept", {}, finalizers=["butler.butlerlabs.dev/team"]), kind=kind)
+    await as_("platform").patch(kind, key, MergePatch({"metadata": {"finalizers": None}}))
+    await as_("platform").delete(kind, key)
 
 
 async def check_clusters(as_: As) -> None:
