@@ -1,4 +1,4 @@
-"""Definitions for clusters of others, where nothing converts: they serve the stored version alone.
+"""Definitions for clusters of others without our webhooks, where nothing converts: they serve the stored version alone.
 
 Without a conversion webhook kube-apiserver serves what it stores under every version's name: a read and a write in
 another version destroys the object. So there is only one.
@@ -22,14 +22,18 @@ _IMMUTABLE = (
 
 def stored_alone(definition: Mapping[str, Any]) -> dict[str, Any]:
     spec = definition["spec"]
-    stored = [version for version in spec["versions"] if version["storage"]]
+    stored = [version for version in immutable(spec) if version["storage"]]
     served = {version["name"] for version in stored}
-    if spec["names"]["kind"] in _IMMUTABLE:
-        stored = [_immutable(version) for version in stored]
     meta = definition["metadata"]
     labels = {name: value for name, value in meta.get("labels", {}).items() if _names(name, value, served)}
     metadata = {**meta, **({"labels": labels} if labels else {})}
     return {**definition, "metadata": metadata, "spec": {**spec, "versions": stored}}
+
+
+def immutable(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The versions of a definition; those of a template with a rule that keeps it as it is."""
+    versions = list(spec["versions"])
+    return [_immutable(each) for each in versions] if spec["names"]["kind"] in _IMMUTABLE else versions
 
 
 def _immutable(version: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""The webhooks of the controllers on a Kubernetes cluster of others: the objects by which its API server asks us.
+
+Everything derives from two names, the namespace and the Service in it: the Secret with the CA is called like the
+Service, the webhook configurations `SERVICE.NAMESPACE`. The CA is not in these objects: running replicas put it into
+those that are named here and whose annotation names the Secret, and into no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from homeport.api.meta import Resource
+from homeport.capi.component import Component
+from homeport.capi.definition.stored import immutable, stored_alone
+from homeport.capi.environment import Environment
+from homeport.client.protocol import Client, Key
+from homeport.runtime.webhook import configuration
+from homeport.runtime.webhook.configuration import DEFINITION, MUTATING, VALIDATING, Endpoint, Policy, Service, Url
+from homeport.runtime.webhook.hook import Hooks, Json
+
+SERVICE = "homeport-webhook"
+PORT = 9443  # in the Pod; the Service listens on 443
+PORT_NAME = "webhook"
+POD_LABEL = "webhook.homeport.dev/service"
+# For Pods: they get reviews as soon as they can answer them. Waiting for the caches of controllers would be a circle,
+# as a cache of objects that are stored in an older version fills through the conversion webhook.
+READINESS: Mapping[str, Any] = {"httpGet": {"path": "/readyz", "port": PORT_NAME, "scheme": "HTTPS"}}
+
+# Nobody keeps clusters there, and what does is part of the cluster that we run on.
+_SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
+POLICY = Policy(
+    failure="Fail",
+    timeout_seconds=10,
+    namespaces={
+        "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
+    },
+)
+
+
+def endpoint_of(namespace: str, service: str = SERVICE, url: str = "") -> Endpoint:
+    return Url(url) if url else Service(namespace, service)
+
+
+def hosts_of(namespace: str, service: str = SERVICE, url: str = "") -> list[str]:
+    """What the certificate of a replica must be good for."""
+    named = [urlsplit(url).hostname or ""] if url else []
+    return [*filter(None, named), *Service(namespace, service).hosts]
+
+
+def secret_of(namespace: str, service: str = SERVICE) -> Key:
+    """The Secret with the CA that all replicas share."""
+    return Key(namespace, service)
+
+
+def configuration_name(namespace: str, service: str = SERVICE) -> str:
+    """Of both webhook configurations, which have no namespace."""
+    return f"{service}.{namespace}"
+
+
+def pod_labels(service: str = SERVICE) -> dict[str, str]:
+    """Labels of the Pods that the Service selects."""
+    return {POD_LABEL: service}
+
+
+def hooks_of(components: Iterable[Component]) -> Hooks:
+    """For rendering: hooks that are never called, so that no cluster has to be connected."""
+    hooks = Hooks()
+    environment = Environment(cast(Client, None))
+    for component in components:
+        component.register(hooks, environment)
+    return hooks
+
+
+def webhook_objects(
+    components: Iterable[Component], namespace: str, service: str = SERVICE, *, url: str = ""
+) -> list[Json]:
+    """The Service and the configurations for the hooks of these components. With `url` there is no Service: the API
+    server asks a process outside the cluster."""
+    rendered = configuration.render_configurations(
+        hooks_of(components),
+        endpoint_of(namespace, service, url),
+        name=configuration_name(namespace, service),
+        secret=secret_of(namespace, service),
+        policy=POLICY,
+    )
+    return rendered if url else [_service(namespace, service), *rendered]
+
+
+def _service(namespace: str, service: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": service, "namespace": namespace},
+        "spec": {
+            "selector": pod_labels(service),
+            "ports": [{"name": PORT_NAME, "port": 443, "targetPort": PORT_NAME, "protocol": "TCP"}],
+        },
+    }
+
+
+def with_conversion(crd: Mapping[str, Any], namespace: str, service: str = SERVICE, *, url: str = "") -> Json:
+    """A definition that serves all of its versions, converted by our webhook. One with a single version stays so, and
+    so does the conversion that a component chose itself."""
+    spec = crd["spec"]
+    if not _converts(crd):
+        return dict(crd) if "conversion" in spec else stored_alone(crd)
+    client = endpoint_of(namespace, service, url).client(configuration.CONVERT_PATH)
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+    meta = crd["metadata"]
+    annotations = {
+        **(meta.get("annotations") or {}),
+        configuration.INJECT_ANNOTATION: str(secret_of(namespace, service)),
+    }
+    return {
+        **crd,
+        "metadata": {**meta, "annotations": annotations},
+        "spec": {**spec, "versions": immutable(spec), "conversion": conversion},
+    }
+
+
+def injected(definitions: Iterable[Mapping[str, Any]], namespace: str, service: str) -> dict[Resource, Sequence[str]]:
+    """Names of the objects that may get our CA."""
+    name = configuration_name(namespace, service)
+    converted = [str(crd["metadata"]["name"]) for crd in definitions if _converts(crd)]
+    return {MUTATING: [name], VALIDATING: [name], DEFINITION: converted}
+
+
+def _converts(crd: Mapping[str, Any]) -> bool:
+    return len(crd["spec"]["versions"]) > 1 and "conversion" not in crd["spec"]
