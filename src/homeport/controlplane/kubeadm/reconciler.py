@@ -150,14 +150,14 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
     async def _hold_configuration(self, scope: ControlPlaneScope) -> None:
         """An upgrade may be given up at any moment, and workers join when they like: the configuration follows at once.
 
-        Machines that are about to join with another version read it first.
+        Machines that are about to join with another version read it first. Rights follow when a Machine is added.
         """
         if scope.remote is None or not scope.findings.initialized or self._inspection.is_kept(scope, "configuration"):
             return
         if any(_joins_otherwise(each.machine, scope) for each in scope.owned):
             return
         try:
-            await self._worker.prepare(scope)
+            await self._worker.hold_configuration(scope)
         except (UpkeepError, ApiError) as error:
             log.info("the kubeadm configuration of the cluster could not be updated", error=str(error))
             return  # before a Machine is added it is tried again, and that fails aloud

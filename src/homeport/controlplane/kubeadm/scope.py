@@ -5,6 +5,7 @@ from __future__ import annotations
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.api.meta import Unstructured
 from homeport.capi.name import Condition
 from homeport.controlplane.kubeadm.observe.health import Seen
 from homeport.controlplane.kubeadm.status import Findings, fill, weight
@@ -20,6 +21,7 @@ class ControlPlaneScope(PlaneScope[KubeadmControlPlane, KubeadmConfig]):
         self.findings = Findings(now=now, cluster="" if cluster is None else cluster.metadata.name)
         self.findings.initialized = bool(kcp.status.initialization.control_plane_initialized)
         self.seen = Seen(down="the workload cluster has not been checked yet")
+        self.configuration: Unstructured | None = None  # ConfigMap kubeadm-config, if this loop has read it
         self.unreadable = ""  # which objects exist and can't be read
         self.gone: frozenset[int] = frozenset()  # IDs of etcd members whose machine is proven to be gone
         self.dropped: set[str] = set()  # Machines that are no longer to be remediated

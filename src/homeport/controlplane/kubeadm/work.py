@@ -97,7 +97,9 @@ class Worker:
             scope.findings.blocked = template.message
             return template
         if not action.first:
-            await self.prepare(scope)
+            assert scope.remote is not None  # no Machine is added while the cluster can't be reached
+            await hold_rights(scope.remote.client, scope.kcp.spec.version)
+            await self.hold_configuration(scope)
         made = await self._maker.create(scope, template, action)
         scope.owned.append(Owned(made))
         scope.findings.made.add(made.metadata.name)
@@ -106,11 +108,11 @@ class Worker:
         log.info("machine created", machine=made.metadata.name, first=action.first, domain=action.domain)
         return Wait("WaitingForMachine", f"waiting for Machine {made.metadata.name} to come up", after=POLL_SECONDS)
 
-    async def prepare(self, scope: ControlPlaneScope) -> None:
+    async def hold_configuration(self, scope: ControlPlaneScope) -> None:
         """Machines that join read the cluster's configuration: it has the version of the next one."""
-        assert scope.remote is not None  # no Machine is added while the cluster can't be reached
-        await hold_rights(scope.remote.client, scope.kcp.spec.version)
-        if await hold_cluster_configuration(scope.remote.client, scope.kcp):
+        assert scope.remote is not None  # callers check it
+        found, scope.configuration = scope.configuration, None  # good for one comparison: a write makes it old
+        if await hold_cluster_configuration(scope.remote.client, scope.kcp, found):
             log.info("the kubeadm configuration of the cluster was updated", version=scope.kcp.spec.version)
 
     async def _remediate(self, scope: ControlPlaneScope, observed: Observed, action: Remediate) -> Wait:

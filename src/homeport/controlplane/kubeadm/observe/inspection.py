@@ -16,7 +16,7 @@ from homeport.controlplane.kubeadm.observe.absence import known_as
 from homeport.controlplane.kubeadm.observe.health import CONTROL_PLANE_ROLE, EtcdView, Seen
 from homeport.controlplane.kubeadm.observe.reader import is_unhealthy, node_of
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
-from homeport.controlplane.kubeadm.workload.upkeep import SYSTEM, is_initialized
+from homeport.controlplane.kubeadm.workload.upkeep import SYSTEM, observe_configuration
 from homeport.runtime.outcome import Wait
 
 POD = Resource("", "v1", "Pod", "pods")
@@ -87,7 +87,8 @@ class Inspection:
         if not remote.has_synced(POD, STATIC_PODS):
             pods = await remote.cached(POD, STATIC_PODS)
         if not scope.findings.initialized and _may_be_initialized(scope):
-            scope.findings.initialized = await is_initialized(remote.client)
+            scope.configuration = await observe_configuration(remote.client)
+            scope.findings.initialized = scope.configuration is not None
         scope.seen = Seen(
             nodes={node.name: node for node in remote.nodes},
             pods={pod.name: pod for pod in pods},

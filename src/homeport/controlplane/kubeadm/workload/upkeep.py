@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
-from homeport.api.meta import Resource, wire
+from homeport.api.meta import Resource, Unstructured, wire
 from homeport.capi import version as versions
 from homeport.capi.name import SKIP_COREDNS, SKIP_KUBE_PROXY
 from homeport.client.errors import AlreadyExists, NotFound
@@ -45,31 +45,34 @@ class UpkeepError(Exception):
     """Something in the workload cluster is not as kubeadm leaves it; says what to do."""
 
 
-async def is_initialized(client: Client) -> bool:
-    """`kubeadm init` has come so far that others can join."""
+async def observe_configuration(client: Client) -> Unstructured | None:
+    """The ConfigMap that `kubeadm init` writes when it has come so far that others can join."""
     try:
-        await client.get(CONFIG_MAP, KUBEADM_CONFIG)
+        return await client.get(CONFIG_MAP, KUBEADM_CONFIG)
     except NotFound:
-        return False
-    return True
+        return None
 
 
-async def hold_cluster_configuration(client: Client, kcp: KubeadmControlPlane) -> bool:
-    """Joining machines take their configuration from here: it must be right before they come."""
+async def hold_cluster_configuration(
+    client: Client, kcp: KubeadmControlPlane, found: Unstructured | None = None
+) -> bool:
+    """Joining machines take their configuration from here: it must be right before they come.
+
+    `found` is the ConfigMap if the caller has just read it.
+    """
     wanted: Json = (
         kubeadm_spec(kcp.spec.kubeadm_config_spec, kcp.spec.version, join=True).get("clusterConfiguration") or {}
     )
-    return await _change_configuration(client, lambda current: updated(current, wanted, kcp.spec.version))
+    return await _change_configuration(client, lambda current: updated(current, wanted, kcp.spec.version), found)
 
 
-async def _change_configuration(client: Client, change: Any) -> bool:
-    try:
-        found = await client.get(CONFIG_MAP, KUBEADM_CONFIG)
-    except NotFound:
+async def _change_configuration(client: Client, change: Any, found: Unstructured | None = None) -> bool:
+    found = found or await observe_configuration(client)
+    if found is None:
         raise UpkeepError(
             f"the workload cluster has no ConfigMap {KUBEADM_CONFIG}, so no machine can join: restore it (`kubeadm "
             "init phase upload-config kubeadm`)"
-        ) from None
+        )
     text = (found.get("data") or {}).get(_CONFIGURATION)
     current = yaml.load(text, source=f"ConfigMap {KUBEADM_CONFIG}") if text else None
     if not isinstance(current, Mapping):
