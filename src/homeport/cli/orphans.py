@@ -52,36 +52,67 @@ def _row(each: Found) -> tuple[str, ...]:
 
 @command.command()
 @located
-def machines(where: Where) -> None:
-    """List VMs whose MachineRequest is gone.
+@click.argument("names", metavar="[REQUEST]...", nargs=-1)
+@click.option("--adopt", is_flag=True, help="Make these MachineRequests again, for the VMs that exist.")
+@click.option("--remove", is_flag=True, help="Delete these VMs with their disks. This can't be undone.")
+@click.option("--force", is_flag=True, help="Also VMs whose deletion this plane did not see, and control planes.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+def machines(
+    where: Where, names: tuple[str, ...], adopt: bool, remove: bool, force: bool, dry_run: bool, yes: bool
+) -> None:
+    """List, adopt or remove VMs whose MachineRequest is gone.
 
-    The request was removed by force, or it was moved to another plane. The plane asks the provider every five minutes;
-    nothing deletes such a VM but you.
+    The request was removed by force, or it was moved to another plane. Nothing deletes such a VM but you. Name the
+    requests, as NAMESPACE/NAME, to adopt or remove their VMs.
     """
+    if (adopt and remove) or bool(names) != (adopt or remove):
+        raise click.UsageError("name the requests, and use either --adopt or --remove")
+    if names:
+        _settle(where, names, remove=remove, force=force, dry_run=dry_run, yes=yes)
+    else:
+        _list_machines(where)
+
+
+def _list_machines(where: Where) -> None:
     from homeport.platforms.butler.machine.record import find_lost
 
-    found = ask(where, "", lambda client, key: find_lost(client))
+    found = sorted(ask(where, "", lambda client, key: find_lost(client)), key=lambda each: str(each.request))
     if not found:
         click.echo("every VM of a MachineRequest has its MachineRequest")
         return
-    rows = [("NAMESPACE", "REQUEST", "VM", "ID", "PROVIDERCONFIG", "STATE")]
-    rows += [
-        (
-            each.request.namespace,
-            each.request.name,
-            each.machine,
-            each.vm or "-",
-            str(each.config),
-            each.state or "not checked yet",
-        )
-        for each in sorted(found, key=lambda each: str(each.request))
-    ]
+    rows = [("REQUEST", "VM", "ID", "PROVIDERCONFIG", "DELETION", "STATE")]
+    for each in found:
+        seen = "seen" if each.deleted else "not seen"
+        state = each.state or "not checked yet"
+        rows.append((str(each.request), each.machine, each.vm or "-", str(each.config), seen, state))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    click.echo(
-        "If no other plane manages such a VM, delete it at its provider. It is no longer listed when it is gone."
-    )
+    click.echo(f"next: homeport orphans machines {found[0].request} --adopt (or --remove){where.arguments()}")
+
+
+def _settle(where: Where, names: tuple[str, ...], *, remove: bool, force: bool, dry_run: bool, yes: bool) -> None:
+    from homeport.platforms.butler.machine import adoption
+
+    verb = "removed" if remove else "adopted"
+    chosen = ask(where, "", lambda client, key: adoption.choose(client, names, key.namespace), adoption.Refused)
+    for each in chosen:
+        try:
+            adoption.check(each, remove=remove, force=force)
+        except adoption.Refused as error:
+            raise click.ClickException(str(error)) from error
+        text = f"VM {each.machine} ({each.vm}), {each.state}"
+        click.echo(f"{text} would be {verb} (dry run)" if dry_run else text)
+    if dry_run:
+        return
+    if remove and not yes:
+        click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} with all disks?", abort=True)
+    work = adoption.remove if remove else adoption.adopt
+    for each in chosen:
+        ask(where, "", lambda client, key, lost=each: work(client, lost), adoption.Refused)
+        done = "deletion started" if remove else "adopted"
+        click.echo(f"MachineRequest {each.request}: {done}")
 
 
 @command.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,12 @@ from conformance.provider.harvester import open_harvester
 from conformance.provider.nutanix import open_nutanix
 from conformance.provider.vendor import Open
 from homeport.api.butler.v1alpha1 import MachineRequest, ProviderConfig
+from homeport.capi.name import DELETE_FOR_MOVE
+from homeport.client.errors import Unavailable
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
-from homeport.platforms.butler.machine.record import CONFIG_MAP, RECORDS, find_lost, record_name
+from homeport.platforms.butler.machine.adoption import Refused, adopt, check, choose, remove
+from homeport.platforms.butler.machine.record import CONFIG_MAP, RECORDS, Lost, find_lost, record_name
 from homeport.runtime.testing import virtual
 from scenario.butler.infrastructure import NAMESPACE, SECRET, Infrastructure, infrastructure
 from scenario.capi.fault import Killer, Late
@@ -421,3 +425,99 @@ async def test_a_request_that_is_deleted_leaves_no_record(vendor: Open) -> None:
         await i.deleted()
         assert await find_lost(i.client) == []
         assert (await i.client.list(CONFIG_MAP, RECORDS)).items == []
+
+
+async def forced_away(i: Infrastructure, key: Key = ONE) -> Lost:
+    """Its finalizers are removed while no controller runs; the record of its VM, once the provider was asked."""
+    await i.client.patch(MachineRequest, key, MergePatch({"metadata": {"finalizers": None}}))
+    await i.client.delete(MachineRequest, key)
+    await i.plane.gone(MachineRequest, key, 60)
+
+    def found(record: Any) -> bool:
+        return "vm" in record["data"]
+
+    (lost,) = await find_lost(i.client)
+    await i.plane.until(CONFIG_MAP, lost.record, found, 900, what="being found")
+    (lost,) = await find_lost(i.client)
+    return lost
+
+
+@virtual
+async def test_a_vm_without_its_request_is_adopted_by_a_request_like_the_one_before(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine(userData="#cloud-config\npassword: secret-word\n")
+        before = await i.running()
+        lost = await forced_away(i)
+        assert (lost.deleted, lost.provider_id) == (True, before.status.provider_id)
+        assert "secret-word" not in json.dumps(dict(await i.client.get(CONFIG_MAP, lost.record)))
+        check(lost, remove=False, force=False)
+        await adopt(i.client, lost)
+        after = await i.running()
+        assert after.metadata.uid != before.metadata.uid
+        assert after.status.provider_id == before.status.provider_id
+        assert after.status.ip_address == before.status.ip_address
+        assert (after.spec.cpu, after.spec.machine_name, after.spec.paused) == (2, "one", False)
+        assert await find_lost(i.client) == []
+        assert len(i.vendor.machines()) == 1
+        assert await find_lost(i.client) == []
+        again = await forced_away(i)  # the VM still has the mark of the first request
+        assert again.vm == lost.vm
+        await remove(i.client, again)
+        await i.plane.gone(MachineRequest, ONE, 1800)
+        assert i.vendor.machines() == []
+        assert (await i.client.list(CONFIG_MAP, RECORDS)).items == []
+
+
+@virtual
+async def test_an_adoption_that_was_interrupted_is_finished_by_the_next_one_and_makes_no_vm(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine()
+        await i.running()
+        lost = await forced_away(i)
+        killer = Killer(lambda: 1)  # each process dies after its first write
+        for _ in range(4):
+            with pytest.raises(Unavailable):
+                await adopt(killer.wrap(i.client), lost)
+            await i.pass_time(60)
+        await adopt(killer.wrap(i.client), lost)
+        await i.running()
+        assert await find_lost(i.client) == []
+        assert i.vendor.created == ["one"]
+
+
+@virtual
+async def test_a_vm_that_may_be_in_use_is_neither_adopted_nor_removed_without_force(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine(role="control-plane")
+        await i.running()
+        lost = await forced_away(i)
+        check(lost, remove=False, force=False)
+        with pytest.raises(Refused, match="may run etcd"):
+            check(lost, remove=True, force=False)
+        unseen = replace(lost, deleted=False)  # as after a restore, or a move
+        for removing in (False, True):
+            with pytest.raises(Refused, match="did not see the deletion"):
+                check(unseen, remove=removing, force=False)
+            check(unseen, remove=removing, force=True)
+        with pytest.raises(Refused, match="no VM without its MachineRequest is called so"):
+            await choose(i.client, ["two"], NAMESPACE)
+        assert await choose(i.client, ["one", lost.vm, str(ONE)], NAMESPACE) == [lost] * 3
+        await i.plane.stop()
+        await i.machine(machineName="another")
+        with pytest.raises(Refused, match="is for another VM"):
+            await adopt(i.client, lost)
+
+
+@virtual
+async def test_a_deletion_for_a_move_is_not_a_deletion_that_was_seen(vendor: Open) -> None:
+    async with infrastructure(vendor) as i:
+        await i.provider()
+        await i.machine()
+        await i.running()
+        mark = MergePatch({"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
+        await i.client.patch(MachineRequest, ONE, mark)
+        lost = await forced_away(i)
+        assert not lost.deleted

@@ -21,6 +21,9 @@ from homeport.infra.protocol import Owned
         (["adopt", "harbour"], "name the VMs to adopt, or use --all"),
         (["adopt", "harbour", "a", "--all"], "name the VMs to adopt, or use --all"),
         (["list"], "Missing argument 'CLUSTER'"),
+        (["machines", "--remove"], "name the requests, and use either --adopt or --remove"),
+        (["machines", "butler-system/one"], "name the requests, and use either --adopt or --remove"),
+        (["machines", "butler-system/one", "--adopt", "--remove"], "use either --adopt or --remove"),
     ],
 )
 def test_nothing_is_adopted_or_removed_that_was_not_named(words: list[str], said: str) -> None:
