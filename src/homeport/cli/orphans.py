@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +14,7 @@ from homeport.cli.where import Where, ask, located
 if TYPE_CHECKING:
     from homeport.client.protocol import Client, Key
     from homeport.infra.orphan.record import Found
+    from homeport.platforms.butler.machine.record import Lost
 
 T = TypeVar("T")
 
@@ -108,9 +110,12 @@ def _settle(where: Where, names: tuple[str, ...], *, remove: bool, force: bool, 
         return
     if remove and not yes:
         click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} with all disks?", abort=True)
-    work = adoption.remove if remove else adoption.adopt
+
+    async def settle(lost: Lost, client: Client, key: Key) -> None:
+        await (adoption.remove(client, lost) if remove else adoption.adopt(client, lost))
+
     for each in chosen:
-        ask(where, "", lambda client, key, lost=each: work(client, lost), adoption.Refused)
+        ask(where, "", partial(settle, each), adoption.Refused)
         done = "deletion started" if remove else "adopted"
         click.echo(f"MachineRequest {each.request}: {done}")
 
