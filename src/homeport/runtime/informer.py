@@ -70,6 +70,7 @@ class Informer(Generic[T]):
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
         self._handlers: list[Handler[T]] = []
         self._deletion_handlers: list[Callable[[T], None]] = []
+        self._sync_handlers: list[Callable[[], None]] = []
         self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
@@ -94,6 +95,10 @@ class Informer(Generic[T]):
         what we knew, as after a restore.
         """
         self._deletion_handlers.append(handler)
+
+    def on_sync(self, handler: Callable[[], None]) -> None:
+        """Called whenever a first list is complete, after its objects: what it lacks causes no change of its own."""
+        self._sync_handlers.append(handler)
 
     def use(self, client: Client) -> None:
         """The next `run` asks this one, and begins with a list: handlers get what differs from what they know."""
@@ -225,6 +230,8 @@ class Informer(Generic[T]):
             self._notify(old, new, initial and old is None)
         self.synced.set()
         self.settled.set()
+        for told in self._sync_handlers if initial else ():
+            told()
 
     # -- what does not fit -------------------------------------------------------------------------------------
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from homeport.addons.definition import definitions as addon_definitions
 from homeport.addons.reconciler import AddonReconciler
@@ -18,11 +21,15 @@ from homeport.capi.definition.kind import definitions
 from homeport.client.config import Config
 from homeport.client.credential import Certificate, Static
 from homeport.client.http import HttpClient
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import ALL, Event, Key, MergePatch, Query
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import Plane, Reconciled, plane, shared_pki
 
+H = TypeVar("H", bound=HttpClient)
+
+SIMULATED = ChartSettings(simulated=True)
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+SECRET = Resource("", "v1", "Secret", "secrets")
 APP, ONE = Key("default", "app"), Key("default", "one")
 
 
@@ -53,9 +60,9 @@ def addon(*names: str, meta: dict[str, Any] | None = None, **spec: Any) -> dict[
 
 
 class Desk:
-    def __init__(self, p: Plane, workload: EmbeddedServer) -> None:
+    def __init__(self, p: Plane, workload: EmbeddedServer, charts: ChartSettings) -> None:
         self.p = p
-        self.begin(ChartSettings(simulated=True))
+        self.begin(charts)
         self.server = workload
         self.workload = workload.client(field_manager="user")
 
@@ -71,9 +78,12 @@ class Desk:
         await self.connect()
 
     async def connect(self) -> None:
+        await self.capi.remotes.attach(ONE, self.dial(HttpClient))
+
+    def dial(self, form: type[H]) -> H:
         issued = self.server.pki.issue_client("admin", ("system:masters",))
         credential = Static(cert=Certificate(issued.certificate, issued.key))
-        await self.capi.remotes.attach(ONE, HttpClient(Config(self.server.url, credential, self.server.pki.ca_pem)))
+        return form(Config(self.server.url, credential, self.server.pki.ca_pem))
 
     async def once(self) -> Reconciled:
         return await self.p.reconcile(self.reconciler, APP)
@@ -86,11 +96,13 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(*objects: dict[str, Any], connect: bool = True) -> AsyncIterator[Desk]:
+async def desk(
+    *objects: dict[str, Any], connect: bool = True, charts: ChartSettings = SIMULATED
+) -> AsyncIterator[Desk]:
     async with plane(crds=[*definitions(), *addon_definitions()]) as p:
         server = await EmbeddedServer.open(None, shared_pki())
         await server.serve()
-        made = Desk(p, server)
+        made = Desk(p, server, charts)
         try:
             await p.have(*objects)
             if connect:
@@ -175,3 +187,42 @@ async def test_an_add_on_that_is_installed_does_not_need_its_chart_to_stay_ready
         waits = (await d.once()).wait
         assert waits is not None
         assert waits.reason == "ChartNotAvailable"
+
+
+class LateWatch(HttpClient):
+    """Its watches of ConfigMaps and Secrets begin when `begin` is set."""
+
+    begin: asyncio.Event
+
+    @asynccontextmanager
+    async def watch(self, kind: Any, query: Query = ALL, **more: Any) -> AsyncIterator[AsyncIterator[Event[Any]]]:
+        if kind in (CONFIG_MAP, SECRET):
+            await self.begin.wait()
+        async with super().watch(kind, query, **more) as events:
+            yield events
+
+
+def lone_chart(folder: Path) -> None:
+    chart = folder / "lone"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: lone\nversion: 1.0.0\n")
+    (chart / "templates" / "a.yaml").write_text(inner("x"))
+
+
+@pytest.mark.parametrize("form", ["manifest", "chart"])
+async def test_an_object_that_is_deleted_before_its_watch_begins_comes_back(form: str, tmp_path: Path) -> None:
+    lone_chart(tmp_path)
+    of_chart = {"chart": {"repository": "https://charts.example.com", "name": "lone"}, "version": "1.0.0"}
+    listed = addon("x") if form == "manifest" else addon(**of_chart)
+    async with desk(cluster(), listed, connect=False, charts=ChartSettings(folder=tmp_path)) as d:
+        client = d.dial(LateWatch)
+        client.begin = asyncio.Event()
+        await d.capi.remotes.attach(ONE, client)
+        assert (await d.once()).wait is None
+        await d.workload.delete(CONFIG_MAP, Key("default", "x"))
+        client.begin.set()
+        queue = d.reconciler.controller.queue
+        while "x" not in await d.names():
+            assert await queue.get() == APP, "the first list lacks the object, and wakes its add-on"
+            queue.done(APP)
+            assert (await d.once()).wait is None

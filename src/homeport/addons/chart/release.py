@@ -141,8 +141,8 @@ class Charts:
             name=release.name, namespace=release.namespace, revision=release.version, status=release.status
         )
         for kind in {each.kind for each in objects}:
-            target.watches.follow(target.remote, kind, RELEASED)
-        target.watches.follow(target.remote, SECRET, RECORDED)
+            target.watches.follow(target.remote, kind, RELEASED, scope.key)
+        target.watches.follow(target.remote, SECRET, RECORDED, scope.key)
         self._known[scope.key] = Known(desired.digest, status, release.chart_version, objects)
         scope.object.status.release = status
 

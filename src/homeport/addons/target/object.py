@@ -138,7 +138,7 @@ class Target:
             return Failure(str(ref), f"somebody else creates it at the same time: {short(str(error))}", "ApplyFailed")
         self.stamps[ref.identity] = Left(digest, stamp_of(made))
         if claimed:
-            self.watches.follow(self.remote, placed.kind, APPLIED)
+            self.watches.follow(self.remote, placed.kind, APPLIED, self.addon)
         return None
 
     def _is_due(self, placed: Placed, digest: str) -> bool:

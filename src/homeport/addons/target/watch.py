@@ -21,6 +21,7 @@ RELEASE_NAME = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
 
 Release = tuple[Key, str, str]  # cluster, namespace, name
+Watched = tuple[Key, Resource, Query]  # cluster, kind and selection
 
 
 class Watches:
@@ -29,9 +30,14 @@ class Watches:
         self._releases: dict[Release, Key] = {}
         self._handlers: dict[Key, Handler] = {}
         self._records: dict[Key, Handler] = {}
+        self._syncs: dict[Watched, Callable[[], None]] = {}
+        self._early: dict[Watched, set[Key]] = {}  # add-ons that left objects before the first list of their watch
 
-    def follow(self, remote: Remote, kind: Resource, query: Query) -> None:
-        """From now on, changes of such objects wake their add-on."""
+    def follow(self, remote: Remote, kind: Resource, query: Query, addon: Key) -> None:
+        """From now on, changes of such objects wake their add-on.
+
+        What is deleted before the first list causes no change there, so that list wakes `addon` as well.
+        """
         if query is RECORDED:
             handler = self._records.setdefault(remote.key, self._recorded(remote.key))
         elif query is APPLIED:
@@ -39,6 +45,17 @@ class Watches:
         else:
             handler = self._handlers.setdefault(remote.key, self._of(remote.key))
         remote.watch(kind, query, handler, slim=slim)
+        if not self.knows(remote, kind, query):
+            watched = remote.key, kind, query
+            self._early.setdefault(watched, set()).add(addon)
+            remote.on_sync(kind, query, self._syncs.setdefault(watched, self._listed(watched)))
+
+    def _listed(self, watched: Watched) -> Callable[[], None]:
+        def listed() -> None:
+            for addon in self._early.pop(watched, ()):
+                self._wake(addon)
+
+        return listed
 
     def remember_release(self, release: Release, addon: Key) -> None:
         self._releases[release] = addon
@@ -46,6 +63,8 @@ class Watches:
     def forget(self, addon: Key) -> None:
         for release in [each for each, key in self._releases.items() if key == addon]:
             del self._releases[release]
+        for waiting in self._early.values():
+            waiting.discard(addon)
 
     def find(self, remote: Remote, kind: Resource, ref: Ref, query: Query) -> Unstructured | None:
         """The object as it was last seen, slim; None: it does not exist, or is not watched yet (see `knows`)."""

@@ -123,6 +123,14 @@ class Remote:
             self._attach(informer, handler)
         return informer.cache
 
+    def on_sync(self, kind: Resource, query: Query, handler: Callable[[], None]) -> None:
+        """Called whenever the cache of a kind that is watched is complete, after the changes. The same handler again
+        is ignored."""
+        mark = (kind, query, handler)
+        if mark not in self._handlers:
+            self._handlers.add(mark)
+            self._informer(kind, query).on_sync(handler)
+
     def has_synced(self, kind: Resource, query: Query | None = None) -> bool:
         informer = self._informers.get((kind, query or Query()))
         return informer is not None and informer.synced.is_set()

@@ -99,6 +99,8 @@ def _folder(root: Path) -> dict[str, bytes]:
     size = 0
     inside = root.resolve()
     for path in sorted(root.rglob("*")):
+        if path.is_dir() and path.is_symlink():  # left out in silence, its templates would be missing
+            raise SourceError(f"chart {root}: {path.relative_to(root)} is a link to a folder: copy the folder there")
         if not path.is_file():
             continue
         if not path.resolve().is_relative_to(inside):

@@ -48,6 +48,13 @@ async def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path)
         await ChartSource().fetch(ChartLocation(path=str(folder)))
 
 
+@pytest.mark.parametrize("to", ["..", "/etc"])
+async def test_a_link_to_a_folder_is_refused_and_not_left_out_in_silence(folder: Path, to: str) -> None:
+    (folder / "templates" / "more").symlink_to(to)
+    with pytest.raises(SourceError, match=r"templates/more is a link to a folder: copy the folder there"):
+        await ChartSource().fetch(ChartLocation(path=str(folder)))
+
+
 @pytest.mark.parametrize(
     ("location", "text"),
     [
