@@ -212,7 +212,10 @@ def lone_chart(folder: Path) -> None:
 @pytest.mark.parametrize("form", ["manifest", "chart"])
 async def test_an_object_that_is_deleted_before_its_watch_begins_comes_back(form: str, tmp_path: Path) -> None:
     lone_chart(tmp_path)
-    of_chart = {"chart": {"repository": "https://charts.example.com", "name": "lone"}, "version": "1.0.0"}
+    of_chart: dict[str, Any] = {
+        "chart": {"repository": "https://charts.example.com", "name": "lone"},
+        "version": "1.0.0",
+    }
     listed = addon("x") if form == "manifest" else addon(**of_chart)
     async with desk(cluster(), listed, connect=False, charts=ChartSettings(folder=tmp_path)) as d:
         client = d.dial(LateWatch)

@@ -56,9 +56,12 @@ class RemotePlane:
 
     async def machine(self, name: str, spec: Json, *, files: Sequence[Json] = (), commands: Sequence[str] = ()) -> None:
         """A Machine with bootstrap data as k0s' bootstrap provider writes it, on the infrastructure of `spec`."""
-        self._vendor.specs[name] = spec
         text = "#cloud-config\n" + yaml.safe_dump({"write_files": list(files), "runcmd": list(commands)})
-        await self.inner.machine(name, user_data=text)
+        await self.machine_with(name, spec, text)
+
+    async def machine_with(self, name: str, spec: Json, user_data: str) -> None:
+        self._vendor.specs[name] = spec
+        await self.inner.machine(name, user_data=user_data)
 
     async def provisioned(self, *names: str) -> list[RemoteMachine]:
         return await self.inner.ready(*names, timeout=20)

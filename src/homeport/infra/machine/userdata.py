@@ -7,15 +7,18 @@ from collections.abc import Sequence
 
 _JINJA_HEADER = re.compile(rb"\A##\s*template:\s*jinja\s*\n")
 _HOSTNAME = re.compile(rb"\{\{\s*ds\.meta_data\.(?:hostname|local_hostname)\s*\}\}")
+_INSTANCE_ID = re.compile(rb"\{\{\s*(?:ds\.meta_data|v1)\.instance_id\s*\}\}")
 _KEYS = re.compile(r"^ssh_authorized_keys:[ \t]*\n(?P<indent>[ \t]*)-", re.MULTILINE)
 
 
-def render_user_data(data: bytes, name: str) -> bytes:
+def render_user_data(data: bytes, name: str, instance_id: str = "") -> bytes:
     """Some platforms refuse user data that does not begin with #cloud-config: a template that only asks for the host's
-    name, which is known here, is filled in and stops being one."""
+    name, or for its `instance_id` where that is known here, is filled in and stops being one."""
     if not _JINJA_HEADER.match(data):
         return data
     filled = _HOSTNAME.sub(name.encode(), data)
+    if instance_id:
+        filled = _INSTANCE_ID.sub(instance_id.encode(), filled)
     rest = _JINJA_HEADER.sub(b"", filled, count=1)
     return data if b"{{" in rest or b"{%" in rest else rest
 

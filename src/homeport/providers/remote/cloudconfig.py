@@ -48,21 +48,26 @@ class Bootstrap:
         return f"Bootstrap({len(self.files)} files, {len(self.commands)} commands)"
 
 
-def parse_bootstrap(data: bytes, format_: str, machine: str) -> Bootstrap:
-    """Raises Misconfigured: what can't be carried out is refused before the machine is touched."""
+def parse_bootstrap(data: bytes, format_: str, machine: str, instance_id: str) -> Bootstrap:
+    """Raises Misconfigured: what can't be carried out is refused before the machine is touched.
+
+    `instance_id` takes the place of cloud-init's: kubeadm's kubelet reports its provider ID with it."""
     what = f"bootstrap data of Machine {machine}"
     if format_ not in ("", "cloud-config"):
         raise Misconfigured(
             f"{what} has the format {format_!r}: a RemoteMachine needs cloud-config; set spec.provisioner.type of the "
             "bootstrap config to cloud-config"
         )
-    data = render_user_data(data, machine)
+    data = render_user_data(data, machine, instance_id)
     if data.startswith((b"MIME-Version:", b"Content-Type:")):
         raise Misconfigured(
             f"{what} has several parts: customUserDataRef is not supported with a RemoteMachine; use files and commands"
         )
     if not is_cloud_config(data) or data.lstrip().startswith(b"## template"):
-        raise Misconfigured(f"{what} is not a cloud-config without a template: a RemoteMachine can't use it")
+        raise Misconfigured(
+            f"{what} is not a cloud-config, or a template that asks for more than ds.meta_data.hostname and "
+            "ds.meta_data.instance_id: a RemoteMachine can't use it"
+        )
     try:
         config = yaml.load(data)
     except yaml.YamlError:

@@ -92,13 +92,14 @@ class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSe
 
     async def _begin(self, scope: Scope) -> Wait:
         require_user_data(scope)
-        bootstrap = parse_bootstrap(scope.user_data, scope.format, scope.name)
+        parse_bootstrap(scope.user_data, scope.format, scope.name, "unknown")  # before a machine is reserved for it
         if scope.infra.spec.pool and not scope.infra.metadata.annotations.get(POOLED):
             pooled = await self._pools.reserve(scope.infra)
             await scope.record({POOLED: pooled.metadata.name})
         target = await self._target(scope)
         if target is None:
             raise Missing(f"RemoteMachine {scope.infra.metadata.name}: its machine is not reserved yet")
+        bootstrap = parse_bootstrap(scope.user_data, scope.format, scope.name, target.id)
         plan = script.plan_provision(bootstrap, as_script=target.as_script, working_dir=target.working_dir)
         owner = self._owner_id(scope.infra)
         async with self._open(scope, target) as connection:

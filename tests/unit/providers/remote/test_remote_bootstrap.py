@@ -16,7 +16,7 @@ from homeport.providers.remote.script import Plan, Progress, plan_cleanup, plan_
 
 
 def parsed(text: str, format_: str = "cloud-config") -> Bootstrap:
-    return parse_bootstrap(text.encode(), format_, "one")
+    return parse_bootstrap(text.encode(), format_, "one", "192.0.2.21:22")
 
 
 def test_files_and_commands_are_read() -> None:
@@ -97,3 +97,13 @@ def test_a_second_claim_of_a_machine_fails(tmp_path: Path) -> None:
     assert run("second") == script.NOT_OURS
     assert (folder / "owner").read_text() == "first\n"
     assert run("first") == 0
+
+
+def test_a_template_asks_for_the_name_and_the_id_of_the_machine_and_for_nothing_else() -> None:
+    found = parsed(
+        "## template: jinja\n#cloud-config\nruncmd:\n"
+        "- echo {{ ds.meta_data.hostname }} {{ ds.meta_data.instance_id }} {{ v1.instance_id }}\n"
+    )
+    assert found.commands == ("echo one 192.0.2.21:22 192.0.2.21:22",)
+    with pytest.raises(Misconfigured, match=r"asks for more than ds\.meta_data\.hostname"):
+        parsed("## template: jinja\n#cloud-config\nruncmd: ['echo {{ ds.meta_data.region }}']\n")
