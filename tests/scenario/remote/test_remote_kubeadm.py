@@ -13,6 +13,7 @@ from homeport.machinery import yaml
 from scenario.remote.remote_plane import access, remote_plane
 from scenario.remote.ssh_machine import SshMachine, ssh_machines
 
+CONFIGURATION = "run/kubeadm/kubeadm-join-config.yaml"
 JOIN = {
     "discovery": {
         "bootstrapToken": {"apiServerEndpoint": "10.240.0.10:6443", "token": "abcdef.0123456789abcdef"},
@@ -37,9 +38,8 @@ async def test_a_machine_joins_with_kubeadm_and_its_kubelet_knows_the_provider_i
         spec = access(host, cleanUpCommands=["kubeadm reset --force"])
         await plane.machine_with("one", spec, bootstrap_data(host))
         [machine] = await plane.provisioned("one")
-        configuration = f"{host.root}/run/kubeadm/kubeadm-join-config.yaml"
-        assert host.calls == [f"kubeadm join --config {configuration}"]
-        registration = yaml.load(Path(configuration).read_bytes())["nodeRegistration"]
+        assert host.calls == [f"kubeadm join --config {host.root}/{CONFIGURATION}"]
+        registration = yaml.load(host.read(CONFIGURATION).encode())["nodeRegistration"]
         assert registration["name"] == "one"
         [argument] = registration["kubeletExtraArgs"]
         assert (argument["name"], argument["value"]) == ("provider-id", machine.spec.provider_id)
