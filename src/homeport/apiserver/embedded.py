@@ -37,6 +37,7 @@ from homeport.apiserver.webhook.conversion import ConversionCaller
 from homeport.apiserver.webhook.dispatch import WebhookAdmission
 from homeport.apiserver.webhook.endpoint import ServiceEndpoints
 from homeport.client.errors import AlreadyExists
+from homeport.client.protocol import Client
 from homeport.store import AesGcm, History, Store
 
 # What holds credentials is encrypted on disk.
@@ -124,7 +125,7 @@ class EmbeddedServer:
         await ensure_policy(client)
         await self.aggregator.settle()
 
-    def client(self, user: User = SYSTEM, *, field_manager: str = "homeport") -> LocalClient:
+    def client(self, user: User = SYSTEM, *, field_manager: str = "homeport") -> Client:
         return LocalClient(self.registry, user=user, field_manager=field_manager)
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:

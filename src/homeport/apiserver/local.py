@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar, overload
+from typing import Any, Unpack
 
 import msgspec
 import orjson
@@ -22,13 +22,14 @@ from homeport.client.errors import BadRequest, MethodNotAllowed, invalid
 from homeport.client.protocol import (
     ALL,
     DEFAULT_WRITE,
+    Delete,
+    DeleteAll,
     Event,
     JsonPatch,
     Key,
     MergePatch,
     Page,
     Patch,
-    Propagation,
     Query,
     StrategicPatch,
     Warnings,
@@ -37,7 +38,6 @@ from homeport.client.protocol import (
 )
 from homeport.client.rest import Answer
 
-O = TypeVar("O", bound=Object)
 Kind = type[Object] | Resource
 
 
@@ -99,12 +99,6 @@ class LocalClient:
         for text in ctx.warnings:
             self.warnings.add(text)
 
-    @overload
-    async def get(self, kind: type[O], key: Key, *, subresource: str = "", resource_version: str = "") -> O: ...
-    @overload
-    async def get(
-        self, kind: Resource, key: Key, *, subresource: str = "", resource_version: str = ""
-    ) -> Unstructured: ...
     async def get(self, kind: Kind, key: Key, *, subresource: str = "", resource_version: str = "") -> Any:
         served, version = self._find(kind)
         body = await self._registry.get(
@@ -112,24 +106,12 @@ class LocalClient:
         )
         return _decode(kind, body)
 
-    @overload
-    async def list(self, kind: type[O], query: Query = ALL) -> Page[O]: ...
-    @overload
-    async def list(self, kind: Resource, query: Query = ALL) -> Page[Unstructured]: ...
     async def list(self, kind: Kind, query: Query = ALL) -> Page[Any]:
         served, version = self._find(kind)
         listing = await self._registry.list(served, version, query.namespace, _list_options(query))
         items = [_decode(kind, item, lenient=query.lenient) for item in listing.items]
         return Page(items, str(listing.revision), listing.continue_, listing.remaining)
 
-    @overload
-    def watch(
-        self, kind: type[O], query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[Event[O]]]: ...
-    @overload
-    def watch(
-        self, kind: Resource, query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[Event[Unstructured]]]: ...
     def watch(
         self, kind: Kind, query: Query = ALL, *, initial_events: bool = False, timeout: float | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Event[Any]]]:
@@ -154,18 +136,6 @@ class LocalClient:
         finally:
             stream.close()
 
-    @overload
-    async def create(self, obj: O, options: Write = DEFAULT_WRITE) -> O: ...
-    @overload
-    async def create(
-        self,
-        obj: Mapping[str, Any],
-        options: Write = DEFAULT_WRITE,
-        *,
-        kind: Resource,
-        key: Key | None = None,
-        subresource: str = "",
-    ) -> Unstructured: ...
     async def create(
         self,
         obj: Any,
@@ -210,14 +180,6 @@ class LocalClient:
             self._done(ctx)
         return Unstructured(orjson.loads(written))
 
-    @overload
-    async def patch(
-        self, kind: type[O], key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
-    ) -> O: ...
-    @overload
-    async def patch(
-        self, kind: Resource, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
-    ) -> Unstructured: ...
     async def patch(
         self, kind: Kind, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
@@ -232,12 +194,6 @@ class LocalClient:
             self._done(ctx)
         return _decode(kind, written)
 
-    @overload
-    async def apply(self, obj: O, options: Write, *, force: bool = False, subresource: str = "") -> O: ...
-    @overload
-    async def apply(
-        self, obj: Mapping[str, Any], options: Write, *, kind: Resource, force: bool = False, subresource: str = ""
-    ) -> Unstructured: ...
     async def apply(
         self,
         obj: Any,
@@ -273,34 +229,28 @@ class LocalClient:
         self,
         kind: Kind,
         key: Key,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
-        dry_run: bool = False,
+        **options: Unpack[Delete],
     ) -> Unstructured:
         served, version = self._find(kind)
-        options = DeleteOptions(uid, resource_version, propagation or "", grace_seconds)
-        ctx = self._context(version, Write(dry_run=dry_run), "DeleteOptions")
+        ctx = self._context(version, Write(dry_run=options.get("dry_run", False)), "DeleteOptions")
+        wished = DeleteOptions(
+            options.get("uid", ""),
+            options.get("resource_version", ""),
+            options.get("propagation") or "",
+            options.get("grace_seconds"),
+        )
         try:
-            body, _ = await self._registry.delete(ctx, served, version, key.namespace, key.name, options)
+            body, _ = await self._registry.delete(ctx, served, version, key.namespace, key.name, wished)
         finally:
             self._done(ctx)
         return Unstructured(orjson.loads(body))
 
-    async def delete_all(
-        self,
-        kind: Kind,
-        query: Query,
-        *,
-        propagation: Propagation | None = None,
-        dry_run: bool = False,
-    ) -> Unstructured:
+    async def delete_all(self, kind: Kind, query: Query, **options: Unpack[DeleteAll]) -> Unstructured:
         served, version = self._find(kind)
-        ctx = self._context(version, Write(dry_run=dry_run), "DeleteOptions")
+        ctx = self._context(version, Write(dry_run=options.get("dry_run", False)), "DeleteOptions")
+        wished = DeleteOptions(propagation=options.get("propagation") or "")
         listing = await self._registry.delete_collection(
-            ctx, served, version, query.namespace, _list_options(query), DeleteOptions(propagation=propagation or "")
+            ctx, served, version, query.namespace, _list_options(query), wished
         )
         return Unstructured(
             kind=served.list_kind or f"{served.kind}List",

@@ -8,10 +8,10 @@ import ipaddress
 import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -27,7 +27,7 @@ from homeport.client.errors import ApiError, Timeout, Unavailable
 from homeport.client.failure import BROKEN, UNREACHED, reason_of, tls_reason
 from homeport.client.portforward import Stream, forward_path
 from homeport.client.protocol import Key, Warnings
-from homeport.client.rest import JSON, Answer, RestClient
+from homeport.client.rest import JSON, Answer, Form, RestClient
 from homeport.client.retry import REFUSED, Retry, retry_after
 from homeport.client.warning import parse_warnings
 from homeport.client.websocket import Connection, Refused, Socket, refusal
@@ -113,19 +113,10 @@ class HttpTransport:
         if sessions:  # all of them, though the caller is cancelled meanwhile
             await asyncio.shield(asyncio.gather(*(each.close() for each in sessions)))
 
-    async def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = JSON,
-        accept: str = JSON,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        sent = {"Accept": accept, **(headers or {})}
+    async def send(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> Answer:
+        sent = {"Accept": form.get("accept", JSON), **(form.get("headers") or {})}
         if body is not None:
-            sent["Content-Type"] = content_type
+            sent["Content-Type"] = form.get("content_type", JSON)
         if self._requests is None:
             self._requests = self._session(CONNECTIONS)
         session = self._requests

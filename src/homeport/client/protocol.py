@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from homeport.api.meta import Object, Resource, Unstructured
 
@@ -77,6 +77,21 @@ class Write:
 
 
 DEFAULT_WRITE = Write()
+
+
+class DeleteAll(TypedDict, total=False):
+    """Options of every delete."""
+
+    propagation: Propagation | None
+    dry_run: bool
+
+
+class Delete(DeleteAll, total=False):
+    """Options of the delete of one object. With `uid` or `resource_version` only that very object, or state, goes."""
+
+    uid: str
+    resource_version: str
+    grace_seconds: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,26 +191,11 @@ class Client(Protocol):
     ) -> Unstructured:
         """Server-side apply. `options.field_manager` is required."""
 
-    async def delete(
-        self,
-        kind: type[Object] | Resource,
-        key: Key,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
-        dry_run: bool = False,
-    ) -> Unstructured:
+    async def delete(self, kind: type[Object] | Resource, key: Key, **options: Unpack[Delete]) -> Unstructured:
         """The answer is a Status when the object is gone, or the object while finalizers hold it."""
 
     async def delete_all(
-        self,
-        kind: type[Object] | Resource,
-        query: Query,
-        *,
-        propagation: Propagation | None = None,
-        dry_run: bool = False,
+        self, kind: type[Object] | Resource, query: Query, **options: Unpack[DeleteAll]
     ) -> Unstructured: ...
 
     async def close(self) -> None: ...

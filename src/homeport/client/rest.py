@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict, Unpack
 
 import orjson
 
@@ -26,13 +26,14 @@ from homeport.client.errors import ApiError, BadRequest, NotFound, from_status
 from homeport.client.protocol import (
     ALL,
     DEFAULT_WRITE,
+    Delete,
+    DeleteAll,
     Event,
     JsonPatch,
     Key,
     MergePatch,
     Page,
     Patch,
-    Propagation,
     Query,
     StrategicPatch,
     Warnings,
@@ -90,22 +91,21 @@ class ByteStream(Protocol):
     def close(self) -> None: ...
 
 
+class Form(TypedDict, total=False):
+    """The form of a request and of its answer. JSON unless it says otherwise."""
+
+    content_type: str
+    accept: str
+    headers: Mapping[str, str] | None
+
+
 class Transport(Protocol):
     """What carries requests. Both calls raise Unavailable or Timeout when there is no answer."""
 
     retry: Retry
     warnings: Warnings
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = JSON,
-        accept: str = JSON,
-        headers: Mapping[str, str] | None = None,
-    ) -> Awaitable[Answer]:
+    def send(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> Awaitable[Answer]:
         """The answer, whatever its code, after the repetitions that are safe."""
 
     def stream(self, path: str, *, accept: str = JSON, seconds: float | None = None) -> Awaitable[ByteStream]:
@@ -141,10 +141,8 @@ class RestClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _checked(
-        self, method: str, path: str, body: bytes | None = None, *, content_type: str = JSON, accept: str = JSON
-    ) -> bytes:
-        answer = await self._transport.send(method, path, body, content_type=content_type, accept=accept)
+    async def _checked(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> bytes:
+        answer = await self._transport.send(method, path, body, **form)
         return answer.check(f"{method} {path.partition('?')[0]}")
 
     async def get(
@@ -255,15 +253,11 @@ class RestClient:
         self,
         kind: type[Object] | Resource,
         key: Key,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
-        dry_run: bool = False,
+        **options: Unpack[Delete],
     ) -> Unstructured:
-        preconditions = {name: value for name, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        body = _delete_options(propagation, dry_run, preconditions=preconditions, gracePeriodSeconds=grace_seconds)
+        wished = {"uid": options.get("uid"), "resourceVersion": options.get("resource_version")}
+        preconditions = {name: value for name, value in wished.items() if value}
+        body = _delete_options(options, preconditions=preconditions, gracePeriodSeconds=options.get("grace_seconds"))
         answer = await self._checked("DELETE", object_path(resource_of(kind), key), body)
         return Unstructured(orjson.loads(answer))
 
@@ -271,28 +265,17 @@ class RestClient:
         self,
         kind: type[Object] | Resource,
         query: Query,
-        *,
-        propagation: Propagation | None = None,
-        dry_run: bool = False,
+        **options: Unpack[DeleteAll],
     ) -> Unstructured:
         path = with_query(collection_path(resource_of(kind), query.namespace), list_pairs(query))
-        answer = await self._checked("DELETE", path, _delete_options(propagation, dry_run))
+        answer = await self._checked("DELETE", path, _delete_options(options))
         return Unstructured(orjson.loads(answer))
 
-    async def raw(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = JSON,
-        accept: str = JSON,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    async def raw(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> Answer:
         """Any request, `path` with its query as it is. The answer is given whatever its code."""
         if not path.startswith("/"):
             raise BadRequest(f"path {path!r}: must start with /")
-        return await self._transport.send(method, path, body, content_type=content_type, accept=accept, headers=headers)
+        return await self._transport.send(method, path, body, **form)
 
     @asynccontextmanager
     async def log(
@@ -338,10 +321,10 @@ def _key_of(obj: Object | Mapping[str, Any]) -> Key:
     return Key(str(meta.get("namespace") or ""), str(meta.get("name") or ""))
 
 
-def _delete_options(propagation: Propagation | None, dry_run: bool, **more: Any) -> bytes | None:
-    options = {name: value for name, value in more.items() if value is not None and value != {}}
-    if propagation is not None:
-        options["propagationPolicy"] = propagation
-    if dry_run:
-        options["dryRun"] = ["All"]
-    return orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options}) if options else None
+def _delete_options(options: DeleteAll, **more: Any) -> bytes | None:
+    written = {name: value for name, value in more.items() if value is not None and value != {}}
+    if (propagation := options.get("propagation")) is not None:
+        written["propagationPolicy"] = propagation
+    if options.get("dry_run"):
+        written["dryRun"] = ["All"]
+    return orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **written}) if written else None

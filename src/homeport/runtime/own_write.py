@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.protocol import DEFAULT_WRITE, Client, Key, Patch, Propagation, Query, Write
+from homeport.client.protocol import DEFAULT_WRITE, Client, Delete, DeleteAll, Key, Patch, Query, Write
 from homeport.machinery.selector import FieldSelector, LabelSelector, parse_fields, parse_labels
 from homeport.runtime.cache import Cache, deleting, key_of, labels_of, uid_of, version_of
 from homeport.runtime.informers import Informers
@@ -140,44 +140,24 @@ class OwnWrites:
             )
         return made if subresource == "scale" else self._note(kind or type(obj), made, options)
 
-    async def delete(
-        self,
-        kind: Any,
-        key: Key,
-        *,
-        uid: str = "",
-        resource_version: str = "",
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
-        dry_run: bool = False,
-    ) -> Unstructured:
-        answer = await self._fenced(
-            lambda: self._inner.delete(
-                kind,
-                key,
-                uid=uid,
-                resource_version=resource_version,
-                propagation=propagation,
-                grace_seconds=grace_seconds,
-                dry_run=dry_run,
-            )
-        )
+    async def delete(self, kind: type[Object] | Resource, key: Key, **options: Unpack[Delete]) -> Unstructured:
+        answer = await self._fenced(lambda: self._inner.delete(kind, key, **options))
         writes = _current.get()
-        if writes is not None and not dry_run:
+        if writes is not None and not options.get("dry_run"):
             if _is_object(answer) and answer.get("kind") != "Status":
                 writes.note(_resource(kind), answer)  # finalizers hold it, or it ends in its own time
             else:
-                writes.note_deleted(_resource(kind), key, uid or (answer.get("details") or {}).get("uid", ""))
+                writes.note_deleted(
+                    _resource(kind), key, options.get("uid") or (answer.get("details") or {}).get("uid", "")
+                )
         return answer
 
     async def delete_all(
-        self, kind: Any, query: Query, *, propagation: Propagation | None = None, dry_run: bool = False
+        self, kind: type[Object] | Resource, query: Query, **options: Unpack[DeleteAll]
     ) -> Unstructured:
-        answer = await self._fenced(
-            lambda: self._inner.delete_all(kind, query, propagation=propagation, dry_run=dry_run)
-        )
+        answer = await self._fenced(lambda: self._inner.delete_all(kind, query, **options))
         writes = _current.get()
-        if writes is not None and not dry_run:
+        if writes is not None and not options.get("dry_run"):
             for item in answer.get("items") or ():
                 obj = Unstructured(item)
                 writes.note_deleted(_resource(kind), key_of(obj), obj.uid)

@@ -31,7 +31,7 @@ from homeport.ccm.manifest import (
 )
 from homeport.ccm.node import NODE
 from homeport.client.errors import Forbidden, NotFound
-from homeport.client.protocol import Key, MergePatch, Query
+from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.providers.nutanix import definition as nutanix_definition
 from homeport.providers.nutanix.cloud.support import CLOUD
 from homeport.runtime.testing import Plane, plane, shared_pki, virtual
@@ -94,9 +94,9 @@ class Site:
     plane: Plane
     capi: Capi
     server: EmbeddedServer
-    workload: LocalClient
+    workload: Client
 
-    async def connect(self, client: LocalClient | None = None) -> None:
+    async def connect(self, client: Client | None = None) -> None:
         await self.capi.remotes.attach(C, client or self.workload)
 
     async def have(self, *objects: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from homeport.api.ipam.v1alpha2 import GlobalInClusterIPPool, InClusterIPPool
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Resource
+from homeport.apiserver.local import LocalClient
 from homeport.capi.addresspool import RESERVED
 from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, MergePatch
@@ -312,15 +313,17 @@ async def test_a_steady_pool_writes_nothing() -> None:
 @virtual
 async def test_pools_that_share_addresses_are_warned_of() -> None:
     async with ipam_plane(start=False) as p:
+        assert isinstance(p.client, LocalClient)
+        warnings = p.client.warnings
         await p.have(pool("one", "10.0.0.10-10.0.0.20"))
         await p.have(pool("other", "10.0.0.18-10.0.0.30"))
         text = "spec.addresses: 10.0.0.18-10.0.0.20 is in InClusterIPPool default/one as well"
-        assert [each for each in p.client.warnings.texts if each.startswith(text)]
-        p.client.warnings.texts.clear()
+        assert [each for each in warnings.texts if each.startswith(text)]
+        warnings.texts.clear()
         await p.client.create({"metadata": {"name": "team"}}, kind=NAMESPACE)
         apart = pool("one", "10.0.0.10-10.0.0.20")
         apart["metadata"]["namespace"] = "team"
         await p.have(
             apart, pool("beside", "10.0.0.40-10.0.0.50"), pool("six", "fd00::1-fd00::9", prefix=64, gateway="")
         )
-        assert p.client.warnings.texts == []
+        assert warnings.texts == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from homeport.api.meta import Resource
+from homeport.apiserver.local import LocalClient
 from homeport.client.errors import NotFound
 from homeport.client.restmapper import RestMapper
 from homeport.runtime.testing import Plane, plane
@@ -40,6 +41,8 @@ async def test_everything_served_is_listed_with_the_version(mapper: RestMapper) 
 async def test_an_old_server_is_asked_group_by_group() -> None:
     """One that knows the plain lists alone tells the same."""
     async with plane() as made:
+        assert isinstance(made.client, LocalClient)
+        local = made.client
 
         class Old:
             def __init__(self) -> None:
@@ -47,7 +50,7 @@ async def test_an_old_server_is_asked_group_by_group() -> None:
 
             async def raw(self, method: str, path: str, *, accept: str = "") -> Any:
                 self.asked += 1
-                return await made.client.raw(method, path)
+                return await local.raw(method, path)
 
         old: Any = Old()
         assert await RestMapper(old).served() == await RestMapper(made.client).served()

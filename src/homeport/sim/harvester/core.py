@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.apiserver.local import LocalClient
 from homeport.client.errors import AlreadyExists, NotFound
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Client, Key, MergePatch
 from homeport.runtime.clock import Clock, parse_time, rfc3339
 from homeport.runtime.event import Recorder
 from homeport.sim.engine.download import Downloads
@@ -27,7 +26,7 @@ from homeport.sim.harvester.world import WorldFile
 @dataclass(slots=True)
 class Core:
     world: WorldFile
-    client: LocalClient
+    client: Client
     mirror: Mirror
     clock: Clock
     pace: Pace

@@ -21,10 +21,9 @@ from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.kinds.pod.log import LogBuffer
-from homeport.apiserver.local import LocalClient
 from homeport.builtin.install import install as install_builtin
 from homeport.client.errors import AlreadyExists
-from homeport.client.protocol import MergePatch
+from homeport.client.protocol import Client, MergePatch
 from homeport.runtime.clock import Clock, SystemClock, rfc3339
 from homeport.runtime.manager import Manager
 from homeport.sim.engine.download import Downloads, Fetch
@@ -319,7 +318,7 @@ class Harvester:
 
     # -- for whoever uses it -----------------------------------------------------------------------------------------
 
-    def client(self, *, field_manager: str = "harvester") -> LocalClient:
+    def client(self, *, field_manager: str = "harvester") -> Client:
         """As an administrator, without a network in between."""
         return self.server.client(field_manager=field_manager)
 

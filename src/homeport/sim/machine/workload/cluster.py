@@ -17,9 +17,8 @@ import orjson
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.kinds.install import leave_protection
-from homeport.apiserver.local import LocalClient
 from homeport.client.errors import AlreadyExists
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Client, Key, MergePatch
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.member import PORT as ETCD_PORT
 from homeport.sim.machine.etcdwire.member import EtcdService
@@ -169,7 +168,7 @@ class WorkloadCluster:
 
     # -- the API -----------------------------------------------------------------------------------------------
 
-    def client(self, manager: str = _BOOTSTRAP_MANAGER) -> LocalClient:
+    def client(self, manager: str = _BOOTSTRAP_MANAGER) -> Client:
         return self.server.client(field_manager=manager)
 
     async def put(self, objects: Iterable[tuple[Json, Resource]], manager: str = _BOOTSTRAP_MANAGER) -> None:
