@@ -164,17 +164,25 @@ async def test_pods_tell_whether_something_runs_for_their_image() -> None:
             await cluster.put([(workload(name, "default", image), DEPLOYMENT)])
         await settle(cluster)
 
-        async def condition(name: str) -> Json:
+        async def status(name: str) -> Json:
             (pod,) = (await cluster.client().list(POD, Query(namespace="default", labels=f"app={name}"))).items
-            return next(each for each in pod["status"]["conditions"] if each["type"] == SIMULATED)
+            found: Json = pod["status"]
+            return found
 
-        found = {name: await condition(name) for name in ("unknown", "real", "metrics")}
+        def condition(status: Json) -> Json:
+            return next(each for each in status["conditions"] if each["type"] == SIMULATED)
+
+        statuses = {name: await status(name) for name in ("unknown", "real", "metrics")}
+        found = {name: condition(each) for name, each in statuses.items()}
         assert {name: (each["status"], each["reason"]) for name, each in found.items()} == {
             "unknown": ("True", "NoProgram"),
             "real": ("False", "Program"),
             "metrics": ("True", "StandIn"),
         }
         assert "only appear to run" in found["unknown"]["message"]
+        # The column STATUS of `kubectl get pods` has the reason if there is one.
+        shown = {name: each.get("reason", each["phase"]) for name, each in statuses.items()}
+        assert shown == {"unknown": "Simulated", "real": "Running", "metrics": "Running"}
 
 
 @virtual

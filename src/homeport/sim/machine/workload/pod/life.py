@@ -8,7 +8,7 @@ from homeport.runtime.clock import parse_time
 from homeport.runtime.workload.kind import JOB
 from homeport.sim.machine.workload.kind import POD, Json
 from homeport.sim.machine.workload.node import NO_NETWORK
-from homeport.sim.machine.workload.standin.mark import simulated_condition
+from homeport.sim.machine.workload.standin.mark import NO_PROGRAM, SHOWN, simulated_condition
 from homeport.sim.machine.workload.storage.volume import awaits_volumes
 from homeport.sim.machine.workload.view import View, finished, leaving
 
@@ -64,15 +64,17 @@ def _running(view: View, pod: Json, node: Json) -> Json:
     host = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
     address = host if pod["spec"].get("hostNetwork") else _pod_address(pod)
     conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
+    mark = simulated_condition(pod, view.has_program, view.stamp)
     return {
         "phase": "Running",
+        **(SHOWN if mark["reason"] == NO_PROGRAM else {}),
         "hostIP": host,
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": view.stamp,
         "conditions": [
             *({"type": kind, "status": "True", "lastTransitionTime": view.stamp} for kind in conditions),
-            simulated_condition(pod, view.has_program, view.stamp),
+            mark,
         ],
         "containerStatuses": [
             {

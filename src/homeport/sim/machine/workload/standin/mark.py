@@ -1,4 +1,7 @@
-"""What is behind a Pod: a program, a stand-in, or nothing. The condition of this type on each Pod tells."""
+"""What is behind a Pod: a program, a stand-in, or nothing. The condition of this type on each Pod tells.
+
+`kubectl get pods` shows Simulated instead of Running where nothing is behind it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,10 @@ from homeport.sim.machine.workload.network.cni import brings_network
 from homeport.sim.machine.workload.standin.image import runs
 
 SIMULATED: Final = "sim.homeport.dev/Simulated"
+
+NO_PROGRAM: Final = "NoProgram"
+_NOTHING: Final = "No image runs in a simulated cluster: the containers only appear to run, and nothing listens"
+SHOWN: Final[Json] = {"reason": "Simulated", "message": _NOTHING}  # of the status; its phase is what controllers read
 
 # Add-ons with a stand-in.
 ADD_ONS: Final = (
@@ -33,6 +40,5 @@ def simulated_condition(pod: Json, has_program: Callable[[Json], bool], now: str
         status, reason = "True", "StandIn"
         message = "No image runs in a simulated cluster: a stand-in does what users of this image see"
     else:
-        status, reason = "True", "NoProgram"
-        message = "No image runs in a simulated cluster: the containers only appear to run, and nothing listens"
+        status, reason, message = "True", NO_PROGRAM, _NOTHING
     return {"type": SIMULATED, "status": status, "reason": reason, "message": message, "lastTransitionTime": now}
