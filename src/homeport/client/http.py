@@ -300,9 +300,7 @@ class HttpTransport:
     def _lost(self, method: str, path: str, error: Exception) -> ApiError:
         what = f"{method} {path.partition('?')[0]} on {self._host}: {error}"
         if method not in _READS:
-            return Unavailable(
-                f"{what} after the request was sent; it may have been carried out, look before repeating"
-            )
+            return Unavailable(f"{what} after the request was sent; it may have been carried out")
         return Timeout(what) if isinstance(error.__cause__, TimeoutError) else Unavailable(what)
 
 

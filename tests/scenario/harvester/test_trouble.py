@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 import orjson
+import pytest
 
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Resource
+from homeport.client.errors import Invalid
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.providers.harvester.infracluster.resource import CLAIM, MACHINE_UID, SECRET, VM, VMI
 from homeport.providers.harvester.machine.drain import CORDONED
@@ -249,3 +251,17 @@ async def test_a_machine_without_a_volume_to_boot_from_says_so() -> None:
         await site.have(*diskless)
         required = ("InvalidConfiguration", "spec.bootDisk: is required", "no volume to boot from")
         await site.condition(KubevirtMachine, "ghost", "Ready", "False", *required)
+
+
+@virtual
+async def test_another_endpoint_of_a_running_cluster_is_refused() -> None:
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 1, 0))
+        await site.running(NAME, 1)
+        before = await site.client.get(Cluster, Key(NAMESPACE, NAME))
+        host = before.spec.control_plane_endpoint.host
+        other = {"spec": {"controlPlaneEndpoint": {"host": "10.40.0.222"}}}
+        with pytest.raises(Invalid, match=f"certificates and kubeconfigs name {host}:6443"):
+            await site.patch(KubevirtCluster, NAME, other)
+        after = await site.client.get(Cluster, Key(NAMESPACE, NAME))
+        assert after.spec.control_plane_endpoint == before.spec.control_plane_endpoint

@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.capi.contract import Endpoint
 from homeport.capi.family import canonical, family_of
 from homeport.infra.machine.address import pools_of
 from homeport.infra.preflight.pool import FindPool, pool_with
@@ -46,6 +47,18 @@ def check_host(scope: Scope, clusters: Iterable[Any], find_pool: FindPool) -> li
             named = f"{type(other).__resource__.kind} {other.metadata.namespace}/{other.metadata.name}"
             return [bad_endpoint("EndpointInUse", f"{host} is already the endpoint of {named}: choose another")]
     return _check_own_pools(scope, host, find_pool)
+
+
+def check_kept(scope: Scope) -> list[Check]:
+    """Of a provisioned cluster: its certificates and kubeconfigs name the endpoint that the Cluster took."""
+    offered, used = scope.infra.spec.control_plane_endpoint, scope.cluster.spec.control_plane_endpoint
+    # A DNS name of the Cluster may lead to the address.
+    comparable = family_of(offered.host) and family_of(used.host)
+    if not comparable or (canonical(offered.host), offered.port or used.port) == (canonical(used.host), used.port):
+        return [Check(ENDPOINT, True)]
+    shown = Endpoint(used.host, used.port)
+    text = f"{Endpoint(offered.host, offered.port)} has no effect: Cluster {scope.name} uses {shown}: set it back"
+    return [Check(ENDPOINT, False, "EndpointChanged", f"spec.controlPlaneEndpoint: {text}", advisory=True)]
 
 
 def _check_no_host(scope: Scope) -> list[Check]:

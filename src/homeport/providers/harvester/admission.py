@@ -17,6 +17,7 @@ from homeport.capi.family import wrong_endpoint
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.client.errors import ApiError, Cause
 from homeport.client.protocol import Client, Key
+from homeport.infra.cluster.admission import endpoint_causes
 from homeport.infra.error import Misconfigured
 from homeport.machinery.quantity import QuantityError, parse_quantity
 from homeport.machinery.schema.name import dns_label
@@ -221,7 +222,7 @@ def _volume_names(vm: Json) -> list[str]:
 def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
     if old is not None and old.get("spec") == obj.get("spec"):
         return []  # what is stored must not keep the object from being labelled or deleted
-    return list(_cluster_causes(obj.get("spec") or {}, _TOP_SPEC))
+    return [*_cluster_causes(obj.get("spec") or {}, _TOP_SPEC), *endpoint_causes(obj, old)]
 
 
 def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:

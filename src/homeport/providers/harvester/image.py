@@ -86,7 +86,9 @@ def ready(image: Unstructured, field: str) -> Image | Wait:
             said = each.get("message") or each.get("reason") or "the import failed"
             raise Misconfigured(f"{field}: image {name} was not imported: {said}; correct its URL, or upload it again")
     if imported is None or imported.get("status") != "True":
-        return Wait("ImageNotReady", f"{field}: image {name} {_progress(spec, status)}", after=30.0)
+        failure = (exceeded or {}).get("message")
+        tried = f"; the last attempt failed: {failure}" if failure else ""
+        return Wait("ImageNotReady", f"{field}: image {name} {_progress(spec, status)}{tried}", after=30.0)
     # Harvester before 1.8.1 named the class after the image, and some releases do not report it.
     storage_class = str(status.get("storageClassName") or f"longhorn-{image.name}")
     return Image(

@@ -19,6 +19,7 @@ from homeport.api.nutanix.v1beta1 import (
 )
 from homeport.capi.family import is_host, wrong_endpoint
 from homeport.client.errors import Cause
+from homeport.infra.cluster.admission import endpoint_causes
 from homeport.infra.error import Misconfigured
 from homeport.providers.nutanix import spelling
 from homeport.providers.nutanix.address import FIELD, too_many
@@ -169,7 +170,7 @@ def default_cluster(obj: Json, old: Json | None) -> None:
 def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
     if old is not None and old.get("spec") == obj.get("spec"):
         return []  # what is stored must not keep the object from being labelled or deleted
-    return list(_cluster_causes(obj.get("spec") or {}, _TOP_SPEC))
+    return [*_cluster_causes(obj.get("spec") or {}, _TOP_SPEC), *endpoint_causes(obj, old)]
 
 
 def default_cluster_template(obj: Json, old: Json | None) -> None:

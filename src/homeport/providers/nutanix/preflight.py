@@ -11,7 +11,7 @@ from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
 from homeport.infra.preflight.check import CAPACITY, REFERENCES, passed
 from homeport.infra.preflight.fit import check_version, misfit
-from homeport.infra.preflight.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_reach
+from homeport.infra.preflight.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_kept, check_reach
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.preflight.pool import FindPool
 from homeport.infra.protocol import Check, ClusterScope
@@ -50,7 +50,7 @@ class Preflight:
         """What is wrong with the cluster itself."""
         checks = [*await self._check_domains(scope), *await self._check_domain_pools(scope)]
         if scope.provisioned:
-            return checks  # its own machines hold the address by now
+            return [*checks, *check_kept(scope)]  # its own machines hold the address by now
         checks += check_host(scope, self._clusters(), self._find_pool)
         if passed(checks):
             checks += await self._check_endpoint(scope)

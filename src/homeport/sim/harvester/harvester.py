@@ -243,6 +243,7 @@ class Harvester:
         mirror.on(IMAGE, lambda key, new, old: self._image_changed(key))
         mirror.on(KEY_PAIR, lambda key, new, old: self.loops["keypair"].add(key))
         mirror.on(CLAIM, lambda key, new, old: self._claim_changed(key))
+        mirror.on(VOLUME, self._bound_volume_changed)
         mirror.on(DATA_VOLUME, lambda key, new, old: self._volume_changed(key))
         mirror.on(STORAGE_CLASS, lambda key, new, old: self._class_changed())
         mirror.on(VM, self._machine_changed)
@@ -262,6 +263,12 @@ class Harvester:
         self.loops["claim"].add(key)
         self.loops["volume"].add(key)
         self._wake_users(key)
+
+    def _bound_volume_changed(self, key: str, new: Json | None, old: Json | None) -> None:
+        """One that is there when the simulator starts may have lost its claim in the moment before it ended."""
+        if new is not None and old is None:
+            for claim in _claim_of(new):
+                self.loops["claim"].add(claim)
 
     def _volume_changed(self, key: str) -> None:
         self.loops["volume"].add(key)

@@ -173,3 +173,23 @@ def test_objects_of_before_a_rule_existed_can_be_labelled_and_deleted() -> None:
         labelled = copy.deepcopy(old)
         labelled["metadata"]["labels"] = {"a": "b"}
         assert validate(labelled, old) == []
+
+
+def provisioned(host: str, port: int = 6443, *, ready: bool = True) -> Json:
+    spec = {"controlPlaneEndpoint": {"host": host, "port": port}} if host else {}
+    return {"metadata": {"name": "c"}, "spec": spec, "status": {"initialization": {"provisioned": ready}}}
+
+
+def test_the_endpoint_of_a_provisioned_cluster_cannot_be_changed() -> None:
+    old = provisioned("10.40.0.200")
+    for changed in (provisioned("10.40.0.201"), provisioned("10.40.0.200", 7443)):
+        (cause,) = validate_cluster(changed, old)
+        assert (cause.reason, cause.field) == ("FieldValueForbidden", "spec.controlPlaneEndpoint")
+        assert "name 10.40.0.200:6443" in cause.message
+
+
+def test_an_endpoint_can_be_chosen_before_the_cluster_is_provisioned_and_filled_in_again() -> None:
+    assert validate_cluster(provisioned("10.40.0.201"), provisioned("10.40.0.200", ready=False)) == []
+    assert validate_cluster(provisioned("10.40.0.200"), provisioned("")) == []
+    assert validate_cluster(provisioned(""), provisioned("10.40.0.200")) == []
+    assert validate_cluster(provisioned("10.40.0.200", 0), provisioned("10.40.0.200")) == []

@@ -72,4 +72,6 @@ def test_an_image_whose_import_failed_is_reported_in_harvesters_words(failed: di
 
 def test_an_attempt_that_failed_is_no_end_of_an_import() -> None:
     conditions = [condition("RetryLimitExceeded", "False", "retry attempted 1/3"), condition("Imported", "Unknown")]
-    assert isinstance(ready(image("a", conditions=conditions), FIELD), Wait)
+    wait = ready(image("a", conditions=conditions), FIELD)
+    assert isinstance(wait, Wait)
+    assert wait.message.endswith("is being imported; the last attempt failed: retry attempted 1/3")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import virtual
-from homeport.sim.harvester.kind import CLAIM, VM, VMI
-from unit.sim.harvester.harvester_kit import class_of, harvester, press, vm_manifest
+from homeport.sim.harvester.kind import CLAIM, VM, VMI, VOLUME
+from unit.sim.harvester.harvester_kit import claim_template, class_of, harvester, press, vm_manifest
 
 NODE_0 = Key("default", "node-0")
 
@@ -26,6 +28,9 @@ async def test_a_vm_gets_a_claim_an_instance_and_an_address() -> None:
         assert vmi["status"]["nodeName"].startswith("harvester-node-")
         assert vmi["status"]["interfaces"][0]["ipAddress"].startswith("10.40.")
         assert claim["status"]["phase"] == "Bound"
+        (volume,) = (await client.list(VOLUME)).items
+        assert volume["status"]["phase"] == "Bound"
+        assert volume["spec"]["claimRef"]["uid"] == claim.uid
 
 
 @virtual
@@ -45,6 +50,24 @@ async def test_a_deleted_vm_leaves_its_claim_unless_it_is_to_go_too() -> None:
         assert (await client.get(CLAIM, Key("default", "node-0-disk-0")))["status"]["phase"] == "Bound"
         with pytest.raises(NotFound):
             await client.get(CLAIM, Key("default", "node-1-disk-0"))
+
+
+async def test_volumes_go_with_their_claim_even_if_the_simulator_ends_in_between(tmp_path: Path) -> None:
+    database, named = tmp_path / "world.db", Key("default", "data")
+    async with harvester(database=database) as made:
+        body = claim_template("data", "harvester-longhorn")
+        del body["metadata"]["annotations"]
+        await made.client().create({**body, "metadata": {"name": "data", "namespace": "default"}}, kind=CLAIM)
+        await made.settled()
+        (volume,) = (await made.client().list(VOLUME)).items
+        reserved = {**volume["spec"], "claimRef": {"namespace": "default", "name": "data"}}
+        await made.client().create({"metadata": {"name": "reserved"}, "spec": reserved}, kind=VOLUME)
+        await made.loops["claim"].close()
+        await made.client().delete(CLAIM, named)
+        assert len((await made.client().list(VOLUME)).items) == 2
+    async with harvester(database=database) as made:
+        await made.settled()
+        assert [each.name for each in (await made.client().list(VOLUME)).items] == ["reserved"]
 
 
 @virtual

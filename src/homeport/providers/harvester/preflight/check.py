@@ -14,7 +14,7 @@ from homeport.api.meta import Unstructured
 from homeport.infra.error import Denied
 from homeport.infra.machine.address import pools_of
 from homeport.infra.preflight.check import REFERENCES, passed
-from homeport.infra.preflight.host import bad_endpoint, check_disjoint, check_host, check_reach
+from homeport.infra.preflight.host import bad_endpoint, check_disjoint, check_host, check_kept, check_reach
 from homeport.infra.preflight.near import near
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.preflight.pool import FindPool, read_pool
@@ -74,7 +74,7 @@ class Preflight:
 
     async def run(self, scope: Scope) -> Sequence[Check]:
         if scope.provisioned:
-            return []  # its own machines hold the address by now
+            return check_kept(scope) if front(scope) is None else []  # its own machines hold the address by now
         kind, left = front(scope), await permission.check_balancers(scope.session)
         if kind is None:
             return [*await self._check_address(scope), *left]

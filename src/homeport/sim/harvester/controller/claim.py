@@ -35,7 +35,9 @@ class Claims:
     async def _bind(self, claim: Json, storage_class: Json) -> None:
         core = self._core
         name = f"pvc-{claim['metadata']['uid']}"
-        await core.create(_volume(name, claim, storage_class), VOLUME)
+        volume = await core.create(_volume(name, claim, storage_class), VOLUME) or core.mirror.get(VOLUME, name)
+        if volume is not None:
+            await core.patch(VOLUME, volume, {"status": {"phase": "Bound"}}, "status")
         if claim["spec"].get("volumeName") != name:
             bound = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
             await core.patch(CLAIM, claim, {"metadata": {"annotations": bound}, "spec": {"volumeName": name}})
@@ -50,10 +52,14 @@ class Claims:
             await self._core.patch(CLAIM, claim, {"status": {"capacity": {"storage": asked}}}, "status")
 
     async def _drop_volumes(self, key: str, claim: Json | None) -> None:
-        """Volumes of a claim that is gone, even if another has its name by now."""
+        """Volumes of a claim that is gone, even if another has its name by now. One without a UID is reserved for it."""
         uid = claim["metadata"]["uid"] if claim is not None else ""
         for volume in self._core.mirror.by(VOLUME, BY_CLAIM, key):
-            if volume["spec"]["claimRef"]["uid"] != uid:
+            held, policy = (
+                volume["spec"]["claimRef"].get("uid", ""),
+                volume["spec"].get("persistentVolumeReclaimPolicy"),
+            )
+            if held and held != uid and policy == "Delete":
                 await self._core.delete(VOLUME, volume)
 
 
@@ -76,5 +82,4 @@ def _volume(name: str, claim: Json, storage_class: Json) -> Json:
                 "uid": meta["uid"],
             },
         },
-        "status": {"phase": "Bound"},
     }
