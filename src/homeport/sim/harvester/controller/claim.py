@@ -52,7 +52,7 @@ class Claims:
             await self._core.patch(CLAIM, claim, {"status": {"capacity": {"storage": asked}}}, "status")
 
     async def _drop_volumes(self, key: str, claim: Json | None) -> None:
-        """Volumes of a claim that is gone, even if another has its name by now. One without a UID is reserved for it."""
+        """Volumes of a claim that is gone, even if another has its name by now. One without a UID is reserved."""
         uid = claim["metadata"]["uid"] if claim is not None else ""
         for volume in self._core.mirror.by(VOLUME, BY_CLAIM, key):
             held, policy = (
