@@ -76,10 +76,14 @@ def _balanced(service: Mapping[str, Any], port: Mapping[str, Any], address: str)
             return Endpoint(address or str(host), int(port["port"]))
     if address:
         return Endpoint(address, int(port["port"]))
-    return Pending(
-        "WaitingForLoadBalancer",
-        f"{_where(service)} has no load balancer address yet: status.loadBalancer.ingress is empty",
-    )
+    why = _problem(service) or "status.loadBalancer.ingress is empty"
+    return Pending("WaitingForLoadBalancer", f"{_where(service)} has no load balancer address yet: {why}")
+
+
+def _problem(service: Mapping[str, Any]) -> str:
+    """What its load balancer reports in a condition, as that of the plane does; '': nothing."""
+    found = (service.get("status") or {}).get("conditions") or ()
+    return next((str(each["message"]) for each in found if each.get("status") == "False" and each.get("message")), "")
 
 
 def _on_node(where: str, port: Mapping[str, Any], host: str) -> Endpoint | Pending:

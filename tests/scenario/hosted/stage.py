@@ -11,7 +11,7 @@ from typing import Any
 from capikit.handmade import HandmadeEtcd, HandmadePlane, Json
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
-from homeport.builtin.workload.address import ADDRESS_ANNOTATION, ServiceOptions
+from homeport.builtin.workload.address import ADDRESS_ANNOTATION, Pool, ServiceOptions
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import merge, parse, resolve
@@ -38,8 +38,9 @@ _KINDS = {
 class Stage:
     """One simulated site. `plane` is the management plane on it; `leave` and `enter` restart both."""
 
-    def __init__(self, plane: Plane, folder: Path) -> None:
+    def __init__(self, plane: Plane, folder: Path, pool: Pool | None = None) -> None:
         self.plane = plane
+        self._pool = pool  # of addresses for Services; by default that of the simulated network
         self._folder = folder
         self._clients: list[HttpClient] = []
         self.now = datetime.datetime.fromtimestamp(plane.clock.now(), datetime.UTC)
@@ -56,7 +57,7 @@ class Stage:
         await self.hosting.load()
         self.plane.runners = Runners()
         self.hosting.register(self.plane.runners)
-        self.plane.services = ServiceOptions(site=ServiceSite(self.network))
+        self.plane.services = ServiceOptions(site=ServiceSite(self.network), pool=self._pool)
         await self.plane.start()
 
     async def leave(self) -> None:
@@ -162,9 +163,9 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(folder: Path) -> AsyncIterator[Stage]:
+async def stage(folder: Path, pool: Pool | None = None) -> AsyncIterator[Stage]:
     async with plane(PKI.ensure(folder / "pki"), running=False) as made:
-        found = Stage(made, folder)
+        found = Stage(made, folder, pool)
         await found.enter()
         try:
             yield found

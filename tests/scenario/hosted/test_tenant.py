@@ -16,6 +16,7 @@ from cryptography import x509
 
 from homeport.api.meta import Resource
 from homeport.api.steward.v1alpha1 import DataStore, KubeconfigGenerator, TenantControlPlane
+from homeport.builtin.workload.address import Pool
 from homeport.capi.remote import kubeconfig as stored
 from homeport.client.errors import ApiError, Invalid, NotFound
 from homeport.client.http import HttpClient
@@ -133,8 +134,8 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def site(folder: Path) -> AsyncIterator[Site]:
-    async with stage(folder) as on:
+async def site(folder: Path, pool: Pool | None = None) -> AsyncIterator[Site]:
+    async with stage(folder, pool) as on:
         hooks = Hooks()
         register(hooks, STEWARD)
         install_hooks(hooks, on.plane.server)

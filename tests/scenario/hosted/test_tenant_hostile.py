@@ -10,6 +10,7 @@ import pytest
 
 from homeport.api.meta import Resource
 from homeport.api.steward.v1alpha1 import DataStore, KubeconfigGenerator, TenantControlPlane
+from homeport.builtin.workload.address import Pool
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.hosted.content.inputs import DAEMON_SET
@@ -173,6 +174,26 @@ async def test_two_control_planes_never_share_an_address(tmp_path: Path) -> None
         assert "10.240.0.77 is the address of another control plane" in await reports(s, "AddressTaken", "second")
         await s.client.delete(TenantControlPlane, Key("default", "demo"))
         await s.until("Ready", name="second")
+
+
+@virtual
+async def test_a_control_plane_says_that_the_pool_of_addresses_is_exhausted_and_takes_the_next_free_one(
+    tmp_path: Path,
+) -> None:
+    async with site(tmp_path, Pool("10.240.0.50-10.240.0.50")) as s:
+        await s.create(tenant())
+        await s.until("Ready")
+        await s.create(tenant("second"))
+
+        async def told() -> bool:
+            return "no address of the pool 10.240.0.50-10.240.0.50 is free: extend it" in await s.why("second")
+
+        await s.stage.plane.until(told, "the second names the pool", seconds=60.0)
+        assert " WaitingForLoadBalancer: Service default/second" in await s.why("second")
+        await s.client.delete(TenantControlPlane, Key("default", "demo"))
+        await s.until("Ready", name="second")
+        found = await s.client.get(SERVICE, Key("default", "second"))
+        assert found["status"] == {"loadBalancer": {"ingress": [{"ip": "10.240.0.50", "ipMode": "VIP"}]}}
 
 
 @virtual

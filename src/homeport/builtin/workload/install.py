@@ -57,7 +57,7 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners, options:
     services = manager.informers.get(SERVICE).cache
     endpoints = controller("endpoints", SERVICE, EndpointReconciler(server, client, pods))
     manager.add(endpoints.map(POD, lambda pod: _services_of(services, pod)))
-    addresses = ServiceReconciler(client, services, pods, manager.recorder, options or ServiceOptions())
+    addresses = ServiceReconciler(client, services, pods, manager.recorder, options or ServiceOptions(), manager.clock)
     balancing = controller("service", SERVICE, addresses)
     manager.add(balancing.map(POD, lambda pod: _services_of(services, pod)))
     manager.job(addresses.close)

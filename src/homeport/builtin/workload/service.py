@@ -19,7 +19,9 @@ from homeport.builtin.workload.endpoint import selected, usable
 from homeport.builtin.workload.forward import Backend, Forward
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.machinery import condition
 from homeport.runtime.cache import Cache
+from homeport.runtime.clock import Clock, rfc3339
 from homeport.runtime.event import Recorder
 from homeport.runtime.outcome import Wait
 from homeport.runtime.workload.kind import SERVICE, deleting, spec_of, status_of
@@ -28,6 +30,7 @@ from homeport.runtime.workload.replicaset import write_status
 _WRITE = Write(field_manager="homeport-services")
 _RETRY_SECONDS = 15.0
 _DOMAIN = "cluster.local"
+BALANCED = "homeport.dev/LoadBalancer"
 
 Address = tuple[str, int]
 
@@ -57,8 +60,10 @@ class ServiceReconciler:
         pods: Cache[Unstructured],
         recorder: Recorder,
         options: ServiceOptions,
+        clock: Clock,
     ) -> None:
         self._client = client
+        self._clock = clock
         self._services = services
         self._pods = pods
         self._recorder = recorder
@@ -93,9 +98,25 @@ class ServiceReconciler:
             if held.told != str(problem):
                 held.told = str(problem)
                 self._recorder.record(service, problem.reason, str(problem), warning=True)
+            await self._report(key, service, problem)
             return Wait(problem.reason, str(problem), after=_RETRY_SECONDS)
         held.told = ""
+        await self._report(key, service, None)
         return None
+
+    async def _report(self, key: Key, service: Unstructured, problem: Unavailable | None) -> None:
+        """A condition that is there only while something is wrong: users of the Service can say why they wait."""
+        before: list[dict[str, Any]] = status_of(service).get("conditions") or []
+        after = [each for each in before if each.get("type") != BALANCED]
+        if problem is not None:
+            now = rfc3339(self._clock.now())
+            generation = int(service.metadata.get("generation") or 0)
+            after = condition.put(
+                before, BALANCED, "False", problem.reason, str(problem), now=now, generation=generation
+            )
+        if after != before:
+            body = {"metadata": {"uid": service.uid}, "status": {"conditions": after or None}}
+            await self._client.patch(SERVICE, key, MergePatch(body), _WRITE, subresource="status")
 
     async def _hold(self, key: Key, service: Unstructured, held: _Held) -> None:
         backends = self._backends(service)
