@@ -28,6 +28,7 @@ from seeds.test_k0rdent_guide import SPACE, vms
 
 ONE: dict[str, Any] = {"workersNumber": 1}
 NO_CSI: dict[str, Any] = {"csi": {"enabled": False}}
+KUBE = "kube-system"
 UUID = "550e8400-e29b-41d4-a716-44665544000"
 
 
@@ -87,10 +88,11 @@ def site(equipped: Shell) -> Shell:
     for command in (K05_GLOBAL_CREDENTIALS, K06_CLUSTER_CREDENTIALS, wrong(K06_CLUSTER_CREDENTIALS), K08_TRUST_BUNDLE):
         shell.ok(command)
     bodies = [
-        with_values(K10_HOSTED, "uuids", "10.1.1.202", K17_UUIDS, ONE, NO_CSI),
+        with_values(K10_HOSTED, "uuids", "10.1.1.202", K17_UUIDS, ONE),
+        with_values(K10_HOSTED, "extensions", "10.1.1.204", K28_EXTENSIONS, ONE),
         with_values(K10_HOSTED, "labels", "10.1.1.203", K07_USE_CREDENTIALS, K20_LABELS, ONE, NO_CSI),
         with_values(
-            *(K11_STANDALONE, "subnets", "10.1.16.20", K18_SUBNETS, K19_PROJECT, K28_EXTENSIONS, ONE, NO_CSI),
+            *(K11_STANDALONE, "subnets", "10.1.16.20", K18_SUBNETS, K19_PROJECT, K28_EXTENSIONS, ONE),
             {"controlPlaneNumber": 1},
         ),
     ]
@@ -154,16 +156,35 @@ def test_nodes_have_the_labels_and_taints(site: Shell) -> None:
     assert used["name"] == "nutanix-cluster-creds"
 
 
-def test_k0s_installs_the_charts_of_its_configuration_in_a_standalone_cluster(site: Shell) -> None:
-    site.ready("cld/subnets", namespace=SPACE)
-    listed = inside(site, "subnets").ok("helm list -A")
+@pytest.mark.parametrize("name", ["subnets", "extensions"])
+def test_k0s_installs_the_charts_of_its_configuration(site: Shell, name: str) -> None:
+    """On machines, and in a hosted control plane. The add-on for CSI leaves the place to the chart."""
+    site.ready(f"cld/{name}", namespace=SPACE)
+    child = inside(site, name)
+    for release, namespace in (("nutanix-csi-storage", "ntnx-system"), ("nutanix-cloud-controller-manager", KUBE)):
+        path = f"chart/k0s-addon-chart-{release}"
+        child.ok(f"kubectl wait --for=jsonpath='{{.status.releaseName}}'={release} {path} -n {KUBE} --timeout=60s")
+        child.ok(f"helm status {release} -n {namespace}")
+    listed = child.ok("helm list -A")
     assert "nutanix-csi-storage-3.0.0" in listed
     assert "nutanix-cloud-controller-manager-0.3.0" in listed
+    assert f"{name}-nutanix-csi" not in site.ok(f"kubectl get clusteraddon -n {SPACE} -o name")
 
 
-def test_helm_installs_csi_and_ccm_in_a_cluster_without_the_add_on(site: Shell) -> None:
+def test_helm_installs_csi_and_ccm_over_the_add_on_which_returns_when_they_are_uninstalled(site: Shell) -> None:
     site.ready("cld/uuids", namespace=SPACE)
+    site.ready("clusteraddon/uuids-nutanix-csi", namespace=SPACE)
     child = inside(site, "uuids")
     child.ok(K29_HELM_CHILD)
     child.ok("kubectl rollout status deployment/nutanix-csi-controller -n ntnx-system --timeout=60s")
     child.ok("kubectl rollout status deployment/nutanix-cloud-controller-manager -n kube-system --timeout=60s")
+    site.says(
+        "clusteraddon/uuids-nutanix-csi", "release ntnx-system/nutanix-csi was installed with Helm", namespace=SPACE
+    )
+    site.ready("cld/uuids", namespace=SPACE)
+    assert "nutanix-csi" in child.ok("helm list -n ntnx-system")
+    child.ok("helm uninstall nutanix-csi -n ntnx-system")
+    newest = site.get("clusteraddon/uuids-nutanix-csi", SPACE)["status"]["targetVersion"]
+    path = "jsonpath={.status.version}"
+    site.ok(f"kubectl wait --for={path}={newest} clusteraddon/uuids-nutanix-csi -n {SPACE} --timeout=60s")
+    child.ok("kubectl rollout status deployment/nutanix-csi-controller -n ntnx-system --timeout=60s")

@@ -20,6 +20,7 @@ from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.client.errors import ApiError
 from homeport.helm.health import health
+from homeport.helm.release.record import Release
 from homeport.machinery.manifest import described
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -96,8 +97,12 @@ class Convergence:
         applied.refs = [each.ref for each in placed if each.ref.kind != "Namespace"]
         await self._prune(scope, target, listed, applied.refs)
         version = (self._charts.version(scope.key) if desired.chart is not None else "") or desired.version
-        complete = Inventory(tuple(applied.refs), desired.digest, version, release_of(desired))
+        ours = desired.chart is None or bool(listed.release)
+        complete = Inventory(
+            tuple(applied.refs), desired.digest, version if ours else "", listed.release if desired.chart else ""
+        )
         await self._finish(scope, target, listed, complete, now)
+        scope.object.status.version = version
         scope.object.status.object_count = len(applied.refs) + len(self._charts.objects(scope.key))
         return applied
 
@@ -115,13 +120,28 @@ class Convergence:
 
     async def _install(self, scope: AddonScope, target: Target, inventory: Inventory, desired: Desired) -> Inventory:
         """Before a release is created, the inventory has it."""
-        await _remote(self._charts.check_owner(scope, target, desired), target)
+        successor = await _remote(self._charts.check_owner(scope, target, desired), target)
+        if successor is not None:
+            return await self._leave(scope, target, inventory, desired, successor)
         if inventory.release != release_of(desired):
             inventory = replace(inventory, release=release_of(desired))
             target.fence()
             await _remote(write_inventory(target.client, target.addon, inventory), target)
         installed = inventory.digest == desired.digest
         await _remote(self._charts.converge(scope, target, desired, installed=installed), target)
+        return inventory
+
+    async def _leave(
+        self, scope: AddonScope, target: Target, inventory: Inventory, desired: Desired, successor: Release
+    ) -> Inventory:
+        """The inventory first: it must not claim what belongs to somebody else."""
+        if inventory.release:
+            inventory = replace(inventory, release="", version="")
+            target.fence()
+            await _remote(write_inventory(target.client, target.addon, inventory), target)
+        await _remote(self._charts.leave(scope, target, desired, successor), target)
+        name = f"{successor.namespace}/{successor.name}"
+        scope.message = f"release {name} was installed with Helm: the add-on leaves it alone until it is uninstalled"
         return inventory
 
     async def _list(self, target: Target, inventory: Inventory, placed: Iterable[Placed]) -> Inventory:
@@ -146,7 +166,6 @@ class Convergence:
         if listed != complete:
             target.fence()
             await _remote(write_inventory(target.client, target.addon, complete), target)
-        scope.object.status.version = complete.version
         scope.report_installed("True", "Applied", "", rfc3339(now))
 
     # -- health ------------------------------------------------------------------------------------------------

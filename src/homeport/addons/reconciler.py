@@ -167,6 +167,7 @@ class AddonReconciler(CapiReconciler[ClusterAddon, AddonScope]):
             self._capi.manager.fence,
             self._stamps.setdefault(key, {}),
             adopt=spec.conflict_policy == "Adopt",
+            yields=spec.conflict_policy == "Yield",
             ignored=spec.drift_ignore,
             repairs=self._repairs.setdefault(key, Repairs(self.clock)),
             rivals=self.peers.others(key, scope.cluster_key),

@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from homeport.api.k0rdent.v1beta1 import AccessManagement, ClusterDeployment, ClusterTemplate, Management, Release
+from homeport.api.k0rdent.v1beta1 import (
+    AccessManagement,
+    ClusterDeployment,
+    ClusterTemplate,
+    Credential,
+    Management,
+    Release,
+)
 from homeport.api.meta import Resource
 from homeport.app.object.deployment import create_namespaces, create_objects
 from homeport.client.errors import ApiError
@@ -142,11 +149,18 @@ async def test_there_is_one_management_and_what_is_in_use_stays() -> None:
         for kind in ("Management", "AccessManagement"):
             spec = {"release": "kcm-1-2-0"} if kind == "Management" else {}
             assert "is named kcm" in await refused(p, k0rdent(kind, "second", spec, namespace=""))
+        await create(p, credential())
         await create(p, hosted())
+        identity = Key(SPACE, "nutanix-cluster-identity-cred")
         cases: list[tuple[Any, Key, str]] = [
             (Management, Key("", "kcm"), "ClusterDeployments exist (kcm-system/nutanix-hcp-demo)"),
             (AccessManagement, Key("", "kcm"), "Management kcm exists"),
-            (ClusterTemplate, Key(SPACE, "nutanix-k0s-hcp"), "ClusterDeployments use the template: nutanix-hcp-demo"),
+            (
+                ClusterTemplate,
+                Key(SPACE, "nutanix-k0s-hcp"),
+                "ClusterDeployments use the ClusterTemplate: nutanix-hcp-demo",
+            ),
+            (Credential, identity, "ClusterDeployments use the Credential: nutanix-hcp-demo. Delete them, or change"),
             (Release, Key("", "kcm-1-2-0"), "Management kcm uses the release"),
         ]
         for kind_, key, words in cases:
@@ -154,6 +168,8 @@ async def test_there_is_one_management_and_what_is_in_use_stays() -> None:
                 await p.client.delete(kind_, key)
             assert words in str(found.value)
         await p.client.delete(ClusterTemplate, Key(SPACE, "nutanix-k0s-standalone"))
+        await p.client.patch(ClusterDeployment, DEMO, MergePatch({"spec": {"credential": None}}))
+        await p.client.delete(Credential, identity)
 
 
 async def test_a_credential_of_a_team_can_not_use_secrets_of_others() -> None:
@@ -163,3 +179,12 @@ async def test_a_credential_of_a_team_can_not_use_secrets_of_others() -> None:
         body["metadata"]["namespace"] = "other"
         said = await refused(p, body)
         assert "only Credentials in kcm-system may use identities of other namespaces" in said
+
+
+async def test_a_template_of_another_namespace_is_refused_with_the_way_to_get_it() -> None:
+    async with admitting() as p:
+        body = hosted()
+        body["metadata"]["namespace"] = "other"
+        said = await refused(p, body)
+        assert 'ClusterTemplate "nutanix-k0s-hcp" not found in namespace other; kcm-system has it' in said
+        assert "namespace other to spec.accessRules of AccessManagement kcm" in said

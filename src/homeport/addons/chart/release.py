@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 
+from homeport.addons.chart.handover import collect_records, find_successor
 from homeport.addons.chart.object import Followed, is_changed, repair
+from homeport.addons.chart.owner import foreign_release, release_owner
 from homeport.addons.chart.remnant import remove_remnants
 from homeport.addons.chart.shelf import Shelf
 from homeport.addons.desired import Desired, DesiredChart
@@ -23,12 +26,14 @@ from homeport.capi.chartsettings import ChartSettings
 from homeport.client.protocol import Client, Key
 from homeport.helm.errors import HelmError, NotOwned
 from homeport.helm.release.desired import Desired as DesiredRelease
-from homeport.helm.release.record import DEPLOYED, UNINSTALLED, Release
+from homeport.helm.release.record import DEPLOYED, HELM, RESERVED, Release
 from homeport.helm.release.releases import Releases
 from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 SECRET = Resource("", "v1", "Secret", "secrets")
 _SHOWN = 5  # lines of a message
@@ -54,19 +59,40 @@ class Charts:
     def forget(self, addon: Key) -> None:
         self._known.pop(addon, None)
 
-    async def check_owner(self, scope: AddonScope, target: Target, desired: Desired) -> None:
-        """Raises Problem if somebody else has a release of this name. One whose records are gone is recorded again."""
+    async def check_owner(self, scope: AddonScope, target: Target, desired: Desired) -> Release | None:
+        """Raises Problem if somebody else has a release of this name. One whose records are gone is recorded again.
+
+        Gives the release of somebody else to which the add-on yields."""
         wanted = desired.chart
         assert wanted is not None
+        where = desired.namespace, wanted.release
+        if (successor := await self._helm(find_successor(target, self._clock, *where))) is not None:
+            return successor
         history = await self._history(target, desired.namespace, wanted.release)
         if why := foreign_release(history, target):
             raise Problem("ObjectNotOwned", why, after=_RETRY_SECONDS, warning=True)
         if not history:
             self._known.pop(scope.key, None)
+        if not history or target.yields:
+            await self._helm(collect_records(target, self._clock, *where))
+        return None
+
+    async def leave(self, scope: AddonScope, target: Target, desired: Desired, successor: Release) -> None:
+        """The release belongs to somebody else from now on, with all its objects. Its removal wakes the add-on."""
+        target.fence()
+        await self._releases(target).forget(successor.namespace, successor.name)
+        target.watches.remember_release((target.remote.key, successor.namespace, successor.name), scope.key)
+        self._remember(scope, target, desired, successor, ())
+
+    def _releases(self, target: Target) -> Releases:
+        return Releases(target.client, self._clock, RESERVED if target.yields else HELM)
 
     async def _history(self, target: Target, namespace: str, name: str) -> list[Release]:
+        return await self._helm(self._releases(target).history(namespace, name))
+
+    async def _helm(self, work: Awaitable[T]) -> T:
         try:
-            return await Releases(target.client, self._clock).history(namespace, name)
+            return await work
         except HelmError as error:
             raise Problem("ReleaseFailed", str(error), after=_RETRY_SECONDS, warning=True) from None
 
@@ -94,7 +120,7 @@ class Charts:
     async def _ensured(
         self, scope: AddonScope, target: Target, desired: Desired, wanted: DesiredChart, *, installed: bool
     ) -> Release:
-        releases = Releases(target.client, self._clock)
+        releases = self._releases(target)
         try:
             files = await self._shelf.fetch(wanted, scope.key.namespace)
         except Problem as problem:
@@ -161,12 +187,16 @@ class Charts:
         """None: nothing of the release is left, or it is somebody else's. `listed`: the inventory has it. Raises
         Problem."""
         self._known.pop(addon, None)
-        releases = Releases(target.client, self._clock)
+        releases = self._releases(target)
+        if await self._helm(find_successor(target, self._clock, namespace, name)) is not None:
+            await releases.forget(namespace, name)
+            return None
+        await self._helm(collect_records(target, self._clock, namespace, name))
         history = await self._history(target, namespace, name)
         if not history and listed:
             left = await remove_remnants(target, namespace, name)
             return Wait("Removing", "\n".join(left[:_SHOWN]), after=2.0) if left else None
-        if _owner(history) != label_value(addon.name):
+        if release_owner(history) != label_value(addon.name):
             return None
         target.fence()
         try:
@@ -178,24 +208,3 @@ class Charts:
         if outcome.failed and outcome.release is not None:
             raise Problem("ReleaseFailed", outcome.release.description, after=_RETRY_SECONDS, warning=True)
         return None
-
-
-def foreign_release(history: Sequence[Release], target: Target) -> str:
-    """Why the add-on must leave a release of this history alone; '' if it need not."""
-    if not history or history[-1].status == UNINSTALLED:
-        return ""
-    owner, rivals = _owner(history), {label_value(each): each for each in target.rivals}
-    if owner == label_value(target.addon.name) or (target.adopt and owner not in rivals):
-        return ""
-    where = f"release {history[-1].namespace}/{history[-1].name} already exists in the cluster and"
-    if owner in rivals:
-        return f"{where} belongs to ClusterAddon {rivals[owner]}: set spec.releaseName of one of the two"
-    return (
-        f"{where} does not belong to this add-on: uninstall it, set spec.releaseName, or set spec.conflictPolicy to "
-        "Adopt"
-    )
-
-
-def _owner(history: Sequence[Release]) -> str:
-    """The add-on that the newest revision with such a label names: old versions of Helm drop labels."""
-    return next((each.labels[ADDON_LABEL] for each in reversed(history) if ADDON_LABEL in each.labels), "")

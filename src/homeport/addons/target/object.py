@@ -71,6 +71,7 @@ class Target:
     stamps: Stamps
     namespace: str = "default"  # of objects that name none
     adopt: bool = False
+    yields: bool = False  # to a release that somebody installs with Helm
     ignored: Sequence[DriftRule] = ()
     repairs: Repairs | None = None
     rivals: frozenset[str] = frozenset()  # names of the other add-ons of the cluster

@@ -90,17 +90,18 @@ class Watches:
         return released
 
     def _recorded(self, cluster: Key) -> Handler:
-        """Records that somebody deletes; what we write ourselves wakes nobody."""
+        """Records that somebody deletes, or that are not an add-on's; what we write ourselves wakes nobody."""
 
-        def deleted(old: Unstructured | None, new: Unstructured | None) -> None:
-            if new is not None or old is None:
+        def changed(old: Unstructured | None, new: Unstructured | None) -> None:
+            obj = new if new is not None else old
+            labels = {} if obj is None else obj.metadata.get("labels") or {}
+            if obj is None or (new is not None and ADDON_LABEL in labels):
                 return
-            name = str((old.metadata.get("labels") or {}).get("name") or "")
-            addon = self._releases.get((cluster, old.namespace, name))
+            addon = self._releases.get((cluster, obj.namespace, str(labels.get("name") or "")))
             if addon is not None:
                 self._wake(addon)
 
-        return deleted
+        return changed
 
 
 def slim(obj: Any) -> Any:

@@ -104,7 +104,7 @@ class ClusterAddonSpec(Model):
     depends_on: Annotated[list[Dependency], Size(None, 100), ListType("map", ("name",))] = []
     deletion_policy: Annotated[str, Enum(("Delete", "Orphan")), Default("Delete")] = ""
     sync_policy: Annotated[str, Enum(("Continuous", "OnChange")), Default("Continuous")] = ""
-    conflict_policy: Annotated[str, Enum(("Refuse", "Adopt")), Default("Refuse")] = ""
+    conflict_policy: Annotated[str, Enum(("Refuse", "Adopt", "Yield")), Default("Refuse")] = ""
     drift_ignore: Annotated[list[DriftRule], Size(None, 100), ListType("atomic")] = []
     wait: Annotated[bool, Default(True)] = True
     timeout: Annotated[Duration, Default("10m")] = ""

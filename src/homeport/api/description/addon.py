@@ -39,7 +39,9 @@ FIELDS: Mapping[str, str] = {
     "ClusterAddonSpec.syncPolicy": "When the add-on is applied. Continuous also repairs changes that are made in the workload "
     "cluster, OnChange applies only changes of the ClusterAddon. Default: Continuous.",
     "ClusterAddonSpec.conflictPolicy": "What happens if an object of the manifests already exists in the workload cluster and belongs to "
-    "something else. Refuse reports it, Adopt takes it over; it is then deleted with the add-on. Default: Refuse.",
+    "something else. Refuse reports it. Adopt takes it over; it is then deleted with the add-on. Yield reports it as well, but lets Helm "
+    "install a release with the name of the add-on's release: Helm takes over its objects, and the add-on leaves them alone as long as that "
+    "release exists. Helm does not list the release of such an add-on. Default: Refuse.",
     "ClusterAddonSpec.driftIgnore": "Fields that others may change in the workload cluster, for example the replicas of a Deployment "
     "with an autoscaler.",
     "ClusterAddonSpec.wait": "If true, the add-on is Ready when all its objects are. If false, it is Ready when it is applied. Default: true.",

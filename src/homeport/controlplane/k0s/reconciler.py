@@ -10,6 +10,7 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.k0s.v1beta2 import K0sControllerConfig, K0sControlPlane
 from homeport.capi.capi import Capi
 from homeport.capi.k0s import version as k0sversion
+from homeport.capi.k0s.dynamic import follow
 from homeport.capi.name import CONTROL_PLANE_LABEL, PRE_TERMINATE_KCP_CLEANUP, Condition
 from homeport.capi.object.ownership import is_controlled_by
 from homeport.capi.unreadable import MACHINE, made_from
@@ -30,7 +31,6 @@ from homeport.controlplane.k0s.work import Worker
 from homeport.controlplane.reconciler import PlaneReconciler, infrastructure_of
 from homeport.controlplane.removal import POLL_SECONDS, MachineRemover
 from homeport.machinery import condition
-from homeport.machinery.patch import diff_merge, merge_patch
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
@@ -158,14 +158,13 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
 
     async def _hold_configuration(self, scope: K0sPlaneScope) -> Wait | None:
         """Running controllers follow the ClusterConfig inside the cluster."""
-        config, wanted = scope.seen.config, dynamic_config(scope.plane)
-        if scope.remote is None or config is None or not wanted:
+        config = scope.seen.config
+        if scope.remote is None or config is None:
             return None
-        has = part(config, "spec")
-        merged = merge_patch(has, wanted)
-        if not diff_merge(has, merged):
+        patch = follow(part(config, "spec"), dynamic_config(scope.plane))
+        if patch is None:
             return None
-        body = {"metadata": {"resourceVersion": config.resource_version}, "spec": wanted}
+        body = {"metadata": {"resourceVersion": config.resource_version}, "spec": patch}
         try:
             await scope.remote.client.patch(child.CLUSTER_CONFIG, child.CONFIG_KEY, MergePatch(body), self._write)
         except (Conflict, NotFound):

@@ -147,8 +147,22 @@ def check_name(name: str) -> None:
         )
 
 
-def secret_name(name: str, version: int) -> str:
-    return f"sh.helm.release.v1.{name}.v{version}"
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where records of releases are: the names, the label `owner` and the type of their Secrets."""
+
+    prefix: str
+    owner: str
+    type: str
+
+
+HELM: Final = Ledger("sh.helm.release.v1", "helm", SECRET_TYPE)
+# Helm does not see these records: it can install a release of the same name, and then takes over the objects.
+RESERVED: Final = Ledger("homeport.release.v1", "homeport", "homeport.dev/release.v1")
+
+
+def secret_name(name: str, version: int, ledger: Ledger = HELM) -> str:
+    return f"{ledger.prefix}.{name}.v{version}"
 
 
 def encode(raw: Mapping[str, Any]) -> str:
@@ -178,35 +192,35 @@ def _unpacked(packed: bytes) -> bytes:
     return plain
 
 
-def to_secret(release: Release, now: float) -> Json:
+def to_secret(release: Release, now: float, ledger: Ledger = HELM) -> Json:
     """The Secret as Helm writes it: its data is the encoded text, which is encoded once more as all data is."""
     labels = dict(release.labels)
     if release.resource_version:
         labels["modifiedAt"] = str(int(now))
     else:
         labels["createdAt"] = str(int(now))
-    labels |= {"name": release.name, "owner": "helm", "status": release.status, "version": str(release.version)}
+    labels |= {"name": release.name, "owner": ledger.owner, "status": release.status, "version": str(release.version)}
     metadata: Json = {
-        "name": secret_name(release.name, release.version),
+        "name": secret_name(release.name, release.version, ledger),
         "namespace": release.namespace,
         "labels": labels,
     }
     if release.resource_version:
         metadata["resourceVersion"] = release.resource_version
     data = base64.b64encode(encode(release.raw).encode()).decode()
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": SECRET_TYPE, "data": {"release": data}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": ledger.type, "data": {"release": data}}
 
 
-def from_secret(secret: Mapping[str, Any]) -> Release:
+def from_secret(secret: Mapping[str, Any], ledger: Ledger = HELM) -> Release:
     """Raises ValueError."""
     metadata = secret.get("metadata") or {}
-    if secret.get("type") != SECRET_TYPE:
-        raise ValueError(f"a record of type {secret.get('type')!r} is from a newer Helm; Homeport knows {SECRET_TYPE}")
+    if secret.get("type") != ledger.type:
+        raise ValueError(f"a record of type {secret.get('type')!r} is from a newer Helm; Homeport knows {ledger.type}")
     data = base64.b64decode((secret.get("data") or {}).get("release") or "")
     labels = metadata.get("labels") or {}
     raw = decode(data)
     raw.setdefault("namespace", metadata.get("namespace", ""))
-    _check(raw, metadata)
+    _check(raw, metadata, ledger)
     return Release(
         raw,
         {name: text for name, text in labels.items() if name not in _SYSTEM_LABELS},
@@ -220,7 +234,7 @@ _SHAPE: Final[dict[str, tuple[type, ...]]] = {
 }  # fmt: skip
 
 
-def _check(raw: Json, metadata: Mapping[str, Any]) -> None:
+def _check(raw: Json, metadata: Mapping[str, Any], ledger: Ledger) -> None:
     """Whoever may write Secrets in one namespace must not say what is deleted in another. Raises ValueError."""
     for name, kinds in _SHAPE.items():
         if name in raw and not isinstance(raw[name], kinds):
@@ -230,5 +244,5 @@ def _check(raw: Json, metadata: Mapping[str, Any]) -> None:
         raise ValueError("not a release record: hooks has the wrong type")
     if raw["namespace"] != metadata.get("namespace", ""):
         raise ValueError(f"the record is of a release in namespace {raw['namespace']!r}")
-    if metadata.get("name") != secret_name(str(raw.get("name")), int(raw.get("version") or 0)):
+    if metadata.get("name") != secret_name(str(raw.get("name")), int(raw.get("version") or 0), ledger):
         raise ValueError(f"the record is of release {raw.get('name')!r} revision {raw.get('version')!r}")

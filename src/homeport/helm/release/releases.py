@@ -21,7 +21,7 @@ from homeport.helm.release.hook import SUCCEEDED
 from homeport.helm.release.operation import EVENTS, POLL_SECONDS, Operation, Outcome
 from homeport.helm.release.ownership import marked
 from homeport.helm.release.prepare import check_ownership, prepare
-from homeport.helm.release.record import Release, check_name, format_time
+from homeport.helm.release.record import HELM, Ledger, Release, check_name, format_time
 from homeport.helm.release.render import render_chart
 from homeport.helm.release.storage import Storage
 from homeport.helm.release.target import Target
@@ -38,10 +38,10 @@ FOREIGN_SECONDS: Final = 600.0
 class Releases:
     """Releases of one cluster, on any Client. Every method may be called again after a crash: it goes on."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, ledger: Ledger = HELM) -> None:
         self._client = client
         self._clock = clock
-        self._storage = Storage(client, clock)
+        self._storage = Storage(client, clock, ledger)
 
     async def history(self, namespace: str, name: str) -> list[Release]:
         """All revisions, the oldest first."""
@@ -56,6 +56,16 @@ class Releases:
         """The newest revision of every release of a namespace, or of all."""
         found = {(each.namespace, each.name): each for each in await self._storage.releases(namespace)}
         return [found[key] for key in sorted(found)]
+
+    async def record(self, history: list[Release]) -> None:
+        """Writes revisions that another ledger has."""
+        for each in history:
+            await self._storage.create(Release(each.raw, dict(each.labels)))
+
+    async def forget(self, namespace: str, name: str) -> None:
+        """Deletes the records alone: the objects stay, and belong to whoever has a record of them."""
+        for release in await self._storage.history(namespace, name):
+            await self._storage.delete(release)
 
     async def ensure(self, desired: Desired) -> Outcome:
         """Install, upgrade, or go on with what is pending; nothing if the release is as desired already.

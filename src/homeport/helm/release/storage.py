@@ -12,7 +12,9 @@ from homeport.helm.errors import ReleaseError
 from homeport.helm.release.content import chart_record
 from homeport.helm.release.record import (
     DEPLOYED,
+    HELM,
     SECRET_FAMILY,
+    Ledger,
     Release,
     encode,
     from_secret,
@@ -31,25 +33,26 @@ ROOM_BYTES = 16 << 10  # that a new record leaves for what is recorded later: ru
 class Storage:
     """Releases of one cluster. Updates raise Conflict if the record changed since it was read."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, ledger: Ledger = HELM) -> None:
         self._client = client
         self._clock = clock
+        self._ledger = ledger
 
     async def history(self, namespace: str, name: str) -> list[Release]:
         """All revisions, the oldest first. A record that can't be read raises: to ignore it would lose its objects."""
-        return await self._list(namespace, f"owner=helm,name={name}")
+        return await self._list(namespace, f"owner={self._ledger.owner},name={name}")
 
     async def releases(self, namespace: str = "") -> list[Release]:
         """All revisions of all releases, in one namespace or in all."""
-        return await self._list(namespace, "owner=helm")
+        return await self._list(namespace, f"owner={self._ledger.owner}")
 
     async def _list(self, namespace: str, labels: str) -> list[Release]:
         page = await self._client.list(SECRET, Query(namespace=namespace, labels=labels))
-        return await asyncio.to_thread(_unpacked, page.items)  # megabytes each
+        return await asyncio.to_thread(_unpacked, page.items, self._ledger)  # megabytes each
 
     async def create(self, release: Release) -> None:
         """Raises AlreadyExists if someone else created this revision first."""
-        secret = await asyncio.to_thread(to_secret, release, self._clock.now())
+        secret = await asyncio.to_thread(to_secret, release, self._clock.now(), self._ledger)
         self._check_size(release, secret, LARGEST_BYTES - ROOM_BYTES)
         try:
             made = await self._client.create(secret, WRITE, kind=SECRET)
@@ -58,13 +61,13 @@ class Storage:
         release.resource_version = made.resource_version
 
     async def update(self, release: Release) -> None:
-        secret = await asyncio.to_thread(to_secret, release, self._clock.now())
+        secret = await asyncio.to_thread(to_secret, release, self._clock.now(), self._ledger)
         self._check_size(release, secret, LARGEST_BYTES)
         made = await self._client.replace(secret, WRITE, kind=SECRET)
         release.resource_version = made.resource_version
 
     async def delete(self, release: Release) -> None:
-        key = Key(release.namespace, secret_name(release.name, release.version))
+        key = Key(release.namespace, secret_name(release.name, release.version, self._ledger))
         try:
             await self._client.delete(SECRET, key)
         except NotFound:
@@ -100,15 +103,15 @@ def too_large(label: str) -> ReleaseError:
     )
 
 
-def _unpacked(secrets: Iterable[Unstructured]) -> list[Release]:
+def _unpacked(secrets: Iterable[Unstructured], ledger: Ledger) -> list[Release]:
     """The oldest revision first. Raises ReleaseError."""
     found = []
     for secret in secrets:
         kind = str(secret.get("type", ""))
-        if not kind.startswith(SECRET_FAMILY):
+        if not kind.startswith((SECRET_FAMILY, ledger.type)):
             continue
         try:
-            found.append(from_secret(secret))
+            found.append(from_secret(secret, ledger))
         except ValueError as error:
             raise ReleaseError(
                 f"Secret {secret.namespace}/{secret.name}: {error}. Restore the Secret from a backup, or delete it; "

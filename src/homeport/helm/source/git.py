@@ -189,7 +189,8 @@ async def _prepared(program: str, url: str, account: GitAccount) -> AsyncIterato
             "HOMEPORT_GIT_FILES": str(folder),
             "GIT_SSH_COMMAND": (
                 f"ssh -F /dev/null -i {folder}/identity -o IdentitiesOnly=yes -o BatchMode=yes "
-                f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={folder}/known_hosts"
+                f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={folder}/known_hosts "
+                "-o GlobalKnownHostsFile=/dev/null"
             ),
         }
         git = _Git(program, url, repository, environment)

@@ -11,6 +11,7 @@ from homeport.api.cluster.v1beta2 import Cluster as CapiCluster
 from homeport.api.k0smotron.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.capi.capi import Capi
+from homeport.capi.k0s.dynamic import follow
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import controller_of, owner_reference
 from homeport.capi.reconciler import CapiReconciler
@@ -356,17 +357,14 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
 
     async def _hold_dynamic_config(self, scope: ClusterScope, client: Any) -> None:
         """k0s follows its ClusterConfig inside the cluster, once it has created it."""
-        wanted = dynamic_spec(scope.config)
-        if not wanted:
-            return
         key = Key("kube-system", "k0s")
         try:
             found = await client.get(CLUSTER_CONFIG, key)
         except NotFound:
             return
-        held = found.get("spec") or {}
-        if any(held.get(name) != value for name, value in wanted.items()):
-            await client.patch(CLUSTER_CONFIG, key, MergePatch({"spec": wanted}), self._write)
+        patch = follow(found.get("spec") or {}, dynamic_spec(scope.config))
+        if patch is not None:
+            await client.patch(CLUSTER_CONFIG, key, MergePatch({"spec": patch}), self._write)
 
     async def _await_rollout(self, scope: ClusterScope) -> Wait | None:
         """Available as soon as one Pod serves; but the loop ends only when all of them do."""

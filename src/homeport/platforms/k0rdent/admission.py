@@ -9,6 +9,8 @@ import msgspec
 
 from homeport.api.k0rdent.v1beta1 import (
     AccessManagement,
+    ClusterAuditPolicy,
+    ClusterAuthentication,
     ClusterDeployment,
     ClusterTemplate,
     ClusterTemplateChain,
@@ -20,6 +22,7 @@ from homeport.capi.k0s import version as k0sversion
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key, Query
 from homeport.infra.preflight.near import near
+from homeport.platforms.k0rdent.access.use import users_of
 from homeport.platforms.k0rdent.catalogue import CLUSTER_CHARTS, VENDORS, chart_name, is_built_in
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig
 from homeport.platforms.k0rdent.cluster.reading import ROOT
@@ -28,7 +31,7 @@ from homeport.platforms.k0rdent.deployment.address import endpoint_host
 from homeport.platforms.k0rdent.deployment.check import read_values
 from homeport.platforms.k0rdent.management.chain import chain_error, upgrades_of
 from homeport.platforms.k0rdent.management.credential import identity_error
-from homeport.platforms.k0rdent.name import MANAGEMENT
+from homeport.platforms.k0rdent.name import MANAGEMENT, SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.template.value import check_values, unknown_values
 from homeport.runtime.webhook.hook import Hooks
 
@@ -40,8 +43,8 @@ _LONGEST_NAME = 52  # machines and Services add endings to it, and have 63 chara
 
 def register(hooks: Hooks, client: Client) -> None:
     """`client` reads templates, chains and other deployments."""
-    for kind in (Management, AccessManagement):
-        hooks.validate(kind, _only_one)
+    for single in (Management, AccessManagement):
+        hooks.validate(single, _only_one)
     hooks.validate(Credential, _credential)
     hooks.warn(ClusterTemplateChain, _chain)
     judge = Judge(client)
@@ -50,7 +53,8 @@ def register(hooks: Hooks, client: Client) -> None:
     hooks.validate(Management, judge.management)
     hooks.validate_delete(Management, judge.management_deletion)
     hooks.validate_delete(AccessManagement, judge.access_deletion)
-    hooks.validate_delete(ClusterTemplate, judge.template_deletion)
+    for kind in (ClusterTemplate, Credential, ClusterAuthentication, ClusterAuditPolicy):
+        hooks.validate_delete(kind, judge.deletion)
     hooks.validate_delete(Release, judge.release_deletion)
 
 
@@ -111,7 +115,8 @@ class Judge:
         if template is None:
             names = [each.metadata.name for each in await self._templates(made.metadata.namespace)]
             text = f'ClusterTemplate "{made.spec.template}" not found in namespace {made.metadata.namespace}'
-            return [*found, _invalid("spec.template", f"{text}{near(made.spec.template, names)}")]
+            where = await self._elsewhere(made) or near(made.spec.template, names)
+            return [*found, _invalid("spec.template", f"{text}{where}")]
         if before is not None:
             found += await self._template_change(made, before)
         if not is_built_in(template):
@@ -123,6 +128,15 @@ class Judge:
         if before is not None:
             found += await self._change(made, before, config)
         return [*found, *await self._endpoint(made)]
+
+    async def _elsewhere(self, made: ClusterDeployment) -> str:
+        """A template that the namespace could have."""
+        if not await self._exists(ClusterTemplate, SYSTEM_NAMESPACE, made.spec.template):
+            return ""
+        return (
+            f"; {SYSTEM_NAMESPACE} has it: list it in a ClusterTemplateChain there, and add a rule with this chain and "
+            f"namespace {made.metadata.namespace} to spec.accessRules of AccessManagement {MANAGEMENT}"
+        )
 
     async def _change(
         self, made: ClusterDeployment, before: ClusterDeployment, config: ClusterConfig | None
@@ -244,13 +258,18 @@ class Judge:
             return []
         return [_forbidden("metadata.name", "Management kcm exists: remove rules from spec.accessRules instead")]
 
-    async def template_deletion(self, obj: Json) -> list[Cause]:
+    async def deletion(self, obj: Json) -> list[Cause]:
+        """What a cluster uses stays, until the last machine of the cluster is gone."""
         meta = obj["metadata"]
         found = (await self._client.list(ClusterDeployment, Query(namespace=meta["namespace"]))).items
-        using = [each.metadata.name for each in found if each.spec.template == meta["name"]]
+        using = users_of(obj["kind"], meta["name"], found)
         if not using:
             return []
-        return [_forbidden("metadata.name", f"ClusterDeployments use the template: {', '.join(sorted(using)[:3])}")]
+        more = f" and {len(using) - 3} more" if len(using) > 3 else ""
+        text = (
+            f"ClusterDeployments use the {obj['kind']}: {', '.join(using[:3])}{more}. Delete them, or change them first"
+        )
+        return [_forbidden("metadata.name", text)]
 
     async def release_deletion(self, obj: Json) -> list[Cause]:
         try:

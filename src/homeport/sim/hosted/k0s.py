@@ -9,6 +9,7 @@ from homeport.client.errors import ApiError
 from homeport.runtime.workload.coroutine import ContainerHandle
 from homeport.sim.hosted.apiserver import first, listen, version_of
 from homeport.sim.hosted.cluster import HostedClusters, ServerFiles
+from homeport.sim.hosted.configuration import configured
 from homeport.sim.hosted.pod import PodHost, find_volume
 from homeport.sim.hosted.program import Program, ProgramError
 from homeport.sim.hosted.storage import Storage, connect
@@ -58,7 +59,8 @@ async def run_k0s(clusters: HostedClusters, pod: PodHost, program: Program, insi
         clusters.join(cluster, roles)
         await _prepare(cluster, program)
         inside.ready()
-        await first(inside.stopping, clusters.lost(cluster))
+        async with configured(cluster, pod, program, yaml.load(text) or {}, version_of(program)):
+            await first(inside.stopping, clusters.lost(cluster))
     finally:
         cluster.drop_control_plane(node)
         for each in (port, join_port, tunnel):

@@ -188,6 +188,42 @@ def test_a_cause_is_told_once_without_what_follows_from_it() -> None:
     ]
 
 
+def waits(kind: str, message: str) -> dict[str, str]:
+    return {"type": kind, "status": "False", "message": message}
+
+
+def test_a_cause_is_told_once_for_all_that_it_holds_up() -> None:
+    wrong = "spec.template.spec.image: image 'x' not found; did you mean 'y'?"
+    found = [
+        waits(
+            "InfrastructureReady",
+            f"NutanixCluster c: NutanixMachineTemplate c-cp: {wrong}; NutanixMachineTemplate c-md: {wrong}",
+        ),
+        waits(
+            "ControlPlaneAvailable", "K0sControlPlane c: waiting for the infrastructure of Cluster c to be provisioned"
+        ),
+    ]
+    assert causes(found) == [f"InfrastructureReady: NutanixCluster c: NutanixMachineTemplate c-cp: {wrong}"]
+    assert causes(found[1:]) == [f"ControlPlaneAvailable: {found[1]['message']}"]
+    cluster_waits = progressing("CAPIClusterSummary", "; ".join(causes(found)))
+    services = progressing("ServicesInReadyState", "0/1: csi: the infrastructure of the cluster is not provisioned yet")
+    assert ready_of([cluster_waits, services]).message == cluster_waits.message
+    assert ready_of([good("CAPIClusterSummary"), services]).message == services.message
+
+
+def test_of_a_machine_the_first_stage_that_is_not_reached_is_told() -> None:
+    text = (
+        "* MachineDeployment m:\n  * 0 of 2 replicas are available; Machine a: * BootstrapConfigReady: no token\n"
+        "  * InfrastructureReady: Machine a has no bootstrap data yet\n  * NodeHealthy: no connection\n"
+        "  * Machine b: * InfrastructureReady: no memory\n  * NodeHealthy: no Node"
+    )
+    (said,) = causes([waits("WorkersAvailable", text)])
+    assert said == (
+        "WorkersAvailable: MachineDeployment m: 0 of 2 replicas are available; Machine a: BootstrapConfigReady: no token; "
+        "Machine b: InfrastructureReady: no memory"
+    )
+
+
 def test_nodes_that_no_pod_can_use_are_told_with_the_cure() -> None:
     taints = [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]
     nodes = [{"metadata": {"name": f"n{each}"}, "spec": {"taints": taints}} for each in range(4)]

@@ -164,6 +164,29 @@ def test_every_spelling_of_a_category_is_understood(given: Any, found: Any) -> N
             "is required with usePerClusterCredential: true",
         ),
         ({"machineDefaults": {"additionalCategories": [":x"]}}, "machineDefaults.additionalCategories[0]", "KEY:VALUE"),
+        (
+            {"machineDefaults": {"memorySize": "4G i"}, "worker": {"memorySize": "4Gi"}},
+            "machineDefaults.memorySize",
+            "quantity",
+        ),
+        (
+            {"clusterNetwork": {"pods": {"cidrBlocks": ["10.95.0.0/17"]}}},
+            "clusterNetwork.services.cidrBlocks",
+            "overlaps with",
+        ),
+        ({"k0s": {"worker": {"labels": {"a b": "c"}}}}, "k0s.worker.labels.a b", "not a valid key of a label"),
+        ({"clusterLabels": {"a": "b c"}}, "clusterLabels.a", "not a valid value of a label"),
+        (
+            {"nutanix": {"controlPlaneEndpoint": {"host": "10.0.0.300"}}},
+            "nutanix.controlPlaneEndpoint.host",
+            "not an IP",
+        ),
+        ({"nutanix": {"prismCentral": {"address": "https://prism"}}}, "nutanix.prismCentral.address", "or host name"),
+        (
+            {"machineHealthCheck": {"maxUnhealthy": "lots"}},
+            "machineHealthCheck.maxUnhealthy",
+            "expected for example 2 or 40%",
+        ),
     ],
 )
 def test_what_can_not_work_is_refused_with_the_field(change: dict[str, Any], field: str, words: str) -> None:

@@ -13,6 +13,13 @@ from typing import Any
 
 from homeport.capi.k0s.validation import validate_cluster_config
 from homeport.platforms.k0rdent.cluster.reading import Reading
+from homeport.platforms.k0rdent.cluster.rule import (
+    check_host,
+    check_labels,
+    check_overlap,
+    check_share,
+    check_sizes,
+)
 from homeport.platforms.k0rdent.cluster.schema import POD_CIDR, SERVICE_CIDR
 from homeport.platforms.k0rdent.cluster.vendor import Chart, Infrastructure
 from homeport.platforms.k0rdent.values import Fault
@@ -67,10 +74,22 @@ def read_config(chart: Chart, values: Mapping[str, Any]) -> tuple[ClusterConfig 
     """The values must match the schema of the chart."""
     reading = Reading(dict(values))
     made = _read(chart, reading)
+    _check(chart, reading, made)
     if chart.distribution.name == "k0s":
         for cause in validate_cluster_config(reading.at("k0s.config"), "k0s.config"):
             reading.fault(cause.field, cause.message.removeprefix("Invalid value: "))
     return (None if reading.faults else made), reading.faults
+
+
+def _check(chart: Chart, reading: Reading, made: ClusterConfig) -> None:
+    """What does not change how the values are read."""
+    check_host(reading, f"{chart.vendor.name}.controlPlaneEndpoint.host")
+    check_sizes(reading, ("worker",) if chart.hosted else ("worker", "controlPlane"))
+    check_labels(reading, f"{chart.distribution.name}.worker.labels")
+    check_labels(reading, "clusterLabels")
+    check_share(reading, "machineHealthCheck.maxUnhealthy")
+    check_overlap(reading, {"pods": made.pods, "clusterNetwork.services.cidrBlocks": made.services})
+    reading.faults[:] = dict.fromkeys(reading.faults)
 
 
 def _read(chart: Chart, reading: Reading) -> ClusterConfig:

@@ -12,7 +12,12 @@ from homeport.client.protocol import Client, Key
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig
 from homeport.platforms.k0rdent.cluster.vendor import Access
 from homeport.platforms.k0rdent.deployment.access import CONFIG_MAP
-from homeport.platforms.k0rdent.deployment.manager import chart_namespace, manager_name, render_manager
+from homeport.platforms.k0rdent.deployment.manager import (
+    brings_driver,
+    chart_namespace,
+    manager_name,
+    render_manager,
+)
 from homeport.platforms.k0rdent.deployment.render import (
     credentials_name,
     csi_name,
@@ -97,7 +102,8 @@ class Composition:
         deployment = scope.object
         name = csi_name(scope.name, config)
         how = local_secret(access.secret, scope.namespace, SYSTEM_NAMESPACE)
-        if not config.csi or deployment.spec.propagate_credentials is False or not how:
+        unwanted = not config.csi or brings_driver(config)
+        if unwanted or deployment.spec.propagate_credentials is False or not how:
             await self._drop(scope, name)
             return []
         secret = access.secret.name

@@ -26,6 +26,7 @@ from homeport.platforms.k0rdent.nutanix.vendor import NUTANIX
 Json = dict[str, Any]
 
 CHART = "nutanix-cloud-controller-manager"
+DRIVER_CHART = "nutanix-csi-storage"
 _CONFIG, _SECRET = "nutanix-config", "nutanix-creds"  # as the chart names them
 _NAMESPACE = "kube-system"
 
@@ -36,14 +37,26 @@ def manager_name(deployment: str) -> str:
 
 def chart_namespace(config: ClusterConfig) -> str:
     """Where the values install the chart without an address of Prism Central; '' if they do not."""
+    found = _extension(config, CHART)
+    if found is None or "prismCentralEndPoint" in str(found.get("values") or ""):
+        return ""
+    return str(found.get("namespace") or _NAMESPACE)
+
+
+def brings_driver(config: ClusterConfig) -> bool:
+    """Whether the values install a storage driver of their own: two of them can't have one name."""
+    return _extension(config, DRIVER_CHART) is not None
+
+
+def _extension(config: ClusterConfig, chart: str) -> Mapping[str, Any] | None:
+    """The entry of the configuration of k0s that installs the chart."""
     found: Any = config.plane_config if config.chart.vendor is NUTANIX else {}
     for step in ("spec", "extensions", "helm", "charts"):
         found = found.get(step) if isinstance(found, Mapping) else None
     for each in found if isinstance(found, list) else ():
-        if isinstance(each, Mapping) and str(each.get("chartname") or "").rpartition("/")[2] == CHART:
-            given = str(each.get("values") or "")
-            return "" if "prismCentralEndPoint" in given else str(each.get("namespace") or _NAMESPACE)
-    return ""
+        if isinstance(each, Mapping) and str(each.get("chartname") or "").rpartition("/")[2] == chart:
+            return each
+    return None
 
 
 def render_manager(

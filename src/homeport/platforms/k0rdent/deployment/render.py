@@ -69,7 +69,9 @@ def render_csi(deployment: ClusterDeployment, config: ClusterConfig, secret: str
     """`secret`: name of a Secret in the namespace of the ClusterDeployment."""
     parameters = {"credentialsSecret": secret, **config.csi_parameters}
     name = csi_name(deployment.metadata.name, config)
-    return _addon(deployment, name, {"addon": config.chart.vendor.csi, "parameters": parameters})
+    # k0rdent's guide installs the same chart with Helm, under the same name.
+    spec = {"addon": config.chart.vendor.csi, "parameters": parameters, "conflictPolicy": "Yield"}
+    return _addon(deployment, name, spec)
 
 
 def render_network(deployment: ClusterDeployment, config: ClusterConfig) -> Json:

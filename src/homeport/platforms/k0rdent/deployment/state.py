@@ -44,7 +44,10 @@ _SUMMARISED = (
     "RemoteConnectionProbe",
 )
 _PREFIX = re.compile(r"^(?:\w+: )?(?:[A-Z]\w+ [\w.-]+: (?:\* )?)*(?:\w+: )?")  # which condition of which object says so
-_MACHINE = re.compile(r"; (?=Machine [\w.-]+: )")
+_SUBJECT = re.compile(r"; (?=(?:Machine|[A-Z]\w+Template) [\w.-]+: )")
+_STAGE = re.compile(r"(?:^|: )(BootstrapConfigReady|InfrastructureReady|NodeHealthy): ")  # of a Machine, in its order
+_NEW_MACHINE = re.compile(r"\bMachine [\w.-]+: ")
+_INFRASTRUCTURE = "waiting for the infrastructure of Cluster"
 # What goes wrong while a cluster comes up is normal for this long.
 PATIENCE_SECONDS = 1800.0
 Truth = Literal["True", "False", "Unknown"]
@@ -89,7 +92,9 @@ def ready_of(findings: Sequence[Finding]) -> Finding:
         [each for each in findings if each.status == "Unknown"],
     ):
         if level:
-            said = "; ".join(dict.fromkeys(each.message for each in level if each.message))
+            # What is installed in a cluster waits for the cluster.
+            causing = [each for each in level if each.kind != SERVICES] or level
+            said = "; ".join(dict.fromkeys(each.message for each in causing if each.message))
             reason = FAILED if level[0].error else PROGRESSING
             return Finding(READY, "False", reason, said or level[0].kind, error=level[0].error)
     return Finding(READY, message=READY_MESSAGE)
@@ -157,7 +162,9 @@ def causes(conditions: Sequence[Mapping[str, Any]]) -> list[str]:
         if _follows(str(each["type"]), kinds):
             continue
         fresh = []
-        for piece in _pieces(str(each.get("message") or "").strip() or str(each.get("reason") or "")):
+        for piece in _first_stages(_pieces(str(each.get("message") or "").strip() or str(each.get("reason") or ""))):
+            if _INFRASTRUCTURE in piece and "InfrastructureReady" in kinds and each["type"] != "InfrastructureReady":
+                continue
             core = _PREFIX.sub("", piece)
             if core not in seen:
                 fresh.append(piece)
@@ -178,15 +185,28 @@ def _follows(kind: str, others: set[str]) -> bool:
     return workers and bool(others & {"InfrastructureReady", "ControlPlaneInitialized"})
 
 
+def _first_stages(pieces: list[str]) -> list[str]:
+    """A Machine without bootstrap data has no VM, and one without a VM has no Node: the first of these counts."""
+    found, known = [], False
+    for piece in pieces:
+        known = known and _NEW_MACHINE.search(piece) is None
+        stage = _STAGE.search(piece) is not None
+        if not (stage and known):
+            found.append(piece)
+        known = known or stage
+    return found
+
+
 def _pieces(text: str) -> list[str]:
-    """One for each line and each Machine. A line that ends in a colon tells what those below it are about."""
+    """One for each line, Machine and template. A line that ends in a colon tells what those below it are about."""
     found, about = [], ""
     for line in text.splitlines():
         bare = line.strip().removeprefix("* ").strip()
         if bare.endswith(":"):
             about = f"{bare} "
         elif bare:
-            found += [f"{about}{each.replace(': * ', ': ')}" for each in _MACHINE.split(bare)]
+            found += [each.replace(": * ", ": ") for each in _SUBJECT.split(f"{about}{bare}")]
+            about = ""  # told once
     return found or [text]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeport.platforms.k0rdent.cluster.reading import Reading
+from homeport.platforms.k0rdent.cluster.rule import check_host
 from homeport.platforms.k0rdent.cluster.vendor import Access, Infrastructure
 from homeport.platforms.k0rdent.nutanix.schema import STORAGE_CONTAINER
 
@@ -30,6 +31,7 @@ def read_infrastructure(reading: Reading) -> Infrastructure:
     address = at("nutanix.prismCentral.address", "")
     if not address:
         reading.fault("nutanix.prismCentral.address", "is required: the address of Prism Central")
+    check_host(reading, "nutanix.prismCentral.address")
     secret = at("nutanix.prismCentral.credentialSecretName", "")
     wanted = at("nutanix.prismCentral.usePerClusterCredential")
     if wanted and not secret:
