@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from homeport.builtin.workload.page import Page
 from homeport.runtime.workload.runner import Running
 
-_ANSWER_LIMIT = 10_240
 _ROUNDS = 20  # of the event loop, at most, between a question and its answer
 
 
@@ -40,9 +39,17 @@ class Probe:
         self._running = running
         self._on_change = on_change
         self._late = 0.0
+        self._page: Page | None = None
 
     async def run(self, *, once: bool = False) -> None:
         """`once`: until the first good verdict, as startup probes."""
+        try:
+            await self._run(once=once)
+        finally:
+            if self._page is not None:
+                self._page.close()
+
+    async def _run(self, *, once: bool) -> None:
         await asyncio.sleep(float(self._spec.get("initialDelaySeconds") or 0))
         verdict: bool | None = None
         row = 0  # answers of one kind in a row
@@ -84,20 +91,12 @@ class Probe:
         return True
 
     async def _get(self, target: Mapping[str, Any]) -> bool:
-        context = _unverified() if target.get("scheme") == "HTTPS" else None
         host, port = target.get("host") or self._address, self._port(target)
-        reader, writer = await asyncio.open_connection(host, port, ssl=context)
-        try:
-            headers = {"Host": f"{host}:{port}", "User-Agent": "homeport-probe", "Accept": "*/*", "Connection": "close"}
-            headers |= {h["name"]: h["value"] for h in target.get("httpHeaders") or ()}
-            lines = [f"GET {target.get('path') or '/'} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items()), "", ""]
-            writer.write("\r\n".join(lines).encode())
-            first = (await reader.read(_ANSWER_LIMIT)).split(b"\r\n", 1)[0].split()
-            return len(first) > 1 and 200 <= int(first[1]) < 400
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+        if self._page is None:
+            self._page = Page(host, port, _unverified() if target.get("scheme") == "HTTPS" else None)
+        headers = {"Host": f"{host}:{port}", "User-Agent": "homeport-probe", "Accept": "*/*"}
+        headers |= {h["name"]: h["value"] for h in target.get("httpHeaders") or ()}
+        return 200 <= await self._page.get(target.get("path") or "/", headers) < 400
 
     def _port(self, target: Mapping[str, Any]) -> int:
         port = target.get("port")

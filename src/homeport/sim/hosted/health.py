@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
 import socket
 import ssl
@@ -13,6 +12,7 @@ from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import Issuer
 
 _SECONDS = 10.0
+_IDLE_SECONDS = 60.0
 
 
 class HealthPort:
@@ -29,17 +29,28 @@ class HealthPort:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, sock: socket.socket) -> None:
+        writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(_SECONDS):
                 reader, writer = await _streams(sock, self._tls)
-                with contextlib.suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                    await reader.readuntil(b"\r\n\r\n")
-                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self._body)}\r\nConnection: close\r\n\r\n"
-                writer.write(head.encode() + self._body)
-                await writer.drain()
-                writer.close()
-        except (OSError, TimeoutError):
+            while await self._answer(reader, writer):
+                pass
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             sock.close()
+        finally:
+            if writer is not None:
+                writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the client may ask again."""
+        async with asyncio.timeout(_IDLE_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        last = b"connection: close" in head.lower()
+        connection = "close" if last else "keep-alive"
+        answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self._body)}\r\nConnection: {connection}\r\n\r\n"
+        writer.write(answer.encode() + self._body)
+        await writer.drain()
+        return not last
 
 
 async def _streams(

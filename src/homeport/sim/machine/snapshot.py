@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +121,17 @@ class Snapshot:
 
     async def save(self, fleet: Fleet) -> None:
         make_private_dir(self._folder)
-        clusters = {cluster.etcd.cluster_id: cluster for cluster in fleet.clusters() if _is_kept(cluster)}
+        # A machine that becomes a node while databases are copied may not be in the copy: it counts as unfinished.
+        finished = frozenset(id_ for id_, machine in fleet.machines.items() if machine.provisioned)
+        begun = fleet.machines.keys() - finished
+        clusters = {cluster.etcd.cluster_id: cluster for cluster in fleet.clusters() if _is_kept(cluster, begun)}
         names = {id(cluster): f"{number:016x}" for number, cluster in clusters.items()}
         for cluster in clusters.values():
             await self._save_database(names[id(cluster)], cluster)
+        begun = fleet.machines.keys() - finished
         state = _Fleet(
-            [_of_machine(machine, names) for machine in fleet.machines.values() if machine.provisioned],
-            [_of_cluster(cluster, names[id(cluster)]) for cluster in clusters.values()],
+            [_of_machine(machine, names) for id_, machine in fleet.machines.items() if id_ in finished],
+            [_of_cluster(cluster, names[id(cluster)], begun) for cluster in clusters.values()],
         )
         encoded = msgspec.json.encode(state)
         if encoded != self._written:
@@ -193,17 +198,18 @@ class Snapshot:
 # -- to plain state ------------------------------------------------------------------------------------------------
 
 
-def _is_kept(cluster: WorkloadCluster) -> bool:
-    return bool(cluster.hosted or _kept_planes(cluster))
+def _is_kept(cluster: WorkloadCluster, begun: Set[str]) -> bool:
+    return bool(cluster.hosted or _kept_planes(cluster, begun))
 
 
-def _kept_planes(cluster: WorkloadCluster) -> list[ControlPlane]:
+def _kept_planes(cluster: WorkloadCluster, begun: Set[str]) -> list[ControlPlane]:
     """A cluster that no finished control plane holds will be made again by the one that makes it."""
-    return [plane for plane in cluster.control_planes.values() if _kept(plane.guest)] if cluster.initialized else []
+    planes = cluster.control_planes.values() if cluster.initialized else ()
+    return [plane for plane in planes if _kept(plane.guest, begun)]
 
 
-def _kept(guest: object) -> bool:
-    return isinstance(guest, Machine) and guest.provisioned
+def _kept(guest: object, begun: Set[str]) -> bool:
+    return isinstance(guest, Machine) and guest.provisioned and guest.id not in begun
 
 
 def _of_machine(machine: Machine, names: dict[int, str]) -> _Machine:
@@ -225,8 +231,8 @@ def _of_machine(machine: Machine, names: dict[int, str]) -> _Machine:
     )
 
 
-def _of_cluster(cluster: WorkloadCluster, name: str) -> _Cluster:
-    etcd, planes = cluster.etcd, _kept_planes(cluster)
+def _of_cluster(cluster: WorkloadCluster, name: str, begun: Set[str]) -> _Cluster:
+    etcd, planes = cluster.etcd, _kept_planes(cluster, begun)
     nodes = {plane.node for plane in planes}
     return _Cluster(
         name,
@@ -238,21 +244,25 @@ def _of_cluster(cluster: WorkloadCluster, name: str) -> _Cluster:
         cluster.pki.hosts,
         [_of_plane(plane) for plane in planes],
         # A member whose machine restarts announces itself again.
-        [member for member in etcd.members.values() if member.name in nodes or not _unfinished(cluster, member.name)],
+        [
+            member
+            for member in etcd.members.values()
+            if member.name in nodes or not _unfinished(cluster, member.name, begun)
+        ],
         etcd.cluster_id,
         etcd.leader,
         etcd.term,
         sorted(etcd.alarms),
-        [node for node in cluster.kubelets if _unfinished(cluster, node)],
+        [node for node in cluster.kubelets if _unfinished(cluster, node, begun)],
         cluster.hosted,
     )
 
 
-def _unfinished(cluster: WorkloadCluster, node: str) -> bool:
+def _unfinished(cluster: WorkloadCluster, node: str, begun: Set[str]) -> bool:
     """Whether the node is one of a machine that has not finished its first boot."""
     plane, kubelet = cluster.control_planes.get(node), cluster.kubelets.get(node)
     guest = plane.guest if plane is not None else kubelet.guest if kubelet is not None else None
-    return isinstance(guest, Machine) and not guest.provisioned
+    return isinstance(guest, Machine) and not _kept(guest, begun)
 
 
 def _of_plane(plane: ControlPlane) -> _Plane:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
+from homeport.builtin.workload.page import Page
 from homeport.builtin.workload.probe import Probe
+from present import present
 
 
 class Nothing:
@@ -73,3 +76,64 @@ async def test_a_busy_process_does_not_take_its_own_delay_for_the_containers() -
         assert not await probe.ask()
         probe._late = 0.5
         assert await probe.ask()
+
+
+class Counting:
+    """Answers every request, `most` times on one connection."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.connections = 0
+        self.requests = 0
+        self._most = most
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self._tasks.append(present(asyncio.current_task()))
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            for _ in range(self._most):
+                await reader.readuntil(b"\r\n\r\n")
+                self.requests += 1
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def end(self, page: Page) -> None:
+        page.close()
+        await asyncio.gather(*self._tasks)
+
+
+async def ask(page: Page, times: int) -> list[int]:
+    return [await page.get("/", {"Host": "localhost"}) for _ in range(times)]
+
+
+async def test_a_connection_is_used_again_and_replaced_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Counting()
+    async with await asyncio.start_server(program.serve, "127.0.0.1", 0) as server:
+        page = Page("127.0.0.1", server.sockets[0].getsockname()[1], None)
+        assert await ask(page, 3) == [200] * 3
+        assert program.connections == 1
+        monkeypatch.setattr("homeport.builtin.workload.page._LIFE_SECONDS", 0.0)
+        assert await ask(page, 2) == [200] * 2
+        assert program.connections == 3
+        await program.end(page)
+
+
+async def test_a_connection_that_the_program_closed_is_no_failure_of_the_program() -> None:
+    program = Counting(most=1)
+    async with await asyncio.start_server(program.serve, "127.0.0.1", 0) as server:
+        page = Page("127.0.0.1", server.sockets[0].getsockname()[1], None)
+        assert await ask(page, 3) == [200] * 3
+        assert program.connections == 3
+        await program.end(page)
+
+
+async def test_a_program_that_is_gone_is_noticed_at_once_though_it_answered_before() -> None:
+    program = Counting(most=1)
+    server = await asyncio.start_server(program.serve, "127.0.0.1", 0)
+    probe = _probe({"httpGet": {"path": "/", "port": server.sockets[0].getsockname()[1]}})
+    assert await probe.ask()
+    server.close()
+    await server.wait_closed()
+    assert not await probe.ask()

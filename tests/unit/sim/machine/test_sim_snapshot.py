@@ -12,6 +12,7 @@ from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.machine.workload.k0s.definition import ETCD_MEMBER
 from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE
+from homeport.store import Store
 from unit.sim.machine.k0s_kit import K0S_IMAGE, controller_data, controller_token, k0s_token, worker_data
 from unit.sim.machine.sim_kit import VIP, Sim, join_data, simulation
 
@@ -67,6 +68,28 @@ async def test_a_machine_in_the_middle_of_its_first_boot_begins_it_again(tmp_pat
     async with simulation() as sim:
         await again(before, sim, tmp_path)
         assert await sim.node("worker-0") is None
+        await sim.boot("cp-0", address="10.0.0.11", again=True)
+        console = await sim.boot("worker-0", join_data(sim.secrets), address="10.0.0.12", again=True)
+        assert "Successfully registered node worker-0" in console, console
+
+
+async def test_a_machine_that_joins_while_the_database_is_copied_joins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with simulation() as before:
+        cluster = await before.cluster_up()
+        copy = Store.backup
+
+        async def slow_copy(store: Store, target: Path) -> None:
+            await copy(store, target)
+            await before.boot("worker-0", join_data(before.secrets))
+
+        monkeypatch.setattr(type(cluster.server.store), "backup", slow_copy)
+        await Snapshot(tmp_path).save(before.fleet)
+        monkeypatch.undo()
+        assert await before.node("worker-0") is not None
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
         await sim.boot("cp-0", address="10.0.0.11", again=True)
         console = await sim.boot("worker-0", join_data(sim.secrets), address="10.0.0.12", again=True)
         assert "Successfully registered node worker-0" in console, console
