@@ -111,7 +111,7 @@ def test_the_standalone_cluster_becomes_ready_scales_and_leaves_nothing(deployed
 
 def test_a_hosted_control_plane_waits_for_its_pods_and_can_be_deleted(deployed: Shell) -> None:
     members = f"kmc-{HOSTED}-etcd"
-    said = f"waiting for the first member of StatefulSet {members} to become ready"
+    said = f"waiting for the first member of StatefulSet {members} to become ready: Pod {members}-0"
     deployed.says(f"cld/{HOSTED}", f"K0smotronControlPlane {HOSTED}-hcp-cp", said, namespace=SPACE)
     assert deployed.get(f"statefulset/{members}", SPACE)["spec"]["replicas"] == 1
     deployed.ok(f"kubectl delete cld/{HOSTED} -n {SPACE} --timeout=110s")

@@ -9,7 +9,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster as CapiCluster
 from homeport.api.k0smotron.v1beta2 import Cluster
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.k0s.dynamic import follow
 from homeport.capi.name import CLUSTER_NAME_LABEL
@@ -43,11 +43,12 @@ from homeport.hosted.k0smotron.pod.patch import PatchFailed
 from homeport.hosted.k0smotron.pod.service import TYPES, endpoint_of, render_endpoint_manifest, render_service
 from homeport.hosted.k0smotron.pod.statefulset import render_statefulset, render_telemetry
 from homeport.hosted.k0smotron.pod.subject import Subject
+from homeport.hosted.k0smotron.pod.trouble import pod_trouble
 from homeport.hosted.k0smotron.scope import ClusterScope
 from homeport.hosted.k0smotron.status import ConditionReport, Pods
 from homeport.hosted.k0smotron.workload import NAMESPACE, SYSTEM, connected
 from homeport.hosted.ownership import NameTaken, is_ours
-from homeport.runtime.clock import rfc3339
+from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase
 from homeport.runtime.workload.kind import POD, SERVICE, STATEFUL_SET
@@ -61,6 +62,7 @@ ADDRESS_SECONDS = 15.0
 PROBE_SECONDS = 5.0
 STABLE_SECONDS = 120.0
 _RETRY_SECONDS = 30.0
+_LATE_SECONDS = 20.0  # which a cluster takes at most to begin with a Pod
 
 
 class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
@@ -268,8 +270,11 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
     async def _await_etcd(self, scope: ClusterScope) -> Wait | None:
         if scope.required_subject.storage != "etcd" or scope.statefulset is not None or Pods.of(scope.etcd).ready:
             return None
-        text = f"waiting for the first member of StatefulSet {scope.required_subject.names.etcd} to become ready"
-        return Wait("WaitingForEtcd", text)
+        name = scope.required_subject.names.etcd
+        text = f"waiting for the first member of StatefulSet {name} to become ready"
+        if reason := await self._pod_trouble(scope, name, scope.etcd):
+            text = f"{text}: {reason}"
+        return Wait("WaitingForEtcd", text, after=_RETRY_SECONDS)
 
     async def _hold_nats(self, scope: ClusterScope) -> Wait | None:
         subject = scope.required_subject
@@ -324,24 +329,18 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
             text = "spec.replicas is 0: the control plane is stopped"
             self._say(scope, ConditionReport(status.FUNCTIONAL, "False", "NoReadyReplicas", text))
             return Wait("NoReplicas", text)
-        text = f"none of {replicas} replicas of StatefulSet {scope.required_subject.names.statefulset} is ready"
-        if reason := await self._pod_trouble(scope):
+        name = scope.required_subject.names.statefulset
+        text = f"none of {replicas} replicas of StatefulSet {name} is ready"
+        if reason := await self._pod_trouble(scope, name, scope.statefulset):
             text = f"{text}: {reason}"
         self._say(scope, ConditionReport(status.FUNCTIONAL, "False", "NoReadyReplicas", text))
         return Wait("NoReadyReplicas", text, after=_RETRY_SECONDS)
 
-    async def _pod_trouble(self, scope: ClusterScope) -> str:
-        """What keeps the first Pod from running, as it says itself."""
-        pod = await self._objects.find(scope, POD, f"{scope.required_subject.names.statefulset}-0")
-        found = (pod.get("status") or {}) if pod is not None else {}
-        for each in (*(found.get("initContainerStatuses") or ()), *(found.get("containerStatuses") or ())):
-            waiting = (each.get("state") or {}).get("waiting") or {}
-            if waiting.get("message"):
-                return f"container {each.get('name')}: {waiting['message']}"
-        for each in found.get("conditions") or ():
-            if each.get("type") == "PodScheduled" and each.get("status") == "False" and each.get("message"):
-                return str(each["message"])
-        return ""
+    async def _pod_trouble(self, scope: ClusterScope, name: str, owner: Unstructured | None) -> str:
+        """What keeps the first Pod of a StatefulSet from running."""
+        pod = await self._objects.find(scope, POD, f"{name}-0")
+        began = parse_time(str(owner.metadata["creationTimestamp"])) if owner is not None else self.clock.now()
+        return pod_trouble(f"{name}-0", pod, late=self.clock.now() - began > _LATE_SECONDS)
 
     async def _await_api(self, scope: ClusterScope) -> Wait | None:
         try:
