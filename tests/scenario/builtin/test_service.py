@@ -11,6 +11,7 @@ from typing import Any
 
 from homeport.apiserver.auth.pki import PKI
 from homeport.builtin.workload.address import ADDRESS_ANNOTATION, Pool, ServiceOptions
+from homeport.builtin.workload.service import REACHABLE
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import run_virtual
@@ -151,8 +152,12 @@ def test_two_services_never_share_an_address_of_the_pool(tmp_path: Path) -> None
             await _service(plane, "third")
             await plane.until(lambda: _warned(plane, "PoolExhausted"), "a warning")
             assert await _ingress(plane, "third") == []
+            [told] = (await plane.get(SERVICE, "third"))["status"]["conditions"]
+            assert (told["type"], told["status"], told["reason"]) == (REACHABLE, "False", "PoolExhausted")
             await plane.delete(SERVICE, "web")
             assert await _address(plane, "third") == web
+            await plane.settle(1)
+            assert "conditions" not in (await plane.get(SERVICE, "third"))["status"]
 
     run_virtual(main())
 

@@ -176,7 +176,7 @@ async def _open(address: str, context: ssl.SSLContext, dial: DialOptions) -> Soc
         text = f"machine {address} has no certificate of this cluster: {foreign.verify_message}"
         raise Untrusted(text) from foreign
     except (OSError, TimeoutError) as error:
-        raise Unreachable(f"machine {address}, port {PORT}: {error or 'no answer in time'}") from error
+        raise Unreachable(f"machine {address}, port {PORT}: {str(error) or 'no answer in time'}") from error
 
 
 def _context(authority: bytes, client: KeyPair) -> ssl.SSLContext:

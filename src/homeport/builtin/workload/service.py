@@ -30,7 +30,7 @@ from homeport.runtime.workload.replicaset import write_status
 _WRITE = Write(field_manager="homeport-services")
 _RETRY_SECONDS = 15.0
 _DOMAIN = "cluster.local"
-BALANCED = "homeport.dev/LoadBalancer"
+REACHABLE = "homeport.dev/Reachable"
 
 Address = tuple[str, int]
 
@@ -107,12 +107,12 @@ class ServiceReconciler:
     async def _report(self, key: Key, service: Unstructured, problem: Unavailable | None) -> None:
         """A condition that is there only while something is wrong: users of the Service can say why they wait."""
         before: list[dict[str, Any]] = status_of(service).get("conditions") or []
-        after = [each for each in before if each.get("type") != BALANCED]
+        after = [each for each in before if each.get("type") != REACHABLE]
         if problem is not None:
             now = rfc3339(self._clock.now())
             generation = int(service.metadata.get("generation") or 0)
             after = condition.put(
-                before, BALANCED, "False", problem.reason, str(problem), now=now, generation=generation
+                before, REACHABLE, "False", problem.reason, str(problem), now=now, generation=generation
             )
         if after != before:
             body = {"metadata": {"uid": service.uid}, "status": {"conditions": after or None}}

@@ -68,7 +68,7 @@ async def _open(access: Access) -> tuple[SocketStream, str]:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return await dial_tls(DIRECT, host, port, context), f"{host}:{port}"
         except (OSError, TimeoutError) as error:
-            problems.append(f"{endpoint}: {error or 'no answer in time'}")
+            problems.append(f"{endpoint}: {str(error) or 'no answer in time'}")
     raise DatastoreError(
         "DatastoreUnreachable",
         f"DataStore {access.datastore}: no endpoint answers ({'; '.join(problems)}): check spec.endpoints, the "

@@ -44,7 +44,7 @@ class Fetcher:
         except aiohttp.ClientHttpProxyError as error:
             return Fetched(error=f"could not download {url}: {error.message or error.status}")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return Fetched(error=f"could not download {url}: {error or type(error).__name__}")
+            return Fetched(error=f"could not download {url}: {str(error) or type(error).__name__}")
 
     def _tls(self) -> ssl.SSLContext:
         made = ssl.create_default_context()
