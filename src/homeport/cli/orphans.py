@@ -91,7 +91,11 @@ def _list_machines(where: Where) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    click.echo(f"next: homeport orphans machines {found[0].request} --adopt (or --remove){where.arguments()}")
+    first = next((each for each in found if each.deleted), None)
+    if first is not None:
+        click.echo(f"next: homeport orphans machines {first.request} --adopt (or --remove){where.arguments()}")
+    if not all(each.deleted for each in found):
+        click.echo("VMs whose deletion was not seen may be in use: their requests may be on another plane.")
 
 
 def _settle(where: Where, names: tuple[str, ...], *, remove: bool, force: bool, dry_run: bool, yes: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 from homeport.api.butler.v1alpha1 import MachineRequest, ProviderConfig, Team, TenantAddon, TenantCluster
 from homeport.api.meta import Unstructured
 from homeport.client.errors import Forbidden
-from homeport.client.protocol import Client, Key, MergePatch
+from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.platforms.butler.team.binding import cluster_roles
 from homeport.platforms.butler.team.role import (
     CLUSTER_ROLE,
@@ -73,6 +73,18 @@ async def may_not(client: Client, body: Unstructured, words: str) -> None:
 
 async def patch(client: Client, kind: Any, name: str, body: dict[str, Any]) -> None:
     await client.patch(kind.__resource__, Key("harbour", name), MergePatch(body))
+
+
+async def check_owners(as_: As) -> None:
+    """Whoever could add an owner that does not exist would have the cluster deleted by the garbage collector."""
+    await may(as_("operator"), cluster("owned"))
+    ref = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-0000-0000-000000000000"}
+    body = {"metadata": {"ownerReferences": [ref]}}
+    with pytest.raises(Forbidden, match="only somebody who may delete it"):
+        await patch(as_("operator"), TenantCluster, "owned", body)
+    await patch(as_("operator"), TenantCluster, "owned", {"metadata": {"labels": {"a": "b"}}})
+    await as_("admin").patch(TenantCluster.__resource__, Key("harbour", "owned"), MergePatch(body), Write(dry_run=True))
+    await as_("admin").delete(TenantCluster.__resource__, Key("harbour", "owned"))
 
 
 async def check_finalizers(as_: As) -> None:
@@ -175,4 +187,4 @@ async def check_secrets(as_: As) -> None:
     await may(platform, butler("MachineRequest", "m", own_data, namespace="butler-system"))
 
 
-CHECKS = (check_finalizers, check_clusters, check_addons, check_secrets)
+CHECKS = (check_owners, check_finalizers, check_clusters, check_addons, check_secrets)

@@ -18,7 +18,7 @@ _OF_CLUSTER = f"authorizer.group('{GROUP}').resource('tenantclusters').namespace
 
 def render_policies() -> list[Json]:
     """Each with its binding."""
-    found = [_finalizers(), _tenant_clusters(), _tenant_addons(), _provider_configs(), _machine_requests()]
+    found = [_owners(), _finalizers(), _tenant_clusters(), _tenant_addons(), _provider_configs(), _machine_requests()]
     return [each for policy in found for each in (policy, _binding(policy))]
 
 
@@ -54,6 +54,21 @@ def _binding(policy: Json) -> Json:
         "metadata": {"name": name},
         "spec": {"policyName": name, "validationActions": ["Deny"]},
     }
+
+
+def _owners() -> Json:
+    allowed = (
+        f"authorizer.group('{GROUP}').resource(request.resource.resource)"
+        ".namespace(request.?namespace.orValue('')).name(request.name).check('delete').allowed()"
+    )
+    before = "oldObject.metadata.?ownerReferences.orValue([])"
+    return _policy(
+        "owners",
+        ["*"],
+        ["UPDATE"],
+        f"object.metadata.?ownerReferences.orValue([]).all(o, {before}.exists(b, b.uid == o.uid)) || {allowed}",
+        "metadata.ownerReferences: an object is deleted with its owner: only somebody who may delete it may add one",
+    )
 
 
 def _finalizers() -> Json:

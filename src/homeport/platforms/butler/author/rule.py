@@ -1,5 +1,6 @@
 """What the author of an object needs a right for, besides the one to write the object. Pure.
 
+owners       An object whose owner is gone is deleted, so that adding an owner is deleting: `delete` of the object.
 finalizers   Removing a finalizer of Butler leaves VMs and addresses without an owner: `update` of RESOURCE/finalizers.
 clusters     A chart, its values, an SSH key and an installer image give all rights in a tenant cluster:
              `administer` of that TenantCluster. So does an environment, to its administrators.
@@ -55,9 +56,24 @@ class Change:
 
 
 def rights(change: Change) -> Iterator[Right]:
+    yield from _owners(change)
     yield from _finalizers(change)
     if found := _BY_PLURAL.get(change.plural):
         yield from found(change)
+
+
+# -- owners ------------------------------------------------------------------------------------------------------------
+
+
+def _owners(change: Change) -> Iterator[Right]:
+    if change.old is None:
+        return
+    before = {each.get("uid") for each in _meta(change.old).get("ownerReferences") or ()}
+    if any(each.get("uid") not in before for each in _meta(change.new).get("ownerReferences") or ()):
+        why = (
+            "metadata.ownerReferences: an object is deleted with its owner: only somebody who may delete it may add one"
+        )
+        yield Right("delete", GROUP, change.plural, "", change.namespace, change.name, why)
 
 
 # -- finalizers --------------------------------------------------------------------------------------------------------
