@@ -24,6 +24,9 @@ from homeport.cli.dial import read_dial, write_dial
 from homeport.cli.option import data as data_option
 from homeport.cli.simulation import options as simulation
 from homeport.cli.simulation import read_simulation, write_simulation
+from homeport.cli.webhook import NAMES as WEBHOOK
+from homeport.cli.webhook import options as webhook_options
+from homeport.cli.webhook import read_webhook
 from homeport.client.dial import DIRECT
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ _EMBEDDED_ONLY = (
     *_SIM_ONLY,
 )
 _DIAL = ("proxy", "trust")
-_CLUSTER_ONLY = ("context", "namespace", "health", "shards")
+_CLUSTER_ONLY = ("context", "namespace", "health", "shards", *WEBHOOK)
 
 
 @click.command()
@@ -100,6 +103,7 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards")
     "--shards", is_flag=True, help="Share the work between replicas (default: one leads, the others stand by)."
 )
 @option.health
+@webhook_options
 @click.option(
     "--tracing", is_flag=True, help="Send traces with OTLP (requires homeport[tracing]).", envvar="HOMEPORT_TRACING"
 )
@@ -285,7 +289,8 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
         health = parse_listen(more["health"], option="--health") if more["health"] else None
         dial = read_dial(more.pop("proxy"), more.pop("trust"))
         charts = read_charts(more.pop("charts"), more.pop("chart_mirror"))
-        cluster = manager.Cluster(**{**more, "health": health, "dial": dial, "charts": charts})
+        webhook = read_webhook(*(more.pop(name) for name in WEBHOOK))
+        cluster = manager.Cluster(**{**more, "health": health, "dial": dial, "charts": charts, "webhook": webhook})
         _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
     except (PluginError, SettingsError) as error:
         raise click.UsageError(str(error)) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
+import ssl
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,3 +112,57 @@ class TokenFile:
             raise Unauthorized(f"the token file {self.path} is empty")
         self._seen = mark
         self._authorization = f"Bearer {token}"
+
+
+class CertificateFiles:
+    """A client certificate and its key in files that somebody else renews, besides another credential.
+
+    Both files are read again; until a new certificate has its own key, the pair that we have stays in use.
+    """
+
+    def __init__(
+        self, inner: Credential, cert: Path, key: Path, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.paths = (cert, key)
+        self._inner = inner
+        self._monotonic = monotonic
+        self._looked = monotonic()
+        self._held = inner.certificate()
+
+    def __repr__(self) -> str:
+        return f"CertificateFiles({str(self.paths[0])!r})"
+
+    async def header(self) -> str:
+        if self._monotonic() - self._looked >= REREAD_SECONDS:
+            self._read()
+        return await self._inner.header()
+
+    def certificate(self) -> Certificate | None:
+        return self._held
+
+    def renew(self) -> bool:
+        before = self._held
+        self._read()
+        return self._held is not before or self._inner.renew()
+
+    def _read(self) -> None:
+        self._looked = self._monotonic()
+        try:
+            found = Certificate(*(path.read_bytes() for path in self.paths))
+        except OSError:
+            return  # the pair that we have is the best there is; the server will say when it is not
+        if found != self._held and _is_pair(found):
+            self._held = found
+
+
+def _is_pair(certificate: Certificate) -> bool:
+    """Whether the key belongs to the certificate: one file is written before the other."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    with tempfile.NamedTemporaryFile(prefix="homeport-") as file:
+        file.write(certificate.cert.rstrip() + b"\n" + certificate.key)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name, password=lambda: b"")
+        except (ssl.SSLError, ValueError):
+            return False
+    return True

@@ -7,6 +7,7 @@ import io
 import ipaddress
 import socket
 import ssl
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from homeport.client import tls
 from homeport.client.address import DEFAULT_MANAGER
 from homeport.client.config import USER_AGENT_NAME, Config
 from homeport.client.credential import Certificate
-from homeport.client.errors import ApiError, Timeout, Unavailable
+from homeport.client.errors import ApiError, Timeout, Unauthorized, Unavailable
 from homeport.client.failure import BROKEN, UNREACHED, reason_of, tls_reason
 from homeport.client.portforward import Stream, forward_path
 from homeport.client.protocol import Key, Warnings
@@ -105,6 +106,7 @@ class HttpTransport:
         self._tls: ssl.SSLContext | bool | None = None
         self._tls_for: Certificate | None = None
         self._closed = False
+        self._rejected: float | None = None  # since when the server accepts our credential no more
 
     async def close(self) -> None:
         self._closed = True
@@ -175,6 +177,17 @@ class HttpTransport:
             raise answer.error(what)
         return answer
 
+    @property
+    def rejected_seconds(self) -> float:
+        """For how long the server has answered nothing but 401; 0 while it accepts our credential."""
+        return 0.0 if self._rejected is None else time.monotonic() - self._rejected
+
+    def _judge(self, status: int) -> None:
+        if status != 401:
+            self._rejected = None
+        elif self._rejected is None:
+            self._rejected = time.monotonic()
+
     async def _persist(self, method: str, path: str, once: Callable[[], Awaitable[R]]) -> R:
         attempt, waited, renewed = 1, 0.0, False
         while True:
@@ -192,6 +205,7 @@ class HttpTransport:
                 if answer.status == 401 and not renewed and self.config.credential.renew():
                     renewed = True
                     continue
+                self._judge(answer.status)
                 if answer.status not in REFUSED or "Retry-After" not in answer.headers or last:
                     return answer
                 after = retry_after(answer.headers)
@@ -228,7 +242,11 @@ class HttpTransport:
             )
 
     async def _authorized(self, headers: dict[str, str]) -> dict[str, str]:
-        authorization = await self.config.credential.header()
+        try:
+            authorization = await self.config.credential.header()
+        except Unauthorized:
+            self._judge(401)  # there is none to show
+            raise
         if authorization:
             headers["Authorization"] = authorization
         return headers
@@ -318,6 +336,11 @@ class HttpClient(RestClient):
         self._http = HttpTransport(config, timeouts, retry)
         super().__init__(self._http, field_manager=field_manager)
         self.config = config
+
+    @property
+    def rejected_seconds(self) -> float:
+        """For how long the server has rejected our credential, without a request that it accepted; 0: it accepts it."""
+        return self._http.rejected_seconds
 
     async def port_forward(self, key: Key, port: int) -> Stream:
         """A connection to a port of the Pod; each call makes a new one. Raises ApiError or ForwardError."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from homeport.client.config import Config, ConfigError, Impersonation
-from homeport.client.credential import Certificate, Credential, Static, TokenFile, basic, bearer
+from homeport.client.credential import Certificate, CertificateFiles, Credential, Static, TokenFile, basic, bearer
 from homeport.client.plugin import VERSIONS, Command, ExecPlugin
 from homeport.machinery import yaml
 
@@ -225,6 +225,15 @@ def _impersonation(user: Entry) -> Impersonation:
 
 
 def _credential(cluster: Entry, user: Entry) -> Credential:
+    made = _bare_credential(cluster, user)
+    files = [user.file_path(field) for field in ("client-certificate", "client-key")]
+    inline = user.text("client-certificate-data") or user.text("client-key-data")
+    if inline or files[0] is None or files[1] is None or isinstance(made, ExecPlugin):
+        return made
+    return CertificateFiles(made, files[0], files[1])
+
+
+def _bare_credential(cluster: Entry, user: Entry) -> Credential:
     cert = _certificate(user)
     if user.raw("auth-provider") is not None:
         raise user.fail("auth-provider", "is not supported: use an exec plugin")

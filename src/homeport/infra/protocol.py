@@ -141,7 +141,6 @@ class ClusterScope(Generic[C, S]):
     infra: C
     session: S
     plan: ClusterPlan = NO_PLAN
-    sharing: bool = False  # a Cluster of the same name exists in another namespace
     provisioned: bool = False
     report: Report = _no_report
 

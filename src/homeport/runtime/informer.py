@@ -68,6 +68,7 @@ class Informer(Generic[T]):
         self.restarts = 0  # how often the watch expired and everything was listed again
         self.error = ""  # why it does not follow at the moment
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
+        self.on_unreadable: Callable[[Unreadable, str], None] | None = None  # called once for each and each problem
         self._handlers: list[Handler[T]] = []
         self._deletion_handlers: list[Callable[[T], None]] = []
         self._sync_handlers: list[Callable[[], None]] = []
@@ -255,6 +256,8 @@ class Informer(Generic[T]):
         if text != known:
             what = "an object does not fit its type and is not acted on"
             log.error(what, kind=self.resource.qualified, object=str(key), error=text)
+            if self.on_unreadable is not None:
+                self.on_unreadable(obj, text)
         self.unreadable[key] = text
         self._count_unreadable()
 

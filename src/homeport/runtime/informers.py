@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar, overload
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.protocol import Client, Query
+from homeport.client.protocol import Client, Query, Unreadable
 from homeport.runtime.informer import Informer
 
 O = TypeVar("O", bound=Object)
@@ -16,8 +16,9 @@ O = TypeVar("O", bound=Object)
 class Informers:
     """One informer per (kind, query)."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, on_unreadable: Callable[[Unreadable, str], None] | None = None) -> None:
         self._client = client
+        self._on_unreadable = on_unreadable
         self._informers: dict[tuple[Any, Query], Informer[Any]] = {}
         self._spawn: Callable[[Informer[Any]], object] | None = None
         self._tasks: dict[tuple[Any, Query], asyncio.Task[None]] = {}
@@ -32,6 +33,7 @@ class Informers:
         key = (kind, query or Query())
         if key not in self._informers:
             made = self._informers[key] = Informer(self._client, kind, query)
+            made.on_unreadable = self._on_unreadable
             if self._spawn is not None:
                 self._spawn(made)
         return self._informers[key]

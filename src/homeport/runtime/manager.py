@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from homeport.client.errors import ApiError
-from homeport.client.protocol import Client, Key
+from homeport.client.protocol import Client, Key, Unreadable
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.event import Recorder
@@ -80,7 +80,7 @@ class Manager:
         self.clock = clock or SystemClock()
         self.identity = who or identity()
         self.client: Client = OwnWrites(traced_client(client), fence=self.fence)
-        self.informers = Informers(client)
+        self.informers = Informers(client, self._name_unreadable)
         self.recorder = Recorder(self.client, name, clock=self.clock)
         self.controllers: list[Controller] = []
         self.ready = asyncio.Event()
@@ -123,6 +123,9 @@ class Manager:
             for informer in self.informers
             for key, why in informer.unreadable.items()
         }
+
+    def _name_unreadable(self, obj: Unreadable, why: str) -> None:
+        self.recorder.record(obj, "Unreadable", f"does not fit its type and is not acted on: {why}", warning=True)
 
     async def run(self) -> None:
         """Works until cancelled. Raises LeaseLost (in an ExceptionGroup) when the lease is lost."""

@@ -63,16 +63,22 @@ async def test_a_vm_of_the_same_name_and_category_without_our_mark_is_never_take
         assert [vm.ext_id for vm in n.prism.world.vms] == [held]
 
 
-@virtual
-async def test_a_category_that_others_carry_holds_the_deletion_and_it_is_said_who() -> None:
-    async with nutanix() as n:
-        (category,) = [each for each in n.prism.world.categories if each.value == NAME]
-        squatter = n.vendor._plant("squatter", categories=(category.ext_id,))
-        await n.g.delete_cluster()
-        await n.g.cluster_says("CategoryInUse", "squatter", squatter.ext_id)
-        n.prism.machines.delete(squatter, "admin")
-        await n.g.plane.gone(n.vendor.cluster_kind, key(NAME), 120)
-        assert n.vendor.cluster_objects(NAME) == []
+@pytest.mark.parametrize("marks", [(), ("homeport-machine:m-of-another-plane", "homeport-cluster:c-of-another-plane")])
+def test_a_category_that_others_carry_stays_and_does_not_hold_the_deletion(marks: tuple[str, ...]) -> None:
+    """A VM of somebody, or of a cluster of the same name that another plane made."""
+
+    @virtual
+    async def run() -> None:
+        async with nutanix() as n:
+            (category,) = [each for each in n.prism.world.categories if each.value == NAME]
+            more: dict[str, Any] = {"attributes": marks, "description": "\n".join(marks)}
+            other = n.vendor._plant("other", categories=(category.ext_id,), **more)
+            await n.g.delete_cluster()
+            await n.g.plane.gone(n.vendor.cluster_kind, key(NAME), 120)
+            assert n.vendor.cluster_objects(NAME) == [f"category KubernetesClusterName:{NAME}"]
+            assert [vm.ext_id for vm in n.prism.world.vms] == [other.ext_id]
+
+    run()
 
 
 @pytest.mark.parametrize("version", ["v4", "v3"])

@@ -75,3 +75,16 @@ async def test_malformed_requests_are_refused_and_others_still_served(
 
 async def test_a_head_request_gets_no_body(served: ServedHealth) -> None:
     assert await send(served[1], b"HEAD /healthz HTTP/1.1\r\n\r\n") == (200, b"")
+
+
+async def test_notes_are_shown_and_a_dead_process_is_not_alive() -> None:
+    notes, dead = {"machines default/a": "spec.version: expected a string"}, [""]
+    server = HealthServer(dict, lambda: notes, lambda: dead[0])
+    port = await server.start("127.0.0.1", 0)
+    try:
+        assert await get(port, "/readyz") == (200, "ok\n[!]machines default/a: spec.version: expected a string\n")
+        assert await get(port, "/healthz") == (200, "ok")
+        dead[0] = "the server has rejected the credentials for 300 s"
+        assert await get(port, "/healthz") == (503, "the server has rejected the credentials for 300 s\n")
+    finally:
+        await server.close()

@@ -14,7 +14,7 @@ from aiohttp import web
 from homeport import __version__
 from homeport.api.meta import Model, Object, ObjectMeta, Resource, resource
 from homeport.client.config import Config, ConfigError, Impersonation
-from homeport.client.credential import Certificate, Static, TokenFile, bearer
+from homeport.client.credential import Certificate, CertificateFiles, Static, TokenFile, bearer
 from homeport.client.errors import (
     ApiError,
     BadRequest,
@@ -496,6 +496,42 @@ async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
                 await client.get(CONFIGMAPS, A)
         async with HttpClient(Config(f"https://127.0.0.1:{port}", insecure=True)) as client:
             assert (await client.get(CONFIGMAPS, A)).name == "tls"
+
+
+async def test_a_client_certificate_is_read_again_once_its_key_has_come(tmp_path: Path) -> None:
+    authority, now = trustme.CA(), [0.0]
+    old, new = (authority.issue_cert(f"{name}@example.com") for name in ("old", "new"))
+    cert, key = tmp_path / "crt", tmp_path / "key"
+    cert.write_bytes(old.cert_chain_pems[0].bytes())
+    key.write_bytes(old.private_key_pem.bytes())
+    held = Certificate(cert.read_bytes(), key.read_bytes())
+    source = CertificateFiles(Static(cert=held), cert, key, monotonic=lambda: now[0])
+    cert.write_bytes(new.cert_chain_pems[0].bytes())
+    now[0] = 11.0
+    await source.header()
+    assert source.certificate() is held
+    assert not source.renew()
+    key.write_bytes(new.private_key_pem.bytes())
+    assert source.renew()
+    assert source.certificate() == Certificate(cert.read_bytes(), key.read_bytes())
+    key.unlink()
+    assert not source.renew()
+
+
+async def test_it_is_known_for_how_long_the_server_has_rejected_the_credential(peer: Peer) -> None:
+    async with HttpClient(Config(peer.url, bearer("t")), retry=NEVER) as client:
+        assert client.rejected_seconds == 0
+        peer.says(failure(401, "Unauthorized"))
+        with pytest.raises(Unauthorized):
+            await client.get(CONFIGMAPS, A)
+        first = client.rejected_seconds
+        with pytest.raises(Unauthorized):
+            await client.get(CONFIGMAPS, A)
+        assert client.rejected_seconds > first > 0
+        peer.says(failure(403, "Forbidden"))
+        with pytest.raises(ApiError):
+            await client.get(CONFIGMAPS, A)
+        assert client.rejected_seconds == 0
 
 
 async def test_invalid_certificates_are_named() -> None:

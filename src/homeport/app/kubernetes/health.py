@@ -15,10 +15,18 @@ _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Al
 
 
 class HealthServer:
-    """`problems` says what is wrong, by part: with any, /readyz is 503. /healthz is 200 as long as we can answer."""
+    """`problems` says what is wrong, by part: with any, /readyz is 503. `notes` are shown there without changing that.
+    /healthz is 200 as long as we can answer and `dead` gives no reason for a restart."""
 
-    def __init__(self, problems: Callable[[], dict[str, str]]) -> None:
+    def __init__(
+        self,
+        problems: Callable[[], dict[str, str]],
+        notes: Callable[[], dict[str, str]] = dict,
+        dead: Callable[[], str] = str,
+    ) -> None:
         self._problems = problems
+        self._notes = notes
+        self._dead = dead
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -56,12 +64,15 @@ class HealthServer:
 
     def _find(self, path: str, *, body: bool) -> bytes:
         if path in ("/healthz", "/livez"):
-            return _reply(200, "ok", body=body)
+            dead = self._dead()
+            return _reply(503, f"{dead}\n", body=body) if dead else _reply(200, "ok", body=body)
         if path == "/readyz":
-            problems = self._problems()
-            if not problems:
-                return _reply(200, "ok", body=body)
-            return _reply(503, "".join(f"[-]{name}: {why}\n" for name, why in problems.items()), body=body)
+            problems, notes = self._problems(), self._notes()
+            told = "".join(f"[-]{name}: {why}\n" for name, why in problems.items())
+            told += "".join(f"[!]{name}: {why}\n" for name, why in notes.items())
+            if problems:
+                return _reply(503, told, body=body)
+            return _reply(200, f"ok\n{told}" if told else "ok", body=body)
         if path == "/metrics":
             return _reply(200, generate_latest(REGISTRY).decode(), content_type=_METRICS_TYPE, body=body)
         return _reply(404, "not found: use /healthz, /readyz or /metrics\n", body=body)

@@ -12,6 +12,8 @@ from homeport.api.meta import Resource
 from homeport.app.definition import undefined
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
+from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
+from homeport.app.kubernetes.webhook import needs_of as webhook_needs
 from homeport.app.platform import Platform
 from homeport.app.report.describe import cached, describe
 from homeport.app.report.description import Description
@@ -34,6 +36,8 @@ from homeport.runtime.queue import Backoff
 log = structlog.get_logger(__name__)
 
 LEASE_NAME = "homeport"
+# Credentials are renewed in files and by plugins, and read again; a process that they stay dead for needs a restart.
+DEAD_SECONDS = 300.0
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 
 
@@ -55,6 +59,7 @@ class Cluster:
     dial: DialOptions = DIRECT  # how addresses of manifests are dialled
     ccm_image: str = ""  # '': the one of this release
     charts: ChartSettings = OWN_ADDRESSES
+    webhook: WebhookSettings | None = None  # None: this process serves no webhooks
 
 
 def connection(cluster: Cluster) -> Config:
@@ -96,6 +101,7 @@ class Replica:
         self._unready = "not connected yet"
         self._parts = Supervisor(changed=show.changed)
         self._parts.add_manager("controllers", self._make)
+        self._webhooks: Webhooks | None = None
 
     async def run(self) -> None:
         serving = await self._serve_health()
@@ -103,6 +109,7 @@ class Replica:
             await self._connect()
             await self._choose()
             await self._check()
+            self._serve_webhooks()
             self._unready = ""
             self._show.ready(self._client.config.server)
             await self._work()
@@ -122,6 +129,12 @@ class Replica:
                 "install config/crds with 'kubectl apply --server-side -f' and start again"
             )
 
+    def _serve_webhooks(self) -> None:
+        if self._cluster.webhook is None:
+            return
+        self._webhooks = Webhooks(self._platform, self._environment(), self._namespace, self._cluster.webhook)
+        self._parts.add("webhooks", self._webhooks.run)
+
     async def _work(self) -> None:
         following = asyncio.create_task(self._show.follow(self.describe))
         try:
@@ -139,11 +152,24 @@ class Replica:
         if self._unready:
             return {"cluster": self._unready}
         found = {p.name: p.error for p in self._parts.parts if p.state == "waiting"}
+        if self._webhooks is not None and self._webhooks.unready:
+            found.setdefault("webhooks", self._webhooks.unready)
         for manager in self._parts.managers:
             found |= manager.health()
             if not manager.synced:
                 found.setdefault("caches", "not synced yet")
         return found
+
+    def notes(self) -> dict[str, str]:
+        """Objects that are left alone because they can't be read. Everything else is worked on."""
+        return {what: why for manager in self._parts.managers for what, why in manager.unreadable().items()}
+
+    def dead(self) -> str:
+        """Why only a restart can help: for /healthz."""
+        seconds = self._client.rejected_seconds
+        if seconds < DEAD_SECONDS:
+            return ""
+        return f"{self._client.config.server} has rejected the credentials for {seconds:.0f} s"
 
     def _mode(self) -> Mode:
         if not self._cluster.lease:
@@ -152,16 +178,17 @@ class Replica:
         return kind(self._namespace, self._cluster.lease, self._cluster.timing)
 
     def _make(self) -> Manager:
-        manager = Manager(self._client, mode=self._mode(), name="homeport")
+        return self._platform.manage(Manager(self._client, mode=self._mode(), name="homeport"), self._environment())
+
+    def _environment(self) -> Environment:
         cluster = self._cluster
-        environment = Environment(self._client, cluster.dial, charts=cluster.charts, ccm_image=cluster.ccm_image)
-        return self._platform.manage(manager, environment)
+        return Environment(self._client, cluster.dial, charts=cluster.charts, ccm_image=cluster.ccm_image)
 
     async def _serve_health(self) -> HealthServer | None:
         if self._cluster.health is None:
             return None
         host, port = self._cluster.health
-        server = HealthServer(self.problems)
+        server = HealthServer(self.problems, self.notes, self.dead)
         chosen = await server.start(host, port)
         self._show.say(f"health: http://{f'[{host}]' if ':' in host else host}:{chosen}/readyz")
         return server
@@ -186,7 +213,10 @@ class Replica:
                 await asyncio.sleep(delay)
 
     async def _check(self) -> None:
-        denied = await missing(self._client, needs_of(self._make()))
+        needs = needs_of(self._make())
+        if self._cluster.webhook is not None:
+            needs += webhook_needs(self._platform.definitions(), self._namespace, self._cluster.webhook.service)
+        denied = await missing(self._client, needs)
         if denied:
             raise StartError(explain(await user_name(self._client), denied))
         try:

@@ -8,17 +8,22 @@ those that are named here and whose annotation names the Secret, and into no oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from homeport.api.meta import Resource
+from homeport.app.platform import Platform
 from homeport.capi.component import Component
 from homeport.capi.definition.stored import immutable, stored_alone
 from homeport.capi.environment import Environment
 from homeport.client.protocol import Client, Key
+from homeport.runtime.permission import Need
 from homeport.runtime.webhook import configuration
+from homeport.runtime.webhook.authority import SECRET
 from homeport.runtime.webhook.configuration import DEFINITION, MUTATING, VALIDATING, Endpoint, Policy, Service, Url
 from homeport.runtime.webhook.hook import Hooks, Json
+from homeport.runtime.webhook.server import WebhookServer
 
 SERVICE = "homeport-webhook"
 PORT = 9443  # in the Pod; the Service listens on 443
@@ -37,6 +42,15 @@ POLICY = Policy(
         "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
     },
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """Where a replica serves its webhooks, and how the API server reaches them."""
+
+    listen: tuple[str, int]
+    service: str = SERVICE
+    url: str = ""  # '': through the Service
 
 
 def endpoint_of(namespace: str, service: str = SERVICE, url: str = "") -> Endpoint:
@@ -129,3 +143,44 @@ def injected(definitions: Iterable[Mapping[str, Any]], namespace: str, service: 
 
 def _converts(crd: Mapping[str, Any]) -> bool:
     return len(crd["spec"]["versions"]) > 1 and "conversion" not in crd["spec"]
+
+
+class Webhooks:
+    """The webhooks of one replica, leader or not. `run` may be called again after a crash."""
+
+    def __init__(self, platform: Platform, environment: Environment, namespace: str, settings: WebhookSettings) -> None:
+        self._platform = platform
+        self._environment = environment
+        self._namespace = namespace
+        self._settings = settings
+        self._server: WebhookServer | None = None
+
+    @property
+    def unready(self) -> str:
+        """Why the API server can't use them now; '' when it can."""
+        return "not started yet" if self._server is None else self._server.unready
+
+    async def run(self) -> None:
+        namespace, settings = self._namespace, self._settings
+        self._server = WebhookServer(
+            self._platform.register(self._environment),
+            self._environment.client,
+            secret_of(namespace, settings.service),
+            hosts_of(namespace, settings.service, settings.url),
+            listen=settings.listen,
+            inject=injected(self._platform.definitions(), namespace, settings.service),
+        )
+        await self._server.run()
+
+
+def needs_of(definitions: Iterable[Mapping[str, Any]], namespace: str, service: str = SERVICE) -> list[Need]:
+    """What a replica must be allowed to do to serve webhooks."""
+    secret = secret_of(namespace, service)
+    found = [
+        Need(("create",), SECRET, namespace),
+        Need(("get", "list", "watch", "update"), SECRET, namespace, secret.name),
+    ]
+    for kind, names in injected(definitions, namespace, service).items():
+        found.append(Need(("get", "list", "watch"), kind))
+        found += [Need(("patch",), kind, name=name) for name in names]
+    return found

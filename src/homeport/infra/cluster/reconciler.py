@@ -117,14 +117,11 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         await self._look_for_orphans(scope, driver_scope)
         return None
 
-    def _scope(
-        self, scope: ProviderScope[C], cluster: Cluster, session: S, sharing: bool = False
-    ) -> ClusterScope[C, S]:
+    def _scope(self, scope: ProviderScope[C], cluster: Cluster, session: S) -> ClusterScope[C, S]:
         return ClusterScope(
             cluster,
             scope.object,
             session,
-            sharing=sharing,
             provisioned=is_provisioned(scope.object),
             report=lambda kind, ok, reason, message: self._condition(scope, kind, ok, reason, message),
         )
@@ -197,11 +194,8 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         unreadable = await_readable(self.informers, scope.key.namespace, machine_kind)
         if unreadable is not None:
             return unreadable
-        sharing = any(
-            each.metadata.name == name and each.metadata.namespace != scope.key.namespace for each in self._clusters
-        )
         session = await self._connect(scope)
-        driver_scope = self._scope(scope, cluster or _named(name, scope.key.namespace), session, sharing)
+        driver_scope = self._scope(scope, cluster or _named(name, scope.key.namespace), session)
         wait = await self._orphans.release(scope, driver_scope)
         if wait is not None:
             return wait

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from homeport.api.nutanix.v1beta1 import NutanixCluster
 from homeport.infra.error import ProviderError, Taken
 from homeport.infra.protocol import Check, ClusterDriver, FailureDomain, Owned
@@ -12,6 +14,8 @@ from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, CLUSTER_MARK, MARK
 from homeport.providers.nutanix.preflight import Preflight, Scope
 from homeport.providers.nutanix.prism.record import Category
 from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
 
 CATEGORY = "ClusterCategoryCreated"
 
@@ -58,7 +62,8 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
     # -- the way back ------------------------------------------------------------------------------------------
 
     async def release(self, scope: Scope) -> Wait | None:
-        """The category goes last, and stays while anything else carries it: two clusters may share a name."""
+        """The category goes last. Clusters of other planes and namespaces may have the same name and so the same
+        category: it stays while anything of theirs carries it, and never keeps this cluster from being deleted."""
         # Another plane may have deleted and created it since it was read: the cluster was there in between.
         scope.session.lookup.forget_category(CLUSTER_CATEGORY, scope.name)
         category = await self._category(scope, create=False)
@@ -67,20 +72,20 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
         try:
             await scope.session.prism.delete_category(category)
         except Taken:
-            if scope.sharing:
-                return None
-            scope.report(CATEGORY, False, "DeletionFailed", f"{category.key}:{category.value} is still in use")
-            left = await self.list_owned(scope)
-            shown = ", ".join(f"{each.name} ({each.id})" for each in left[:3])
-            return Wait(
-                "CategoryInUse",
-                f"category {category.key}:{category.value} is still on {len(left)} VMs ({shown}): delete the VMs, or "
-                "remove the category from them",
-                after=15.0,
-                warning=True,
-            )
+            return await self._await_own(scope, category)
         scope.session.lookup.forget_category(category.key, category.value)
         return None
+
+    async def _await_own(self, scope: Scope, category: Category) -> Wait | None:
+        mine = [each for each in await self.list_owned(scope) if each.cluster_uid == scope.infra.metadata.uid]
+        named = f"{category.key}:{category.value}"
+        if not mine:
+            log.info("the category stays: something of others carries it", category=named, cluster=scope.name)
+            return None
+        shown = ", ".join(f"{each.name} ({each.id})" for each in mine[:3])
+        scope.report(CATEGORY, False, "DeletionFailed", f"{named} is still in use")
+        text = f"category {named} is still on {len(mine)} VMs of this cluster ({shown}); waiting until they are gone"
+        return Wait("CategoryInUse", text, after=15.0, warning=True)
 
     async def list_owned(self, scope: Scope) -> Sequence[Owned]:
         category = await self._category(scope, create=False)

@@ -146,6 +146,7 @@ class SharedAuthority:
         self.secret = secret
         self.lifetime = lifetime or Lifetime()
         self._clock = clock or SystemClock()
+        self._last: Authority | None = None  # what the Secret held last
 
     def now(self) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC)
@@ -154,7 +155,8 @@ class SharedAuthority:
         """What all replicas sign with now; makes or renews it where that is due."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return await self._attempt()
+                self._last = await self._attempt()
+                return self._last
             except (Conflict, AlreadyExists):
                 log.debug("another replica wrote the CA of webhooks first", secret_name=str(self.secret))
             await asyncio.sleep(_PAUSE.delay(attempt))
@@ -171,9 +173,8 @@ class SharedAuthority:
             if wanted is held and not self._expired(held):
                 return held
         except AuthorityError as error:
-            # Only our own certificates depend on it, and they are reissued in a moment.
-            log.warning("the CA of the webhooks is created again", secret_name=str(self.secret), error=str(error))
-            wanted = make_authority(self.now(), self.lifetime)
+            log.warning("the Secret of the webhooks is written again", secret_name=str(self.secret), error=str(error))
+            wanted = self._known_or_made()
         secret["data"] = {**(secret.get("data") or {}), **wanted.as_data()}
         if wanted.successor is None:
             secret["data"].pop("next.key", None)
@@ -183,8 +184,15 @@ class SharedAuthority:
     def _expired(self, held: Authority) -> bool:
         return not _valid(held.issuer.certificate, self.now())
 
+    def _known_or_made(self) -> Authority:
+        """What API servers trust already, if this replica has seen it: another CA would be refused until it is known
+        everywhere."""
+        if self._last is not None and not self._expired(self._last):
+            return self._last.renewed(self.now(), self.lifetime)
+        return make_authority(self.now(), self.lifetime)
+
     async def _create(self) -> Authority:
-        made = make_authority(self.now(), self.lifetime)
+        made = self._known_or_made()
         secret = Unstructured(
             apiVersion="v1",
             kind="Secret",

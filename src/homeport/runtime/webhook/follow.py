@@ -20,13 +20,17 @@ Look = Callable[[Unstructured, bool], None]  # (object, deleted)
 _PAGE = 20
 
 
-async def follow(client: Client, kind: Resource, query: Query, look: Look) -> None:
-    """Shows everything there is to `look`, then every change; goes on through errors until cancelled."""
+async def follow(
+    client: Client, kind: Resource, query: Query, look: Look, listed: Callable[[], None] = lambda: None
+) -> None:
+    """Shows everything there is to `look`, calls `listed`, then shows every change; goes on through errors until
+    cancelled."""
     backoff, failures = Backoff(first=0.1, limit=30.0), 0
     while True:
         try:
             revision = await _list(client, kind, query, look)
             failures = 0
+            listed()
             await _watch(client, kind, replace(query, resource_version=revision), look)
         except Expired:
             continue

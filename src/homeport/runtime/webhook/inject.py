@@ -1,7 +1,8 @@
 """Puts our CA where API servers look for it: webhook configurations and the conversion of definitions.
 
-Concerned are the objects named beforehand and those whose annotation names our Secret. Only names are kept in memory:
-definitions are large. Nothing is written where the CA is there already.
+Concerned are objects whose annotation names our Secret and, where names were given beforehand, only these: nobody
+else's configuration is touched. Only names are kept in memory, as definitions are large. Nothing is written where the
+CA is there already. All replicas write the same, the content of the Secret they share.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class Injector:
     def __init__(self, client: Client, secret: Key, listed: Mapping[Resource, Sequence[str]] | None = None) -> None:
         self._client = client
         self._secret = secret
-        self._listed = {(kind, name) for kind, names in (listed or {}).items() for name in names}
-        self._concerned: set[Target] = set(self._listed)
+        self._listed = None if listed is None else {(kind, name) for kind, names in listed.items() for name in names}
+        self._concerned: set[Target] = set()
+        self._unseen = set(KINDS)  # of which not everything was seen yet
         self._done: dict[Target, str] = {}  # what each was last seen to hold
         self._bundle = ""
         self._queue: WorkQueue[Target] = WorkQueue(backoff=Backoff(first=0.1, limit=30.0))
@@ -70,23 +72,21 @@ class Injector:
 
     @property
     def missing(self) -> list[str]:
-        """Objects named beforehand that do not hold our CA yet."""
-        late = [t for t in self._listed if not self._bundle or self._done.get(t) != self._bundle]
-        return sorted(f"{kind.kind} {name}" for kind, name in late)
+        """Our objects that do not hold our CA yet. An object that does not exist is none of them: nobody is asked."""
+        late = [t for t in self._concerned if not self._bundle or self._done.get(t) != self._bundle]
+        return sorted([*(kind.plural for kind in self._unseen), *(f"{kind.kind} {name}" for kind, name in late)])
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._work())
             for kind in KINDS:
-                group.create_task(follow(self._client, kind, Query(), partial(self._look, kind)))
+                seen = partial(self._unseen.discard, kind)
+                group.create_task(follow(self._client, kind, Query(), partial(self._look, kind), seen))
 
     def _look(self, kind: Resource, obj: Unstructured, deleted: bool) -> None:
         target = (kind, obj.name)
-        if deleted:
+        if deleted or not self._is_ours(target, obj):
             self._done.pop(target, None)
-            return
-        annotations = obj.metadata.get("annotations") or {}
-        if target not in self._listed and annotations.get(INJECT_ANNOTATION) != str(self._secret):
             self._concerned.discard(target)
             return
         self._concerned.add(target)
@@ -94,6 +94,12 @@ class Injector:
             self._done[target] = self._bundle
         else:
             self._queue.add(target)
+
+    def _is_ours(self, target: Target, obj: Mapping[str, Any]) -> bool:
+        annotations = (obj.get("metadata") or {}).get("annotations") or {}
+        return annotations.get(INJECT_ANNOTATION) == str(self._secret) and (
+            self._listed is None or target in self._listed
+        )
 
     async def _work(self) -> None:
         try:
@@ -119,6 +125,8 @@ class Injector:
         except NotFound:
             self._done.pop((kind, name), None)
             return  # a watch event follows when it is created
+        if not self._is_ours((kind, name), obj):
+            return
         operations = plan_injection(kind, obj, bundle)
         if operations:
             await self._client.patch(kind, Key("", name), JsonPatch(operations), _WRITE)

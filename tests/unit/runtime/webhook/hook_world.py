@@ -85,9 +85,9 @@ async def serving(client: Any, port: int, hooks: Hooks, **more: Any) -> AsyncIte
     webhooks = WebhookServer(hooks, client, SECRET, ["127.0.0.1"], listen=("127.0.0.1", port), inject=INJECT, **more)
     async with running(webhooks):
         url = Url(f"https://127.0.0.1:{webhooks.address[1]}")
-        for obj in with_conversion(hooks, [DEFINITION], url):
+        for obj in with_conversion(hooks, [DEFINITION], url, secret=SECRET):
             await client.apply(obj, _TEST, kind=CRDS, force=True)
-        for obj in render_configurations(hooks, url):
+        for obj in render_configurations(hooks, url, secret=SECRET):
             kind = MUTATING if obj["kind"] == MUTATING.kind else VALIDATING
             await client.apply(obj, _TEST, kind=kind, force=True)
         world = World(client, webhooks)

@@ -17,7 +17,7 @@ from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.errors import Internal, Invalid, Unavailable
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.webhook.configuration import INJECT_ANNOTATION, MUTATING, VALIDATING, Url, render_configurations
 from homeport.runtime.webhook.embedded import install
 from homeport.runtime.webhook.hook import Hooks, Json
@@ -148,19 +148,47 @@ async def test_a_long_list_is_converted_without_holding_others_up(tmp_path: Path
 
 
 async def test_it_is_ready_when_what_it_was_told_to_holds_its_ca(tmp_path: Path) -> None:
-    async with served(tmp_path, inject={VALIDATING: ["homeport"]}) as (caller, _, client):
+    async with served(tmp_path, inject={VALIDATING: ["homeport"]}) as (caller, webhooks, client):
+        webhooks.injector.offer(b"")  # there is none to inject
         assert await caller.get("/healthz") == (200, "ok")
-        assert await caller.get("/readyz") == (
-            503,
-            "the CA is not injected into ValidatingWebhookConfiguration homeport yet",
-        )
         assert (await caller.get("/metrics"))[0] == 404
-        await client.create(render_configurations(make_hooks(), Url("https://127.0.0.1:1"))[1], kind=VALIDATING)
+        configuration = render_configurations(make_hooks(), Url("https://127.0.0.1:1"), secret=SECRET)[1]
+        await client.create(configuration, kind=VALIDATING)
+        late = (503, "the CA is not injected into ValidatingWebhookConfiguration homeport yet")
+
+        async def unready() -> bool:
+            return await caller.get("/readyz") == late
+
+        await until(unready, "it says what is missing")
+        webhooks.injector.offer(webhooks.bundle)
 
         async def ready() -> bool:
             return (await caller.get("/readyz"))[0] == 200
 
         await until(ready, "it says that it is ready")
+
+
+async def test_a_configuration_of_somebody_else_is_left_alone_whatever_its_name(tmp_path: Path) -> None:
+    async with served(tmp_path, inject={MUTATING: ["homeport"]}) as (caller, _, client):
+        url = Url("https://127.0.0.1:1")
+        named = render_configurations(make_hooks(), url, name="homeport")[0]
+        marked = render_configurations(make_hooks(), url, name="other", secret=SECRET)[0]
+        for each in (named, marked):
+            await client.create(each, kind=MUTATING)
+
+        async def ready() -> bool:
+            return (await caller.get("/readyz"))[0] == 200
+
+        await until(ready, "it says that it is ready")
+        for name in ("homeport", "other"):
+            assert not _bundle(await client.get(MUTATING, Key("", name)))
+        patch = MergePatch({"metadata": {"annotations": {INJECT_ANNOTATION: str(SECRET)}}})
+        await client.patch(MUTATING, Key("", "homeport"), patch)
+
+        async def injected() -> bool:
+            return bool(_bundle(await client.get(MUTATING, Key("", "homeport"))))
+
+        await until(injected, "the CA is in it")
 
 
 async def test_an_annotation_asks_for_the_ca_of_one_secret(tmp_path: Path) -> None:
