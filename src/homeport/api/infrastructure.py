@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
+
 from homeport.api.meta import Model
 from homeport.api.schema import Loose, Preserve
 
@@ -22,6 +24,19 @@ class ContractStatus(Model):
 class TemplateMeta(Model):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+
+class TemplateResource(Model):
+    """The object to make; subclasses have its `spec`."""
+
+    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+
+
+class InfraStatus(Model):
+    """Whether the infrastructure exists, as each version of the contract asks for it."""
+
+    ready: bool = False
+    initialization: Initialization = msgspec.field(default_factory=Initialization)
 
 
 class MachineTemplateStatus(Model):

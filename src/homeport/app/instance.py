@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -70,11 +71,17 @@ def claimed(data: Path) -> bool:
     """Whether some process has the directory, ready or not yet."""
     try:
         with (data / "run.lock").open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return _is_locked(file)
     except OSError:
         return False
+
+
+def _is_locked(file: IO[bytes]) -> bool:
+    """Whether another process has an exclusive lock on the file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     return False
 
 
@@ -131,12 +138,6 @@ def _holds(data: Path, pid: int) -> bool:
     """Whether the store's own lock is held, and by this process."""
     try:
         with (data / "state.db.lock").open("rb") as file:
-            if file.read(32).strip() != str(pid).encode():
-                return False
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+            return file.read(32).strip() == str(pid).encode() and _is_locked(file)
     except OSError:
         return False
-    return False

@@ -39,27 +39,25 @@ async def store_data(
     """
     key = Key(config.metadata.namespace, config.metadata.name)
     owner = owner_reference(config, controller=True)
-    data = {SECRET_VALUE: text, _FORMAT: form or "cloud-config"}
-    if token is not None:
-        data[_TOKEN] = token.text
-    encoded = {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
+    encoded = _encoded(text, form, token)
     labels = {**labels, CLUSTER_NAME_LABEL: cluster}
     metadata: Json = {"name": key.name, "namespace": key.namespace, "labels": labels, "ownerReferences": [owner]}
     if annotations:
         metadata["annotations"] = dict(annotations)
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": SECRET_TYPE,
-        "metadata": metadata,
-        "data": encoded,
-    }
+    secret = {"apiVersion": "v1", "kind": "Secret", "type": SECRET_TYPE, "metadata": metadata, "data": encoded}
     try:
         await client.create(secret, write, kind=SECRET)
     except AlreadyExists:
         found = await client.get(SECRET, key)
         patch = owner_patch(found, owner, labels=labels) or {"metadata": {"uid": found.uid}}
         await client.patch(SECRET, key, MergePatch({**patch, "data": encoded}), write)
+
+
+def _encoded(text: str, form: str, token: Token | None) -> dict[str, str]:
+    data = {SECRET_VALUE: text, _FORMAT: form or "cloud-config"}
+    if token is not None:
+        data[_TOKEN] = token.text
+    return {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
 
 
 def token_of(secret: Unstructured) -> Token | None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
-from homeport.capi.object.paused import is_paused, paused_condition
+from homeport.capi.object.paused import has_annotation, is_paused, paused_condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.reconciler import Scope
 from homeport.runtime.skeleton import ObjectReconciler
@@ -29,3 +29,10 @@ class CapiReconciler(ObjectReconciler[O, S]):
             obj.status.conditions, cluster, obj, now=rfc3339(self.clock.now()), generation=obj.metadata.generation
         )
         return is_paused(cluster, obj)
+
+
+class PausableReconciler(ObjectReconciler[O, S]):
+    """The annotation alone pauses the object, for example while `homeport move` carries it to another plane."""
+
+    def pause(self, scope: S) -> bool:
+        return has_annotation(scope.object)

@@ -169,6 +169,7 @@ def _decorated(fn: Any, options: tuple[Any, ...]) -> Any:
 def read_values(files: tuple[Path, ...], settings: tuple[str, ...]) -> dict[str, Any]:
     """Files first, then single values; maps are merged, anything else is replaced."""
     from homeport.machinery import yaml
+    from homeport.machinery.chart.load import overlaid
 
     values: dict[str, Any] = {}
     for path in files:
@@ -178,26 +179,18 @@ def read_values(files: tuple[Path, ...], settings: tuple[str, ...]) -> dict[str,
             raise click.ClickException(str(error)) from None
         if found is not None and not isinstance(found, dict):
             raise click.ClickException(f"{path}: expected a map of values")
-        values = _merged(values, found or {})
+        values = overlaid(values, found or {})
     for setting in settings:
         path_text, equals, text = setting.partition("=")
         if not equals or not path_text:
             raise click.UsageError(f"--set {setting!r}: expected PATH=VALUE, for example image.tag=v2")
-        values = _merged(values, _nested(_PART.split(path_text), yaml.load(text)))
+        values = overlaid(values, _nested(_PART.split(path_text), yaml.load(text)))
     return values
 
 
 def _nested(parts: list[str], value: Any) -> dict[str, Any]:
     name = parts[0].replace("\\.", ".")
     return {name: _nested(parts[1:], value) if len(parts) > 1 else value}
-
-
-def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    made = dict(one)
-    for name, value in other.items():
-        before = made.get(name)
-        made[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-    return made
 
 
 def _mirrors(texts: tuple[str, ...]) -> dict[str, str]:

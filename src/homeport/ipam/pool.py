@@ -30,7 +30,8 @@ from homeport.capi.addresspool import (
     usable,
 )
 from homeport.capi.object.ownership import controller_of, is_controlled_by, owner_reference
-from homeport.capi.object.paused import has_annotation, is_paused
+from homeport.capi.object.paused import is_paused
+from homeport.capi.reconciler import PausableReconciler
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.ipam.name import FIELD_MANAGER, PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
@@ -40,7 +41,6 @@ from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
-from homeport.runtime.skeleton import ObjectReconciler
 
 BY_POOL = "pool"
 _REST_SECONDS = 60.0  # a chosen address stays reserved this long, even if its claim is deleted ...
@@ -48,7 +48,7 @@ _MAKE_SECONDS = 20.0  # ... and becomes an object this soon or is chosen again: 
 _WRITE = Write(field_manager=FIELD_MANAGER)
 
 
-class PoolReconciler(ObjectReconciler[Pool, Scope[Pool]]):
+class PoolReconciler(PausableReconciler[Pool, Scope[Pool]]):
     field_manager = FIELD_MANAGER
     condition = ""
     finalizer = PROTECT_POOL
@@ -64,9 +64,6 @@ class PoolReconciler(ObjectReconciler[Pool, Scope[Pool]]):
 
     def load(self, obj: Pool) -> Scope[Pool]:
         return Scope(obj)
-
-    def pause(self, scope: Scope[Pool]) -> bool:
-        return has_annotation(scope.object)
 
     def phases(self, scope: Scope[Pool]) -> Sequence[Phase[Scope[Pool]]]:
         return [self._release, self.drop_finalizer] if scope.deleting else [self.hold_finalizer, self._serve]

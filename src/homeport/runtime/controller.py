@@ -18,18 +18,19 @@ import structlog
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
-from homeport.runtime.cache import key_of, version_of
+from homeport.runtime.cache import key_of
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.informer import Handler, Informer, resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
+from homeport.runtime.own_status import OwnStatus
 from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 from homeport.runtime.telemetry.metric import ControllerMetrics
 from homeport.runtime.telemetry.trace import traced_reconciler
-from homeport.runtime.wake import only_status_changed, own_key, owner_keys, priority_of
+from homeport.runtime.wake import own_key, owner_keys, priority_of
 
 O = TypeVar("O", bound=Object)
 T = TypeVar("T", bound=Object | Unstructured)
@@ -90,9 +91,7 @@ class Controller:
         self._resync = resync
         self._clock = clock or SystemClock()
         self._expected: dict[Key, list[Expectation]] = {}
-        self._status_wakes = status_wakes
-        self._reported: dict[Key, int] = {}  # the revision at which a key's last loop ended by writing its status
-        self._undecided: dict[Key, list[int]] = {}  # changes of statuses of keys in work: ours, or somebody else's
+        self._own_status = None if status_wakes else OwnStatus()
         self._watches: list[_Watch[Any]] = [_Watch(kind, None, predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._shared: Informers | None = None
@@ -188,7 +187,7 @@ class Controller:
         def changed(old: T | None, new: T | None, initial: bool) -> None:
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
-            if watch.keys is None and self._is_own_status(old, new):
+            if watch.keys is None and self._own_status is not None and self._own_status.covers(old, new, self._busy):
                 return
             priority = priority_of(old, new, initial)
             keys = dict.fromkeys(find(new)) if new is not None else {}
@@ -198,34 +197,6 @@ class Controller:
                 self.wake(key, priority=priority)
 
         return changed
-
-    def _is_own_status(self, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
-        """Whether only the status changed, and this controller wrote it. During a reconcile, this is decided later."""
-        found = new if new is not None else old
-        if self._status_wakes or found is None:
-            return False
-        key = key_of(found)
-        if (
-            not isinstance(old, Object)
-            or not isinstance(new, Object)
-            or not only_status_changed(old.metadata, new.metadata)
-        ):
-            self._reported.pop(key, None)
-            return False
-        if key in self._busy:
-            self._undecided.setdefault(key, []).append(version_of(new))
-            return True
-        return self._reported.get(key) == version_of(new)
-
-    def _decide(self, key: Key, writes: Writes) -> None:
-        """The reconcile has ended: enqueues the key if another writer changed the status meanwhile."""
-        own = writes.final_status(resource_of(self.kind), key)
-        if own:
-            self._reported[key] = own
-        else:
-            self._reported.pop(key, None)
-        if any(revision != own for revision in self._undecided.pop(key, ())):
-            self.queue.add(key)
 
     # -- working -----------------------------------------------------------------------------------------------
 
@@ -327,8 +298,9 @@ class Controller:
             return self._finish(key, wait)
         finally:
             untrack(token)
-            if not self._status_wakes:
-                self._decide(key, writes)
+            if self._own_status is not None:
+                if self._own_status.decide(key, writes.final_status(resource_of(self.kind), key)):
+                    self.queue.add(key)
             if writes.recorded and self._gate is not None:
                 expected = self._gate.expect(writes)
                 if expected:

@@ -6,23 +6,20 @@ from typing import Annotated
 
 import msgspec
 
+from homeport.api.k0s import v1beta2
 from homeport.api.k0s.part import (
-    BOOTSTRAP_GROUP,
-    CONTROL_PLANE_GROUP,
     Conditions,
     ContentSource,
-    ControlPlaneSpec,
-    EmbeddedMeta,
     Ignition,
     InstallSpec,
     Preserved,
     SecretMeta,
-    TemplateSpec,
     Tunneling,
     V1Beta1Status,
 )
-from homeport.api.meta import Model, Object, resource
-from homeport.api.schema import Default, Required
+from homeport.api.meta import Model
+from homeport.api.schema import Default
+from homeport.api.version import older
 
 
 class HostSpec(InstallSpec):
@@ -45,30 +42,6 @@ class K0sWorkerConfigSpec(HostSpec):
     version: str = ""
 
 
-@resource(BOOTSTRAP_GROUP, "v1beta1", "K0sWorkerConfig", "k0sworkerconfigs")
-class K0sWorkerConfig(Object):
-    """A K0sWorkerConfig says how k0s makes a worker node of a machine."""
-
-    spec: K0sWorkerConfigSpec = msgspec.field(default_factory=K0sWorkerConfigSpec)
-    status: ConfigStatus = msgspec.field(default_factory=ConfigStatus)
-
-
-class K0sWorkerConfigTemplateResource(Model):
-    metadata: EmbeddedMeta = msgspec.field(default_factory=EmbeddedMeta)
-    spec: K0sWorkerConfigSpec = msgspec.field(default_factory=K0sWorkerConfigSpec)
-
-
-class K0sWorkerConfigTemplateSpec(Model):
-    template: K0sWorkerConfigTemplateResource = msgspec.field(default_factory=K0sWorkerConfigTemplateResource)
-
-
-@resource(BOOTSTRAP_GROUP, "v1beta1", "K0sWorkerConfigTemplate", "k0sworkerconfigtemplates")
-class K0sWorkerConfigTemplate(Object):
-    """A K0sWorkerConfigTemplate is the template of the K0sWorkerConfigs of a MachineDeployment."""
-
-    spec: K0sWorkerConfigTemplateSpec = msgspec.field(default_factory=K0sWorkerConfigTemplateSpec)
-
-
 class K0sConfigSpec(HostSpec):
     """Of controllers."""
 
@@ -78,18 +51,6 @@ class K0sConfigSpec(HostSpec):
 
 class K0sControllerConfigSpec(K0sConfigSpec):
     version: str = ""
-
-
-@resource(BOOTSTRAP_GROUP, "v1beta1", "K0sControllerConfig", "k0scontrollerconfigs")
-class K0sControllerConfig(Object):
-    """A K0sControllerConfig says how k0s makes a controller of a machine."""
-
-    spec: K0sControllerConfigSpec = msgspec.field(default_factory=K0sControllerConfigSpec)
-    status: ConfigStatus = msgspec.field(default_factory=ConfigStatus)
-
-
-class K0sControlPlaneSpec(ControlPlaneSpec):
-    k0s_config_spec: Required[K0sConfigSpec] = msgspec.field(default_factory=K0sConfigSpec)
 
 
 class K0sControlPlaneStatus(V1Beta1Status):
@@ -102,33 +63,16 @@ _NEW_STATUS = {
     "ready": False,
     "version": "",
 }
+_REPLACED = {
+    v1beta2.ConfigStatus: ConfigStatus,
+    v1beta2.K0sWorkerConfigSpec: K0sWorkerConfigSpec,
+    v1beta2.K0sConfigSpec: K0sConfigSpec,
+    v1beta2.K0sControllerConfigSpec: K0sControllerConfigSpec,
+    v1beta2.K0sControlPlaneStatus: Annotated[K0sControlPlaneStatus, Default(_NEW_STATUS)],
+}
 
-
-@resource(CONTROL_PLANE_GROUP, "v1beta1", "K0sControlPlane", "k0scontrolplanes")
-class K0sControlPlane(Object):
-    """A K0sControlPlane is the control plane of a Cluster: Machines that run k0s as controllers."""
-
-    spec: K0sControlPlaneSpec = msgspec.field(default_factory=K0sControlPlaneSpec)
-    status: Annotated[K0sControlPlaneStatus, Default(_NEW_STATUS)] = msgspec.field(
-        default_factory=K0sControlPlaneStatus
-    )
-
-
-class K0sControlPlaneTemplateResourceSpec(TemplateSpec):
-    k0s_config_spec: Required[K0sConfigSpec] = msgspec.field(default_factory=K0sConfigSpec)
-
-
-class K0sControlPlaneTemplateResource(Model):
-    metadata: EmbeddedMeta = msgspec.field(default_factory=EmbeddedMeta)
-    spec: K0sControlPlaneTemplateResourceSpec = msgspec.field(default_factory=K0sControlPlaneTemplateResourceSpec)
-
-
-class K0sControlPlaneTemplateSpec(Model):
-    template: K0sControlPlaneTemplateResource = msgspec.field(default_factory=K0sControlPlaneTemplateResource)
-
-
-@resource(CONTROL_PLANE_GROUP, "v1beta1", "K0sControlPlaneTemplate", "k0scontrolplanetemplates")
-class K0sControlPlaneTemplate(Object):
-    """A K0sControlPlaneTemplate is the template of control planes for a ClusterClass."""
-
-    spec: K0sControlPlaneTemplateSpec = msgspec.field(default_factory=K0sControlPlaneTemplateSpec)
+K0sWorkerConfig = older(v1beta2.K0sWorkerConfig, "v1beta1", _REPLACED)
+K0sWorkerConfigTemplate = older(v1beta2.K0sWorkerConfigTemplate, "v1beta1", _REPLACED)
+K0sControllerConfig = older(v1beta2.K0sControllerConfig, "v1beta1", _REPLACED)
+K0sControlPlane = older(v1beta2.K0sControlPlane, "v1beta1", _REPLACED)
+K0sControlPlaneTemplate = older(v1beta2.K0sControlPlaneTemplate, "v1beta1", _REPLACED)

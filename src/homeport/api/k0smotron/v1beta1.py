@@ -7,23 +7,21 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.k0s.part import V1Beta1Status
+from homeport.api.k0smotron import v1beta2
 from homeport.api.k0smotron.part import (
     API_PORT,
-    CLUSTER_DEFAULT,
-    CONTROL_PLANE_GROUP,
     ETCD_DEFAULT,
-    GROUP,
     KONNECTIVITY_PORT,
     SERVICE_DEFAULT,
     ControlPlaneSpec,
-    EmbeddedMeta,
     EtcdSpec,
     KubeconfigRef,
     Number,
     PersistenceSpec,
 )
-from homeport.api.meta import Model, Object, resource
+from homeport.api.meta import Model
 from homeport.api.schema import Default, Enum, Needed, Required
+from homeport.api.version import older
 
 
 class ServiceSpec(Model):
@@ -55,14 +53,6 @@ class ClusterStatus(Model):
     selector: str = ""
 
 
-@resource(GROUP, "v1beta1", "Cluster", "clusters")
-class Cluster(Object):
-    """A k0smotron Cluster is a k0s control plane that runs as Pods."""
-
-    spec: Annotated[ClusterSpec, Default(CLUSTER_DEFAULT)] = msgspec.field(default_factory=ClusterSpec)
-    status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
-
-
 class ClusterRef(Model):
     name: Required[str] = ""
     namespace: Required[str] = ""
@@ -78,14 +68,6 @@ class JoinTokenRequestStatus(Model):
     cluster_uid: str = ""
     reconciliation_status: Required[str] = ""
     token_id: str = ""
-
-
-@resource(GROUP, "v1beta1", "JoinTokenRequest", "jointokenrequests")
-class JoinTokenRequest(Object):
-    """A JoinTokenRequest makes a token with which a machine joins a k0smotron Cluster."""
-
-    spec: JoinTokenRequestSpec = msgspec.field(default_factory=JoinTokenRequestSpec)
-    status: JoinTokenRequestStatus = msgspec.field(default_factory=JoinTokenRequestStatus)
 
 
 class K0smotronControlPlaneStatus(V1Beta1Status):
@@ -107,31 +89,15 @@ _NEW_STATUS = {
     "ready": False,
     "version": "",
 }
+_REPLACED = {
+    v1beta2.ClusterSpec: ClusterSpec,
+    v1beta2.ClusterStatus: ClusterStatus,
+    v1beta2.JoinTokenRequestSpec: JoinTokenRequestSpec,
+    v1beta2.JoinTokenRequestStatus: JoinTokenRequestStatus,
+    v1beta2.K0smotronControlPlaneStatus: Annotated[K0smotronControlPlaneStatus, Default(_NEW_STATUS)],
+}
 
-
-@resource(CONTROL_PLANE_GROUP, "v1beta1", "K0smotronControlPlane", "k0smotroncontrolplanes")
-class K0smotronControlPlane(Object):
-    """A K0smotronControlPlane is the control plane of a Cluster: k0s, running as Pods."""
-
-    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
-    status: Annotated[K0smotronControlPlaneStatus, Default(_NEW_STATUS)] = msgspec.field(
-        default_factory=K0smotronControlPlaneStatus
-    )
-
-
-class K0smotronControlPlaneTemplateResource(Model):
-    metadata: EmbeddedMeta = msgspec.field(default_factory=EmbeddedMeta)
-    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
-
-
-class K0smotronControlPlaneTemplateSpec(Model):
-    template: K0smotronControlPlaneTemplateResource = msgspec.field(
-        default_factory=K0smotronControlPlaneTemplateResource
-    )
-
-
-@resource(CONTROL_PLANE_GROUP, "v1beta1", "K0smotronControlPlaneTemplate", "k0smotroncontrolplanetemplates")
-class K0smotronControlPlaneTemplate(Object):
-    """A K0smotronControlPlaneTemplate is the template of control planes for a ClusterClass."""
-
-    spec: K0smotronControlPlaneTemplateSpec = msgspec.field(default_factory=K0smotronControlPlaneTemplateSpec)
+Cluster = older(v1beta2.Cluster, "v1beta1", _REPLACED)
+JoinTokenRequest = older(v1beta2.JoinTokenRequest, "v1beta1", _REPLACED)
+K0smotronControlPlane = older(v1beta2.K0smotronControlPlane, "v1beta1", _REPLACED)
+K0smotronControlPlaneTemplate = older(v1beta2.K0smotronControlPlaneTemplate, "v1beta1", _REPLACED)

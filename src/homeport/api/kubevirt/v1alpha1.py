@@ -16,9 +16,9 @@ from homeport.api.core import v1 as core
 from homeport.api.infrastructure import (
     AnyConditions,
     ContractStatus,
-    Initialization,
+    InfraStatus,
     MachineTemplateStatus,
-    TemplateMeta,
+    TemplateResource,
 )
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.meta import Model, Object, resource
@@ -95,9 +95,7 @@ class MachineSpec(Model):
     addresses_from_pools: list[IPPoolReference] = []
 
 
-class MachineStatus(Model):
-    ready: bool = False
-    initialization: Initialization = msgspec.field(default_factory=Initialization)
+class MachineStatus(InfraStatus):
     load_balancer_configured: bool | None = None
     addresses: list[MachineAddress] = []
     conditions: AnyConditions = []
@@ -116,8 +114,7 @@ class KubevirtMachine(Object):
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
-class MachineTemplateResource(Model):
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+class MachineTemplateResource(TemplateResource):
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
 
 
@@ -169,9 +166,7 @@ class ClusterSpec(Model):
     ssh_keys: SSHKeys | None = None
 
 
-class ClusterStatus(Model):
-    ready: bool = False
-    initialization: Initialization = msgspec.field(default_factory=Initialization)
+class ClusterStatus(InfraStatus):
     failure_domains: Annotated[list[FailureDomain], ListType("map", ("name",))] = []
     conditions: AnyConditions = []
     v1beta2: ContractStatus = msgspec.field(default_factory=ContractStatus)
@@ -185,8 +180,7 @@ class KubevirtCluster(Object):
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
 
 
-class ClusterTemplateResource(Model):
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+class ClusterTemplateResource(TemplateResource):
     spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
 
 

@@ -16,9 +16,9 @@ from homeport.api.field import Raw
 from homeport.api.infrastructure import (
     AnyConditions,
     ContractStatus,
-    Initialization,
+    InfraStatus,
     MachineTemplateStatus,
-    TemplateMeta,
+    TemplateResource,
 )
 from homeport.api.ipam.v1beta2 import IPPoolReference
 from homeport.api.meta import Model, Object, resource
@@ -114,9 +114,7 @@ class TaskRef(Model):
     id: str = ""
 
 
-class MachineStatus(Model):
-    ready: bool = False
-    initialization: Initialization = msgspec.field(default_factory=Initialization)
+class MachineStatus(InfraStatus):
     addresses: list[MachineAddress] = []
     vm_uuid: str = msgspec.field(default="", name="vmUUID")
     node_ref: Raw = None
@@ -136,8 +134,7 @@ class NutanixMachine(Object):
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
-class MachineTemplateResource(Model):
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+class MachineTemplateResource(TemplateResource):
     spec: Required[MachineSpec] = msgspec.field(default_factory=MachineSpec)
 
 
@@ -199,9 +196,7 @@ class ClusterSpec(Model):
     control_plane_failure_domains: Annotated[list[LocalRef], ListType("map", ("name",))] = []
 
 
-class ClusterStatus(Model):
-    ready: bool = False
-    initialization: Initialization = msgspec.field(default_factory=Initialization)
+class ClusterStatus(InfraStatus):
     failure_domains: Annotated[dict[str, Any], Loose()] = {}
     conditions: AnyConditions = []
     failure_reason: str | None = None
@@ -217,8 +212,7 @@ class NutanixCluster(Object):
     status: ClusterStatus = msgspec.field(default_factory=ClusterStatus)
 
 
-class ClusterTemplateResource(Model):
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+class ClusterTemplateResource(TemplateResource):
     spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
 
 

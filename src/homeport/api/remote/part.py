@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from homeport.api.field import NonEmpty
-from homeport.api.infrastructure import TemplateMeta
+from homeport.api.infrastructure import TemplateResource
 from homeport.api.k0s.part import EmbeddedMeta
 from homeport.api.meta import Model
 from homeport.api.schema import Default, Preserve, Range, Required, Size
@@ -55,8 +55,7 @@ class ClusterSpec(Model):
     control_plane_endpoint: Endpoint = msgspec.field(default_factory=Endpoint)
 
 
-class ClusterTemplateResource(Model):
-    metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
+class ClusterTemplateResource(TemplateResource):
     spec: Required[ClusterSpec] = msgspec.field(default_factory=ClusterSpec)
 
 

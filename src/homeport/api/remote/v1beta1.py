@@ -7,18 +7,11 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta2 import MachineAddress
-from homeport.api.meta import Model, Object, resource
-from homeport.api.remote.part import (
-    GROUP,
-    AccessSpec,
-    ClusterSpec,
-    ClusterTemplateSpec,
-    MachineTemplateSpec,
-    PooledStatus,
-    ProvisionJob,
-    SecretRef,
-)
+from homeport.api.meta import Model
+from homeport.api.remote import v1beta2
+from homeport.api.remote.part import AccessSpec, ProvisionJob, SecretRef
 from homeport.api.schema import Default, Required
+from homeport.api.version import older
 
 
 class RemoteMachineSpec(AccessSpec):
@@ -37,54 +30,25 @@ class RemoteMachineStatus(Model):
     ready: bool = False
 
 
-@resource(GROUP, "v1beta1", "RemoteMachine", "remotemachines")
-class RemoteMachine(Object):
-    """A RemoteMachine is a machine that exists already and becomes a Kubernetes Node over SSH."""
-
-    spec: RemoteMachineSpec = msgspec.field(default_factory=RemoteMachineSpec)
-    status: RemoteMachineStatus = msgspec.field(default_factory=RemoteMachineStatus)
-
-
-@resource(GROUP, "v1beta1", "RemoteMachineTemplate", "remotemachinetemplates")
-class RemoteMachineTemplate(Object):
-    """A RemoteMachineTemplate is the template of RemoteMachines that take their machines from a pool."""
-
-    spec: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
-
-
 class PooledMachineSpec(AccessSpec):
     address: Required[str] = ""
     custom_clean_up_commands: list[str] = []
     ssh_key_ref: Required[SecretRef] = msgspec.field(default_factory=SecretRef)
 
 
-class PooledRemoteMachineSpec(Model):
-    machine: Required[PooledMachineSpec] = msgspec.field(default_factory=PooledMachineSpec)
-    pool: Required[str] = ""
-
-
-@resource(GROUP, "v1beta1", "PooledRemoteMachine", "pooledremotemachines")
-class PooledRemoteMachine(Object):
-    """A PooledRemoteMachine is a machine of a pool, which one RemoteMachine at a time can reserve."""
-
-    spec: PooledRemoteMachineSpec = msgspec.field(default_factory=PooledRemoteMachineSpec)
-    status: PooledStatus = msgspec.field(default_factory=PooledStatus)
-
-
 class RemoteClusterStatus(Model):
     ready: Required[Annotated[bool, Default(False)]] = False
 
 
-@resource(GROUP, "v1beta1", "RemoteCluster", "remoteclusters")
-class RemoteCluster(Object):
-    """A RemoteCluster is the infrastructure of a Cluster whose machines exist already."""
+_REPLACED = {
+    v1beta2.RemoteMachineSpec: RemoteMachineSpec,
+    v1beta2.RemoteMachineStatus: RemoteMachineStatus,
+    v1beta2.PooledMachineSpec: PooledMachineSpec,
+    v1beta2.RemoteClusterStatus: RemoteClusterStatus,
+}
 
-    spec: ClusterSpec = msgspec.field(default_factory=ClusterSpec)
-    status: RemoteClusterStatus = msgspec.field(default_factory=RemoteClusterStatus)
-
-
-@resource(GROUP, "v1beta1", "RemoteClusterTemplate", "remoteclustertemplates")
-class RemoteClusterTemplate(Object):
-    """A RemoteClusterTemplate is the template of RemoteClusters for a ClusterClass."""
-
-    spec: ClusterTemplateSpec = msgspec.field(default_factory=ClusterTemplateSpec)
+RemoteMachine = older(v1beta2.RemoteMachine, "v1beta1", _REPLACED)
+RemoteMachineTemplate = older(v1beta2.RemoteMachineTemplate, "v1beta1", _REPLACED)
+PooledRemoteMachine = older(v1beta2.PooledRemoteMachine, "v1beta1", _REPLACED)
+RemoteCluster = older(v1beta2.RemoteCluster, "v1beta1", _REPLACED)
+RemoteClusterTemplate = older(v1beta2.RemoteClusterTemplate, "v1beta1", _REPLACED)

@@ -199,29 +199,21 @@ def _marks(route: Route, operation: Operation) -> Json:
     }
 
 
+_TEXT: Final[Json] = {"type": "string", "uniqueItems": True}
 _CODES: Final = {200: "OK", 201: "Created", 202: "Accepted"}
-
-
-def _path_text(name: str, route: Route) -> str:
-    return f"name of the {route.served.kind}" if name == "name" else "the namespace of the object"
 
 
 def item_v3(route: Route) -> Json:
     item: Json = {operation.method: _operation_v3(route, operation) for operation in route.operations}
-    item["parameters"] = [
-        *(
-            {
-                "name": name,
-                "in": "path",
-                "description": _path_text(name, route),
-                "required": True,
-                "schema": {"type": "string", "uniqueItems": True},
-            }
-            for name in route.parameters
-        ),
-        _query_v3("pretty"),
-    ]
+    item["parameters"] = [*_path_parameters(route, {"schema": _TEXT}), _query_v3("pretty")]
     return item
+
+
+def _path_parameters(route: Route, form: Json) -> Iterator[Json]:
+    """`form`: the type of a parameter, as the version of OpenAPI writes it."""
+    for name in route.parameters:
+        text = f"name of the {route.served.kind}" if name == "name" else "the namespace of the object"
+        yield {"name": name, "in": "path", "description": text, "required": True, **form}
 
 
 def _query_v3(name: str) -> Json:
@@ -257,20 +249,7 @@ def _operation_v3(route: Route, operation: Operation) -> Json:
 
 def item_v2(route: Route) -> Json:
     item: Json = {operation.method: _operation_v2(route, operation) for operation in route.operations}
-    item["parameters"] = [
-        *(
-            {
-                "name": name,
-                "in": "path",
-                "description": _path_text(name, route),
-                "required": True,
-                "type": "string",
-                "uniqueItems": True,
-            }
-            for name in route.parameters
-        ),
-        _query_v2("pretty"),
-    ]
+    item["parameters"] = [*_path_parameters(route, _TEXT), _query_v2("pretty")]
     return item
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import orjson
 
+from homeport.machinery.protowire import varint
+
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
@@ -29,29 +31,18 @@ def encode_document(document: Mapping[str, Any], paths: Mapping[str, bytes], def
     )
 
 
-def _varint(value: int) -> bytes:
-    if value < 0:
-        value += 1 << 64
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 # Nearly all of a document is tags and short lengths: they are worth a table.
-_LENGTHS: Final = tuple(_varint(value) for value in range(4096))
+_LENGTHS: Final = tuple(varint(value) for value in range(4096))
 _TAGS: Final = {
-    (field, wire): _varint(field << 3 | wire) for field in range(1, 32) for wire in (_VARINT, _FIXED64, _BYTES)
+    (field, wire): varint(field << 3 | wire) for field in range(1, 32) for wire in (_VARINT, _FIXED64, _BYTES)
 }
-_OPEN: Final = tuple(_varint(field << 3 | _BYTES) for field in range(32))
+_OPEN: Final = tuple(varint(field << 3 | _BYTES) for field in range(32))
 
 
 def _message(field: int, body: bytes) -> bytes:
     """A message field; an empty message is still there."""
     size = len(body)
-    return _OPEN[field] + (_LENGTHS[size] if size < 4096 else _varint(size)) + body
+    return _OPEN[field] + (_LENGTHS[size] if size < 4096 else varint(size)) + body
 
 
 def _text(field: int, value: Any) -> bytes:
@@ -67,7 +58,7 @@ def _flag(field: int, value: Any) -> bytes:
 
 
 def _integer(field: int, value: Any) -> bytes:
-    return _TAGS[field, _VARINT] + _varint(int(value)) if value else b""
+    return _TAGS[field, _VARINT] + varint(int(value)) if value else b""
 
 
 def _number(field: int, value: Any) -> bytes:
@@ -211,7 +202,7 @@ def encode_schema(schema: Mapping[str, Any]) -> bytes:
 
 
 def _additional(value: Any) -> bytes:
-    inner = _message(1, encode_schema(value)) if isinstance(value, Mapping) else _TAGS[2, _VARINT] + _varint(int(value))
+    inner = _message(1, encode_schema(value)) if isinstance(value, Mapping) else _TAGS[2, _VARINT] + varint(int(value))
     return _message(21, inner)
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import ssl
 import tarfile
-import tempfile
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any, Final, TypeVar
 from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.stream import SocketStream, dial_tls
+from homeport.client.tls import grpc_context
 from homeport.machinery.protowire import Value, field, number_of, parse
 from homeport.machinery.talos.certificate import KeyPair, openssl_key
 
@@ -143,7 +142,8 @@ async def connect(
     address: str, authority: bytes, client: KeyPair, dial: DialOptions = DIRECT
 ) -> AsyncIterator[TalosApi]:
     """A configured machine. Raises Unreachable or Untrusted."""
-    async with _opened(address, _context(authority, client), dial) as api:
+    context = grpc_context(authority, client.certificate + openssl_key(client.key))
+    async with _opened(address, context, dial) as api:
         yield api
 
 
@@ -177,21 +177,6 @@ async def _open(address: str, context: ssl.SSLContext, dial: DialOptions) -> Soc
         raise Untrusted(text) from foreign
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"machine {address}, port {PORT}: {str(error) or 'no answer in time'}") from error
-
-
-def _context(authority: bytes, client: KeyPair) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
-    context.load_verify_locations(cadata=authority.decode("ascii"))
-    # The library reads certificates from files only; nobody else may read this one.
-    with tempfile.NamedTemporaryFile() as file:
-        os.chmod(file.name, 0o600)
-        file.write(client.certificate + openssl_key(client.key))
-        file.flush()
-        context.load_cert_chain(file.name)
-    context.set_alpn_protocols(["h2"])
-    return context
 
 
 def _message(fields: dict[int, list[Value]], number: int) -> dict[int, list[Value]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from homeport.capi import setter
 from homeport.capi.conversion.codec import SAME, Codec, Context
 
 Json = dict[str, Any]
@@ -114,13 +115,7 @@ def take(obj: Json, path: str) -> Any:
 
 
 def put(obj: Json, path: str, value: object) -> None:
-    *parents, name = path.split(".")
-    for parent in parents:
-        inner = obj.get(parent)
-        if not isinstance(inner, dict):
-            inner = obj[parent] = {}
-        obj = inner
-    obj[name] = value
+    setter.put(obj, path.split("."), value)
 
 
 def _carry(obj: Json, source: str, target: str, change: Callable[[Any, Context], Any], context: Context) -> None:

@@ -14,18 +14,10 @@ from typing import Any
 import orjson
 
 from homeport.machinery.schema.near import near_field
+from homeport.machinery.schema.typename import is_type, shown_type, wanted_types
 
 Json = Mapping[str, Any]
 Problem = tuple[str, str]  # path below spec, what is wrong
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-}
-_SHOWN = {"object": "a map", "array": "a list", "string": "a text", "boolean": "true or false"}
 
 
 @functools.cache
@@ -44,10 +36,9 @@ def problems(spec: Any) -> Iterator[Problem]:
 def _problems(part: Json, value: Any, path: str) -> Iterator[Problem]:
     if value is None:
         return
-    wanted = part.get("type")
-    names = wanted if isinstance(wanted, list) else [wanted] if wanted else []
-    if names and not any(_fits(name, value) for name in names):
-        yield path, f"must be {' or '.join(_SHOWN.get(name, 'a whole number') for name in names)}"
+    names = wanted_types(part)
+    if names and not any(is_type(name, value) for name in names):
+        yield path, f"must be {' or '.join(map(shown_type, names))}"
         return
     if "enum" in part and value not in part["enum"]:
         yield path, f"must be one of {', '.join(part['enum'])}"
@@ -72,7 +63,3 @@ def _fields(part: Json, value: dict[str, Any], path: str) -> Iterator[Problem]:
             yield at, f'unknown field; did you mean "{meant}"?'
         elif not known:
             yield from _problems(rest, below, at)
-
-
-def _fits(name: str, value: Any) -> bool:
-    return isinstance(value, _TYPES[name]) and not (name == "integer" and isinstance(value, bool))

@@ -177,7 +177,7 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
         unreadable = self._unreadable(scope)
         action = None if unreadable else plan(observed)
         scope.findings.observed, scope.findings.action = observed, action
-        self._tell(scope)
+        self._note_members(scope)
         await self._report_machines(scope, observed)
         if unreadable:
             return Wait("UnreadableObjects", unreadable, after=POLL_SECONDS)
@@ -211,7 +211,7 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
             except (Conflict, NotFound):
                 scope.timer = Wait("Watching", after=1.0, quiet=True)
 
-    def _tell(self, scope: K0sPlaneScope) -> None:
+    def _note_members(self, scope: K0sPlaneScope) -> None:
         """Those who remove machines without an object ask who is a member of etcd."""
         if not scope.seen.down and etcd_managed(scope.plane):
             joined = [each.name for each in scope.seen.members if each.joined]

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.capi.k0s import version as k0sversion
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, Condition, Reason
+from homeport.controlplane.condition import DesiredCondition, with_desired
 from homeport.controlplane.k0s.action import Action, Defer, Delete, Hold, Upgrade
 from homeport.controlplane.k0s.observed import MachineState, Observed
 from homeport.controlplane.k0s.plan import PLAN_FAILED
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
-
-
-class Said(NamedTuple):
-    type: str
-    status: condition.Status
-    reason: str
-    message: str = ""
 
 
 @dataclass(slots=True)
@@ -43,10 +36,8 @@ def fill(plane: K0sControlPlane, findings: Findings) -> None:
     if observed is not None:
         _count(plane, findings, observed)
     now, generation = rfc3339(findings.now), plane.metadata.generation
-    for each in _conditions(plane, findings):
-        status.conditions = condition.put(
-            status.conditions, each.type, each.status, each.reason, each.message, now=now, generation=generation
-        )
+    desired = _conditions(plane, findings)
+    status.conditions = with_desired(status.conditions, desired, now=now, generation=generation)
 
 
 def _count(plane: K0sControlPlane, findings: Findings, observed: Observed) -> None:
@@ -66,7 +57,7 @@ def _is_ready(observed: Observed, machine: MachineState) -> bool:
     return observed.is_up(machine) and machine.healthy and not machine.deleting
 
 
-def _conditions(plane: K0sControlPlane, findings: Findings) -> list[Said]:
+def _conditions(plane: K0sControlPlane, findings: Findings) -> list[DesiredCondition]:
     found = [_available(plane, findings), _certificates(findings), _deleting(findings)]
     observed, action = findings.observed, findings.action
     if observed is not None:
@@ -80,87 +71,87 @@ def _conditions(plane: K0sControlPlane, findings: Findings) -> list[Said]:
     return found
 
 
-def _available(plane: K0sControlPlane, findings: Findings) -> Said:
+def _available(plane: K0sControlPlane, findings: Findings) -> DesiredCondition:
     outcome, reason, message = findings.outcome
     ready = plane.status.ready_replicas or 0
     observed = findings.observed
     if findings.initialized and ready and observed is not None and not observed.down and not findings.deleting:
         lost = len(observed.voters) - sum(1 for each in observed.machines if each.member and each.healthy)
         if not observed.etcd or lost <= (len(observed.voters) - 1) // 2:
-            return Said(Condition.AVAILABLE, "True", Reason.AVAILABLE, "" if outcome == "True" else message)
+            return DesiredCondition(Condition.AVAILABLE, "True", Reason.AVAILABLE, "" if outcome == "True" else message)
     if outcome == "True":
-        return Said(Condition.AVAILABLE, "False", Reason.NOT_AVAILABLE, "no controller is ready")
-    return Said(Condition.AVAILABLE, "False", reason, message)
+        return DesiredCondition(Condition.AVAILABLE, "False", Reason.NOT_AVAILABLE, "no controller is ready")
+    return DesiredCondition(Condition.AVAILABLE, "False", reason, message)
 
 
-def _certificates(findings: Findings) -> Said:
+def _certificates(findings: Findings) -> DesiredCondition:
     if findings.certificates:
-        return Said(Condition.CERTIFICATES_AVAILABLE, "False", Reason.NOT_AVAILABLE, findings.certificates)
-    return Said(Condition.CERTIFICATES_AVAILABLE, "True", Reason.AVAILABLE)
+        return DesiredCondition(Condition.CERTIFICATES_AVAILABLE, "False", Reason.NOT_AVAILABLE, findings.certificates)
+    return DesiredCondition(Condition.CERTIFICATES_AVAILABLE, "True", Reason.AVAILABLE)
 
 
-def _deleting(findings: Findings) -> Said:
+def _deleting(findings: Findings) -> DesiredCondition:
     if findings.deleting:
-        return Said(Condition.DELETING, "True", Reason.DELETING, findings.deleting)
-    return Said(Condition.DELETING, "False", Reason.NOT_DELETING)
+        return DesiredCondition(Condition.DELETING, "True", Reason.DELETING, findings.deleting)
+    return DesiredCondition(Condition.DELETING, "False", Reason.NOT_DELETING)
 
 
-def _scaling_up(observed: Observed) -> Said:
+def _scaling_up(observed: Observed) -> DesiredCondition:
     have = len(observed.machines)
     if have < observed.replicas:
         text = f"{have} of {observed.replicas} Machines exist"
-        return Said(Condition.SCALING_UP, "True", Reason.SCALING_UP, text)
+        return DesiredCondition(Condition.SCALING_UP, "True", Reason.SCALING_UP, text)
     joining = [each.name for each in observed.machines if not observed.is_up(each) and not each.deleting]
     if joining:
         text = f"waiting for Machine {', '.join(joining)} to join"
-        return Said(Condition.SCALING_UP, "True", Reason.SCALING_UP, text)
-    return Said(Condition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
+        return DesiredCondition(Condition.SCALING_UP, "True", Reason.SCALING_UP, text)
+    return DesiredCondition(Condition.SCALING_UP, "False", Reason.NOT_SCALING_UP)
 
 
-def _scaling_down(observed: Observed) -> Said:
+def _scaling_down(observed: Observed) -> DesiredCondition:
     leaving = [each.name for each in observed.deleting]
     if leaving:
         text = f"Machine {', '.join(leaving)} is being deleted"
-        return Said(Condition.SCALING_DOWN, "True", Reason.SCALING_DOWN, text)
+        return DesiredCondition(Condition.SCALING_DOWN, "True", Reason.SCALING_DOWN, text)
     have = len(observed.machines)
     if have > observed.replicas:
         text = f"{have} Machines exist, {observed.replicas} desired"
-        return Said(Condition.SCALING_DOWN, "True", Reason.SCALING_DOWN, text)
-    return Said(Condition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
+        return DesiredCondition(Condition.SCALING_DOWN, "True", Reason.SCALING_DOWN, text)
+    return DesiredCondition(Condition.SCALING_DOWN, "False", Reason.NOT_SCALING_DOWN)
 
 
-def _rolling_out(observed: Observed) -> Said:
+def _rolling_out(observed: Observed) -> DesiredCondition:
     replaced = [each for each in observed.machines if observed.replaced(each)]
     if not replaced:
-        return Said(Condition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
+        return DesiredCondition(Condition.ROLLING_OUT, "False", Reason.NOT_ROLLING_OUT)
     reasons = sorted({why for each in replaced for why in (each.outdated or (f"it runs {each.version}",))})
     text = f"{len(replaced)} Machines to replace: {'; '.join(reasons)}"
-    return Said(Condition.ROLLING_OUT, "True", Reason.ROLLING_OUT, text)
+    return DesiredCondition(Condition.ROLLING_OUT, "True", Reason.ROLLING_OUT, text)
 
 
-def _updating(observed: Observed, action: Action | None) -> Said:
+def _updating(observed: Observed, action: Action | None) -> DesiredCondition:
     """Mirrors the autopilot plan."""
     behind = [each.name for each in observed.machines if each.behind]
     ahead = [each.name for each in observed.machines if each.ahead]
     if ahead:
         text = f"{', '.join(ahead)} runs a newer version than {observed.version}, and is not downgraded"
-        return Said(Condition.UPDATING, "False", "DowngradeRefused", text)
+        return DesiredCondition(Condition.UPDATING, "False", "DowngradeRefused", text)
     if not behind or not observed.in_place:
-        return Said(Condition.UPDATING, "False", Reason.NOT_UPDATING)
+        return DesiredCondition(Condition.UPDATING, "False", Reason.NOT_UPDATING)
     if isinstance(action, Hold):
         reason = action.reason if action.reason == PLAN_FAILED else Reason.UPDATING
-        return Said(Condition.UPDATING, "True", reason, action.message)
+        return DesiredCondition(Condition.UPDATING, "True", reason, action.message)
     if isinstance(action, Upgrade):
         text = f"k0s upgrades {', '.join(action.targets)} to {observed.version}"
-        return Said(Condition.UPDATING, "True", Reason.UPDATING, text)
-    return Said(Condition.UPDATING, "True", Reason.UPDATING, f"{', '.join(behind)} to {observed.version}")
+        return DesiredCondition(Condition.UPDATING, "True", Reason.UPDATING, text)
+    return DesiredCondition(Condition.UPDATING, "True", Reason.UPDATING, f"{', '.join(behind)} to {observed.version}")
 
 
-def _remediating(action: Action | None) -> Said:
+def _remediating(action: Action | None) -> DesiredCondition:
     if isinstance(action, Delete) and action.remediation:
         text = f"Machine {action.machine} is unhealthy and is replaced"
-        return Said(Condition.REMEDIATING, "True", Reason.REMEDIATING, text)
+        return DesiredCondition(Condition.REMEDIATING, "True", Reason.REMEDIATING, text)
     if isinstance(action, Defer):
         text = f"Machine {action.machine} is unhealthy and stays for now: {action.message}"
-        return Said(Condition.REMEDIATING, "True", "RemediationDeferred", text)
-    return Said(Condition.REMEDIATING, "False", Reason.NOT_REMEDIATING)
+        return DesiredCondition(Condition.REMEDIATING, "True", "RemediationDeferred", text)
+    return DesiredCondition(Condition.REMEDIATING, "False", Reason.NOT_REMEDIATING)

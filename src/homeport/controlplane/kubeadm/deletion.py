@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeport.capi.capi import Capi
 from homeport.capi.name import Condition, Reason
 from homeport.capi.unreadable import MACHINE, WORKERS, await_readable
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.observe.member import Members
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.removal import MachineRemover, WorkerWatch

@@ -11,8 +11,8 @@ from homeport.capi.object.ownership import owner_reference
 from homeport.capi.remote import kubeconfig, pki
 from homeport.capi.remote.pki import EXTERNAL_ETCD, GENERATED, Certificates, PkiError
 from homeport.client.protocol import Client, Key, Write
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.desired import etcd_managed
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.secret import MISSING_SECONDS, PlaneSecrets
 from homeport.runtime.outcome import Wait

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from homeport.api.cluster.v1beta2 import Machine
@@ -11,8 +11,9 @@ from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane, LastRemediationStatus
 from homeport.capi import version as versions
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, Condition, Reason
+from homeport.controlplane.condition import DesiredCondition, with_desired
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition, EtcdView
+from homeport.controlplane.kubeadm.observe.health import EtcdView
 from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.plan.action import Action, Defer, Hold, Remediate
 from homeport.machinery import condition
@@ -69,6 +70,23 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status = kcp.status
     if findings.initialized:
         status.initialization.control_plane_initialized = True
+    _fill_replicas(kcp, findings)
+    last = last_remediation(findings)
+    if last is not None:
+        status.last_remediation = LastRemediationStatus(
+            machine=last.machine, retry_count=last.retries, time=rfc3339(last.time)
+        )
+    if not findings.failed:
+        status.observed_generation = kcp.metadata.generation
+    now, generation = rfc3339(findings.now), kcp.metadata.generation
+    desired = _conditions(kcp, findings)
+    status.conditions = with_desired(status.conditions, desired, now=now, generation=generation)
+    rank = {name: number for number, name in enumerate(ORDER)}
+    status.conditions.sort(key=lambda each: rank.get(str(each["type"]), len(rank) - 2))
+
+
+def _fill_replicas(kcp: KubeadmControlPlane, findings: Findings) -> None:
+    status = kcp.status
     status.selector = f"{CLUSTER_NAME_LABEL}={findings.cluster},{CONTROL_PLANE_LABEL}="
     machines = findings.machines
     status.replicas = len(machines)
@@ -82,14 +100,10 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
     status.versions = versions_of(machines)
     if status.versions:
         status.version = status.versions[0].version
-    last = last_remediation(findings)
-    if last is not None:
-        status.last_remediation = LastRemediationStatus(
-            machine=last.machine, retry_count=last.retries, time=rfc3339(last.time)
-        )
-    if not findings.failed:
-        status.observed_generation = kcp.metadata.generation
-    said = [
+
+
+def _conditions(kcp: KubeadmControlPlane, findings: Findings) -> Iterator[DesiredCondition]:
+    found = [
         available(kcp, findings),
         _initialized(kcp),
         findings.certificates,
@@ -103,14 +117,7 @@ def fill(kcp: KubeadmControlPlane, findings: Findings) -> None:
         remediating(findings),
         findings.deleting or DesiredCondition(Condition.DELETING, "False", Reason.NOT_DELETING),
     ]
-    now, generation = rfc3339(findings.now), kcp.metadata.generation
-    for each in said:
-        if each is not None:
-            status.conditions = condition.put(
-                status.conditions, each.type, each.status, each.reason, each.message, now=now, generation=generation
-            )
-    rank = {name: number for number, name in enumerate(ORDER)}
-    status.conditions.sort(key=lambda each: rank.get(str(each["type"]), len(rank) - 2))
+    return (each for each in found if each is not None)
 
 
 def weight(kcp: KubeadmControlPlane) -> tuple[object, ...]:

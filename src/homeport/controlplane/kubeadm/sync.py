@@ -10,8 +10,8 @@ from homeport.capi.capi import Capi
 from homeport.capi.name import Condition
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.desired import machine_patch, metadata_patch
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time, rfc3339

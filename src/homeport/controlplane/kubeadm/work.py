@@ -9,10 +9,10 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import REMEDIATION_IN_PROGRESS, Condition, Reason
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.protocol import Client, MergePatch, Write
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.creation import Maker
 from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Forwarder, Inspector
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition
 from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.plan.action import (
     Action,

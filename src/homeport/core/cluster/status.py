@@ -44,8 +44,22 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         cluster.status.initialization.control_plane_initialized = True
     cluster.status.control_plane = replicas.control_plane(cluster, seen.control_plane, found.control_plane)
     cluster.status.workers = replicas.workers(cluster, found)
+    for kind, verdict in _verdicts(cluster, seen, initialized, now).items():
+        put_verdict(cluster, kind, verdict, now)
+    for kind in _REPEATED:
+        _repeat(cluster, seen.infrastructure, kind, now)
+    put_verdict(cluster, Condition.AVAILABLE, available(cluster, seen), now)
+    cluster.status.conditions = summary.ordered(cluster.status.conditions)
+    cluster.status.phase = phase(cluster)
+    if seen.trouble is None:
+        cluster.status.observed_generation = cluster.metadata.generation
+    return _timer([*found.control_plane, *found.plain_workers], now)
+
+
+def _verdicts(cluster: Cluster, seen: Observed, initialized: Verdict, now: float) -> dict[str, Verdict]:
+    found = seen.descendants
     control_plane, workers = found.control_plane, found.plain_workers
-    verdicts = {
+    return {
         Condition.REMOTE_CONNECTION_PROBE: remote_connection_probe(cluster, seen, now),
         Condition.INFRASTRUCTURE_READY: infrastructure_ready(cluster, seen),
         Condition.CONTROL_PLANE_INITIALIZED: initialized,
@@ -64,16 +78,6 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         Condition.DELETING: deletion_verdict(cluster, seen),
         Condition.PAUSED: Verdict("False", Reason.NOT_PAUSED),
     }
-    for kind, verdict in verdicts.items():
-        put_verdict(cluster, kind, verdict, now)
-    for kind in _REPEATED:
-        _repeat(cluster, seen.infrastructure, kind, now)
-    put_verdict(cluster, Condition.AVAILABLE, available(cluster, seen), now)
-    cluster.status.conditions = summary.ordered(cluster.status.conditions)
-    cluster.status.phase = phase(cluster)
-    if seen.trouble is None:
-        cluster.status.observed_generation = cluster.metadata.generation
-    return _timer([*control_plane, *workers], now)
 
 
 def _repeat(cluster: Cluster, related: Related, kind: str, now: float) -> None:

@@ -95,11 +95,8 @@ def node_patch(
             changed_annotations[key] = value
 
     patch: dict[str, Any] = {}
-    metadata: dict[str, Any] = {}
-    if changed_labels:
-        metadata["labels"] = changed_labels
-    if changed_annotations:
-        metadata["annotations"] = changed_annotations
+    changed = {"labels": changed_labels, "annotations": changed_annotations}
+    metadata = {part: values for part, values in changed.items() if values}
     if taints != ((node.get("spec") or {}).get("taints") or []):
         patch["spec"] = {"taints": taints or None}
     if not metadata and not patch:

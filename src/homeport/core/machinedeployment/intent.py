@@ -81,11 +81,7 @@ def intent(
     }
     annotations = handed_annotations(deployment)
     annotations |= {key: text for key, text in ((REVISION, str(revision or "")), (HISTORY, history)) if text}
-    if replicas or current:
-        annotations |= _sizes(deployment, surge)
-    else:  # nobody scales a set that is kept to go back to: what it says stays, and costs no write
-        known = machine_set.metadata.annotations
-        annotations |= {key: known[key] for key in (DESIRED_REPLICAS, MAX_REPLICAS) if key in known}
+    annotations |= _sizes(deployment, surge) if replicas or current else _known_sizes(machine_set)
     if not current and deployment.spec.rollout.strategy.type == "OnDelete":
         annotations[DISABLE_MACHINE_CREATE] = "true"  # what is deleted there is made by the new set
     made = _set(
@@ -100,6 +96,12 @@ def intent(
     # So that a set that is gone meanwhile is not made again.
     made["metadata"]["uid"] = machine_set.metadata.uid
     return made
+
+
+def _known_sizes(machine_set: MachineSet) -> dict[str, str]:
+    """Nobody scales a set that is kept to go back to: what it says stays, and costs no write."""
+    known = machine_set.metadata.annotations
+    return {key: known[key] for key in (DESIRED_REPLICAS, MAX_REPLICAS) if key in known}
 
 
 def handed_annotations(deployment: MachineDeployment) -> dict[str, str]:

@@ -66,8 +66,35 @@ def _service(inputs: ContentInputs) -> Item:
 
 
 def _deployment(inputs: ContentInputs, repository: str, tag: str) -> dict[str, Any]:
+    apart = {
+        "weight": 100,
+        "podAffinityTerm": {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"},
+    }
+    files = {"name": "coredns", "items": [{"key": "Corefile", "path": "Corefile"}]}
+    pod = {
+        "priorityClassName": "system-cluster-critical",
+        "serviceAccountName": "coredns",
+        "dnsPolicy": "Default",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}},
+        "tolerations": [
+            {"key": "CriticalAddonsOnly", "operator": "Exists"},
+            {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+        ],
+        "containers": [_container(inputs, repository, tag)],
+        "volumes": [{"name": "config-volume", "configMap": files}],
+    }
+    return {
+        "replicas": 2,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+    }
+
+
+def _container(inputs: ContentInputs, repository: str, tag: str) -> dict[str, Any]:
     image = f"{(repository or f'{inputs.registry}/coredns').rstrip('/')}/coredns:{tag or default_tag(inputs.minor)}"
-    container = {
+    return {
         "name": "coredns",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -91,34 +118,6 @@ def _deployment(inputs: ContentInputs, repository: str, tag: str) -> dict[str, A
             "readOnlyRootFilesystem": True,
         },
         "volumeMounts": [{"name": "config-volume", "mountPath": "/etc/coredns", "readOnly": True}],
-    }
-    apart = {
-        "weight": 100,
-        "podAffinityTerm": {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"},
-    }
-    pod = {
-        "priorityClassName": "system-cluster-critical",
-        "serviceAccountName": "coredns",
-        "dnsPolicy": "Default",
-        "nodeSelector": {"kubernetes.io/os": "linux"},
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}},
-        "tolerations": [
-            {"key": "CriticalAddonsOnly", "operator": "Exists"},
-            {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
-        ],
-        "containers": [container],
-        "volumes": [
-            {
-                "name": "config-volume",
-                "configMap": {"name": "coredns", "items": [{"key": "Corefile", "path": "Corefile"}]},
-            }
-        ],
-    }
-    return {
-        "replicas": 2,
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
-        "selector": {"matchLabels": _LABELS},
-        "template": {"metadata": {"labels": _LABELS}, "spec": pod},
     }
 
 

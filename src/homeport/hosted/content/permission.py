@@ -7,6 +7,7 @@ programs, nodes and super administrators are exempt: a cluster that nobody may w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from homeport.api.meta import Resource
 from homeport.hosted.content.inputs import ContentInputs, Item, item
@@ -21,6 +22,10 @@ BINDING = Resource(
 )
 
 
+def _every(groups: list[str], resources: str) -> dict[str, Any]:
+    return {"apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": [resources]}
+
+
 def render_permissions(inputs: ContentInputs, blocked: Sequence[str]) -> Iterator[Item]:
     """`blocked`: CREATE, UPDATE, DELETE. Nothing for a version that has no such policies."""
     if not blocked or inputs.minor < FIRST_MINOR:
@@ -33,18 +38,8 @@ def render_permissions(inputs: ContentInputs, blocked: Sequence[str]) -> Iterato
                 {"apiGroups": ["*"], "apiVersions": ["*"], "operations": list(blocked), "resources": ["*"]}
             ],
             "excludeResourceRules": [
-                {
-                    "apiGroups": ["coordination.k8s.io"],
-                    "apiVersions": ["*"],
-                    "operations": ["*"],
-                    "resources": ["leases"],
-                },
-                {
-                    "apiGroups": ["", "events.k8s.io"],
-                    "apiVersions": ["*"],
-                    "operations": ["*"],
-                    "resources": ["events"],
-                },
+                _every(["coordination.k8s.io"], "leases"),
+                _every(["", "events.k8s.io"], "events"),
             ],
         },
         "matchConditions": [

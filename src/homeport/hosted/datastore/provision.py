@@ -162,9 +162,9 @@ def _service() -> dict[str, Any]:
     }
 
 
-def _stateful_set() -> dict[str, Any]:
+def _container() -> dict[str, Any]:
     listen, peer = f"https://0.0.0.0:{PORT}", "http://127.0.0.1:2380"
-    container = {
+    return {
         "name": "etcd",
         "image": IMAGE,
         "command": [
@@ -192,6 +192,9 @@ def _stateful_set() -> dict[str, Any]:
             {"name": "tls", "mountPath": _FOLDER, "readOnly": True},
         ],
     }
+
+
+def _stateful_set() -> dict[str, Any]:
     files = [{"key": each, "path": each} for each in ("ca.crt", "server.crt", "server.key")]
     claim = {
         "metadata": {"name": "data"},
@@ -208,7 +211,7 @@ def _stateful_set() -> dict[str, Any]:
             "template": {
                 "metadata": {"labels": _LABELS},
                 "spec": {
-                    "containers": [container],
+                    "containers": [_container()],
                     "volumes": [{"name": "tls", "secret": {"secretName": _TLS, "items": files, "defaultMode": 0o440}}],
                 },
             },

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +12,7 @@ from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.dial import DIRECT
 from homeport.client.stream import SocketStream, dial_tls
+from homeport.client.tls import grpc_context
 from homeport.hosted.etcd.client import Etcd
 
 CONNECT_SECONDS = 5.0
@@ -60,7 +58,7 @@ async def connect(access: Access) -> AsyncIterator[Etcd]:
 
 
 async def _open(access: Access) -> tuple[SocketStream, str]:
-    context = client_context(access.ca, access.client)
+    context = grpc_context(access.ca, access.client.certificate + access.client.key)
     problems = []
     for endpoint in access.endpoints:
         host, port = split_endpoint(endpoint)
@@ -82,19 +80,3 @@ def split_endpoint(endpoint: str) -> tuple[str, int]:
     if not parts.hostname or not parts.port:
         raise ValueError(f"{endpoint!r} is not a valid endpoint: expected host:port, for example 10.0.0.5:2379")
     return parts.hostname, parts.port
-
-
-def client_context(ca: bytes, pair: KeyPair) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Authorities that other tools made often lack what strict checks ask for.
-    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
-    context.load_verify_locations(cadata=ca.decode("ascii"))
-    # The library reads certificates from files only; nobody else may read this one.
-    with tempfile.NamedTemporaryFile() as file:
-        os.chmod(file.name, 0o600)
-        file.write(pair.certificate + pair.key)
-        file.flush()
-        context.load_cert_chain(file.name)
-    context.set_alpn_protocols(["h2"])
-    return context

@@ -25,6 +25,9 @@ MANAGER_USER = "system:kube-controller-manager"
 SCHEDULER_USER = "system:kube-scheduler"
 KONNECTIVITY_USER = "system:konnectivity-server"
 _LOCALHOST = "localhost"
+
+# Secret of a certificate, why the one that exists must be signed again (or ''), and how.
+Leaf = tuple[str, Callable[[KeyPair], str], Callable[[], KeyPair]]
 # Secrets of kubeconfigs whose change restarts the Pods.
 _MOUNTED = (names.CONTROLLER_MANAGER, names.SCHEDULER)
 
@@ -70,8 +73,15 @@ class Credentials:
         for suffix, purpose in _AUTHORITIES:
             held[suffix] = await self._hold_authority(scope, keeper, suffix, purpose)
             pairs[suffix] = _pair(held[suffix].data, *PKI_FILES[suffix])
-        ca, proxy = pairs[names.CA], pairs[names.FRONT_PROXY_CA]
-        scope.ca = ca
+        scope.ca = pairs[names.CA]
+        for suffix, stale, sign in self._leaves(scope, pairs[names.CA], pairs[names.FRONT_PROXY_CA]):
+            held[suffix] = await _hold_leaf(scope, keeper, suffix, stale, sign)
+        for suffix, each in held.items():
+            scope.findings.checksums[suffix] = each.checksum
+        self._note(scope, held)
+        return None
+
+    def _leaves(self, scope: TenantScope, ca: KeyPair, proxy: KeyPair) -> tuple[Leaf, ...]:
         endpoint = scope.findings.endpoint
         network = scope.spec.network_profile
         hosts = api_server_hosts(
@@ -83,7 +93,7 @@ class Credentials:
             extra=[*network.cert_sans, network.address, route_host(scope.pod_inputs())],
         )
         now = scope.now
-        leaves: tuple[tuple[str, Callable[[KeyPair], str], Callable[[], KeyPair]], ...] = (
+        return (
             (
                 names.API_SERVER,
                 lambda pair: stale_server(pair, ca, hosts, now=now),
@@ -100,12 +110,6 @@ class Credentials:
                 lambda: sign_client(proxy, "front-proxy-client", now=now),
             ),
         )
-        for suffix, stale, sign in leaves:
-            held[suffix] = await _hold_leaf(scope, keeper, suffix, stale, sign)
-        for suffix, each in held.items():
-            scope.findings.checksums[suffix] = each.checksum
-        self._note(scope, held)
-        return None
 
     async def _hold_authority(self, scope: TenantScope, keeper: SecretKeeper, suffix: str, purpose: Purpose) -> Held:
         """Used as it is, after a look whether it can work; made if it is missing."""

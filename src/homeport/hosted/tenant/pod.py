@@ -89,11 +89,7 @@ def _containers(inputs: PodInputs) -> list[Json]:
             names.KUBE_CONTROLLER_MANAGER,
             image(images.controller_manager_image),
             controller_manager_args(inputs),
-            [
-                mount("pki", PKI),
-                mount("controller-manager-conf", f"{CONF}/controller-manager.conf", "controller-manager.conf"),
-                *extra_mounts(mounts.controller_manager),
-            ],
+            [mount("pki", PKI), _configuration("controller-manager"), *extra_mounts(mounts.controller_manager)],
             resources.controller_manager,
             probes=_probes(names.CONTROLLER_MANAGER_PORT),
         ),
@@ -101,10 +97,7 @@ def _containers(inputs: PodInputs) -> list[Json]:
             names.KUBE_SCHEDULER,
             image(images.scheduler_image),
             scheduler_args(inputs),
-            [
-                mount("scheduler-conf", f"{CONF}/scheduler.conf", "scheduler.conf"),
-                *extra_mounts(mounts.scheduler),
-            ],
+            [_configuration("scheduler"), *extra_mounts(mounts.scheduler)],
             resources.scheduler,
             probes=_probes(names.SCHEDULER_PORT),
         ),
@@ -114,6 +107,10 @@ def _containers(inputs: PodInputs) -> list[Json]:
     if not inputs.storage.etcd:
         found.append(_kine(inputs))
     return found
+
+
+def _configuration(program: str) -> Json:
+    return mount(f"{program}-conf", f"{CONF}/{program}.conf", f"{program}.conf")
 
 
 def _container(

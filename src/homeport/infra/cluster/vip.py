@@ -59,9 +59,9 @@ def with_virtual_address(user_data: bytes, address: VirtualAddress, version: str
     return _with_file(text, MANIFEST, manifest).encode()
 
 
-def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
+def _settings(address: VirtualAddress) -> Mapping[str, str]:
     host = ip_address(address.host)
-    env: Mapping[str, str] = {
+    return {
         "vip_arp": "true",
         "port": str(address.port),
         "vip_interface": address.interface,
@@ -76,12 +76,15 @@ def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
         "vip_retryperiod": "1",
         "address": str(host),
     }
+
+
+def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
     container: dict[str, Any] = {
         "name": "kube-vip",
         "image": address.image,
         "imagePullPolicy": "IfNotPresent",
         "args": ["manager"],
-        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "env": [{"name": name, "value": value} for name, value in _settings(address).items()],
         "securityContext": {"capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]}},
         "volumeMounts": [{"mountPath": _ADMIN, "name": "kubeconfig"}],
     }

@@ -115,16 +115,17 @@ def read_values(content: bytes | str, source: str = "values.yaml") -> dict[str, 
     for document in documents:
         if document is not None and not isinstance(document, dict):
             raise ChartError(f"{source}: expected a map (key: value), found {_kind(document)}")
-        merged = _overlaid(merged, document or {})
+        merged = overlaid(merged, document or {})
     made: dict[str, Any] = floats(merged)
     return made
 
 
-def _overlaid(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+def overlaid(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Maps are merged, anything else is replaced."""
     made = dict(lower)
     for key, value in upper.items():
         known = made.get(key)
-        made[key] = _overlaid(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
+        made[key] = overlaid(known, value) if isinstance(value, dict) and isinstance(known, dict) else value
     return made
 
 

@@ -24,6 +24,14 @@ _WORKERS_SCALE = {
 }
 _READY = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
 _MESSAGE = Column("Message", '.status.conditions[?(@.type=="Ready")].message', wide=True)
+_ADDON = (
+    Column("Addon", ".spec.addon"),
+    Column("Version", ".spec.version"),
+    PHASE,
+    Column("Installed", ".status.installedVersion"),
+    _MESSAGE,
+    AGE,
+)
 _DISPLAY_NAME = Column("Display Name", ".spec.displayName")
 # Both spellings; the server prints the one that the object has.
 _PROVIDER = Column("Provider", ".spec['provider','type']")
@@ -136,21 +144,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "TenantAddon": (
         Column("Cluster", ".spec.clusterRef.name"),
-        Column("Addon", ".spec.addon"),
-        Column("Version", ".spec.version"),
-        PHASE,
-        Column("Installed", ".status.installedVersion"),
-        _MESSAGE,
-        AGE,
+        *_ADDON,
     ),
-    "ManagementAddon": (
-        Column("Addon", ".spec.addon"),
-        Column("Version", ".spec.version"),
-        PHASE,
-        Column("Installed", ".status.installedVersion"),
-        _MESSAGE,
-        AGE,
-    ),
+    "ManagementAddon": _ADDON,
     "NetworkPool": (
         Column("CIDR", ".spec.cidr"),
         _count("Available", ".status.availableIPs"),

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import PausableReconciler
 from homeport.platforms.butler.name import FIELD_MANAGER
-from homeport.runtime.skeleton import O, ObjectReconciler, S
+from homeport.runtime.skeleton import O, S
 
 
-class ButlerReconciler(ObjectReconciler[O, S]):
+class ButlerReconciler(PausableReconciler[O, S]):
     """The annotation of Cluster API pauses each object, as it does everywhere else."""
 
     field_manager = FIELD_MANAGER
-
-    def pause(self, scope: S) -> bool:
-        return has_annotation(scope.object)

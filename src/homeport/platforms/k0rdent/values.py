@@ -8,24 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.machinery.schema.near import near_field
+from homeport.machinery.schema.typename import TYPES, is_type, shown_type, wanted_types
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     field: str
     message: str
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "null": (type(None),),
-}
-_ARTICLES = {"object": "a map", "array": "a list", "string": "a text", "boolean": "true or false", "null": "null"}
 
 
 def faults(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[Fault]:
@@ -65,28 +54,21 @@ def _shapes(options: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
 
 
 def _has_type(schema: Mapping[str, Any], value: Any) -> bool:
-    wanted = schema.get("type")
-    if wanted is None:
-        return True
-    for each in wanted if isinstance(wanted, list) else [wanted]:
-        if isinstance(value, bool) and each in ("integer", "number"):
-            continue
-        if isinstance(value, _TYPES[each]) or (each == "integer" and isinstance(value, float) and value.is_integer()):
-            return True
-    return False
+    names = wanted_types(schema)
+    whole = isinstance(value, float) and value.is_integer()
+    return not names or any(is_type(name, value) or (name == "integer" and whole) for name in names)
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
-    wanted = schema.get("type")
-    names = wanted if isinstance(wanted, list) else [wanted]
-    return " or ".join(
-        _ARTICLES.get(str(each), "a whole number" if each == "integer" else f"a {each}") for each in names
-    )
+    return " or ".join(map(shown_type, wanted_types(schema)))
 
 
 def _shown(value: Any) -> str:
     """Values are not repeated: one may be a password that stands in the wrong place."""
-    return next((_ARTICLES.get(name, "a number") for name, kinds in _TYPES.items() if type(value) in kinds), "this")
+    name = next((name for name, kinds in TYPES.items() if type(value) in kinds), "")
+    if not name:
+        return "this"
+    return "a number" if name == "integer" else shown_type(name)
 
 
 def _limits(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[Fault]:

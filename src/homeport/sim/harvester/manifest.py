@@ -60,7 +60,29 @@ def _namespaces(world: WorldFile) -> set[str]:
 
 
 def _node(world: WorldFile, node: Node, now: float) -> Json:
-    labels = {
+    resources = {
+        "cpu": str(node.cpus),
+        "memory": f"{node.memory_bytes // 1024}Ki",
+        "pods": str(node.pods),
+        "ephemeral-storage": "1000Gi",
+        "devices.kubevirt.io/kvm": "1k",
+    }
+    addresses = [{"type": "InternalIP", "address": node.address}, {"type": "Hostname", "address": node.name}]
+    return {
+        "metadata": {"name": node.name, "labels": _node_labels(world, node)},
+        "spec": {"providerID": f"rke2://{node.name}"},
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "addresses": addresses,
+            "conditions": [_node_ready(rfc3339(now))],
+            "nodeInfo": _node_info(world, node),
+        },
+    }
+
+
+def _node_labels(world: WorldFile, node: Node) -> dict[str, str]:
+    return {
         "beta.kubernetes.io/arch": "amd64",
         "harvesterhci.io/managed": "true",
         "kubernetes.io/arch": "amd64",
@@ -77,47 +99,31 @@ def _node(world: WorldFile, node: Node, now: float) -> Json:
         **({"topology.kubernetes.io/zone": node.zone} if node.zone else {}),
         **node.labels,
     }
-    resources = {
-        "cpu": str(node.cpus),
-        "memory": f"{node.memory_bytes // 1024}Ki",
-        "pods": str(node.pods),
-        "ephemeral-storage": "1000Gi",
-        "devices.kubevirt.io/kvm": "1k",
-    }
-    stamp = rfc3339(now)
+
+
+def _node_ready(stamp: str) -> Json:
     return {
-        "metadata": {"name": node.name, "labels": labels},
-        "spec": {"providerID": f"rke2://{node.name}"},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [
-                {"type": "InternalIP", "address": node.address},
-                {"type": "Hostname", "address": node.name},
-            ],
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "KubeletReady",
-                    "message": "kubelet is posting ready status",
-                    "lastHeartbeatTime": stamp,
-                    "lastTransitionTime": stamp,
-                }
-            ],
-            "nodeInfo": {
-                "architecture": "amd64",
-                "bootID": "",
-                "containerRuntimeVersion": "containerd://2.1.5",
-                "kernelVersion": "6.4.0-150600.23.73-default",
-                "kubeProxyVersion": "",
-                "kubeletVersion": f"{world.kubernetes}+rke2r1",
-                "machineID": hashlib.md5(node.name.encode(), usedforsecurity=False).hexdigest(),
-                "operatingSystem": "linux",
-                "osImage": f"Harvester {world.version}",
-                "systemUUID": "",
-            },
-        },
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": stamp,
+        "lastTransitionTime": stamp,
+    }
+
+
+def _node_info(world: WorldFile, node: Node) -> Json:
+    return {
+        "architecture": "amd64",
+        "bootID": "",
+        "containerRuntimeVersion": "containerd://2.1.5",
+        "kernelVersion": "6.4.0-150600.23.73-default",
+        "kubeProxyVersion": "",
+        "kubeletVersion": f"{world.kubernetes}+rke2r1",
+        "machineID": hashlib.md5(node.name.encode(), usedforsecurity=False).hexdigest(),
+        "operatingSystem": "linux",
+        "osImage": f"Harvester {world.version}",
+        "systemUUID": "",
     }
 
 

@@ -71,16 +71,7 @@ class Tasks:
     ) -> Task:
         core = self._core
         now = core.now()
-        first = affected[0] if affected else Affected("", "")
-        effect = core.faults.on_task(
-            Subject(
-                kind=first.kind,
-                name=first.name,
-                ext_id=first.ext_id,
-                clusters=core.cluster_names(cluster),
-                operation=operation,
-            )
-        )
+        effect = self._effect(operation, affected, cluster)
         task = Task(
             ext_id=core.new_id(),
             operation=operation,
@@ -102,6 +93,19 @@ class Tasks:
         else:
             self._schedule(task)
         return core.world.tasks.get(task.ext_id) or task
+
+    def _effect(self, operation: str, affected: tuple[Affected, ...], cluster: str) -> TaskFailure | TaskHang | None:
+        """The fault that this task meets."""
+        first = affected[0] if affected else Affected("", "")
+        return self._core.faults.on_task(
+            Subject(
+                kind=first.kind,
+                name=first.name,
+                ext_id=first.ext_id,
+                clusters=self._core.cluster_names(cluster),
+                operation=operation,
+            )
+        )
 
     def _with_child(self, task: Task, operation: str) -> Task:
         child = Task(

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.observe.health import DesiredCondition, EtcdView
+from homeport.controlplane.kubeadm.observe.health import EtcdView
 from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.plan.action import Defer, Hold, Remediate
 from homeport.controlplane.kubeadm.status import ORDER, Findings, fill, weight

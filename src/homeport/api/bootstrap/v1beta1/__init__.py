@@ -1,107 +1,11 @@
-"""Types of bootstrap.cluster.x-k8s.io, version v1beta1."""
+"""Kinds of bootstrap.cluster.x-k8s.io, version v1beta1: deprecated, converted to v1beta2."""
 
 from __future__ import annotations
 
-from homeport.api.bootstrap.v1beta1.host import (
-    NTP,
-    ContainerLinuxConfig,
-    DiskSetup,
-    File,
-    Filesystem,
-    IgnitionSpec,
-    Partition,
-    User,
-)
-from homeport.api.bootstrap.v1beta1.kubeadm import (
-    DNS,
-    APIEndpoint,
-    APIServer,
-    BootstrapToken,
-    BootstrapTokenDiscovery,
-    ClusterConfiguration,
-    ControlPlaneComponent,
-    Discovery,
-    Etcd,
-    ExternalEtcd,
-    FileDiscovery,
-    FileDiscoveryKubeConfig,
-    HostPathMount,
-    InitConfiguration,
-    JoinConfiguration,
-    JoinControlPlane,
-    KubeConfigAuthExec,
-    KubeConfigCluster,
-    KubeConfigUser,
-    LocalEtcd,
-    Networking,
-    NodeRegistrationOptions,
-    Patches,
-)
-from homeport.api.bootstrap.v1beta1.kubeadmconfig import (
-    KubeadmConfig,
-    KubeadmConfigSpec,
-    KubeadmConfigStatus,
-    KubeadmConfigV1Beta2Status,
-)
-from homeport.api.bootstrap.v1beta1.kubeadmconfigtemplate import (
-    KubeadmConfigTemplate,
-    KubeadmConfigTemplateResource,
-    KubeadmConfigTemplateSpec,
-)
-from homeport.api.bootstrap.v1beta2.host import (
-    FileSource,
-    PartitionSpec,
-    PasswdSource,
-    SecretFileSource,
-    SecretPasswdSource,
-)
-from homeport.api.bootstrap.v1beta2.kubeadm import EnvVar, KubeConfigAuthExecEnv, KubeConfigAuthProvider
+from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfig
+from homeport.api.bootstrap.v1beta1.kubeadmconfigtemplate import KubeadmConfigTemplate
 
 __all__ = [
-    "DNS",
-    "NTP",
-    "APIEndpoint",
-    "APIServer",
-    "BootstrapToken",
-    "BootstrapTokenDiscovery",
-    "ClusterConfiguration",
-    "ContainerLinuxConfig",
-    "ControlPlaneComponent",
-    "Discovery",
-    "DiskSetup",
-    "EnvVar",
-    "Etcd",
-    "ExternalEtcd",
-    "File",
-    "FileDiscovery",
-    "FileDiscoveryKubeConfig",
-    "FileSource",
-    "Filesystem",
-    "HostPathMount",
-    "IgnitionSpec",
-    "InitConfiguration",
-    "JoinConfiguration",
-    "JoinControlPlane",
-    "KubeConfigAuthExec",
-    "KubeConfigAuthExecEnv",
-    "KubeConfigAuthProvider",
-    "KubeConfigCluster",
-    "KubeConfigUser",
     "KubeadmConfig",
-    "KubeadmConfigSpec",
-    "KubeadmConfigStatus",
     "KubeadmConfigTemplate",
-    "KubeadmConfigTemplateResource",
-    "KubeadmConfigTemplateSpec",
-    "KubeadmConfigV1Beta2Status",
-    "LocalEtcd",
-    "Networking",
-    "NodeRegistrationOptions",
-    "Partition",
-    "PartitionSpec",
-    "PasswdSource",
-    "Patches",
-    "SecretFileSource",
-    "SecretPasswdSource",
-    "User",
 ]

@@ -1,219 +1,23 @@
-"""Types of cluster.x-k8s.io, version v1beta1."""
+"""Kinds of cluster.x-k8s.io, version v1beta1: deprecated, converted to v1beta2."""
 
 from __future__ import annotations
 
-from homeport.api.cluster.v1beta1.cluster import (
-    APIEndpoint,
-    Cluster,
-    ClusterNetwork,
-    ClusterSpec,
-    ClusterStatus,
-    ClusterV1Beta2Status,
-    FailureDomainSpec,
-    NetworkRanges,
-)
-from homeport.api.cluster.v1beta1.clusterclass import (
-    ClusterClass,
-    ClusterClassSpec,
-    ClusterClassStatus,
-    ClusterClassV1Beta2Status,
-    ControlPlaneClass,
-    WorkersClass,
-)
-from homeport.api.cluster.v1beta1.machine import (
-    Bootstrap,
-    Machine,
-    MachineSpec,
-    MachineStatus,
-    MachineTemplateSpec,
-    MachineV1Beta2Status,
-)
-from homeport.api.cluster.v1beta1.machinedeployment import (
-    MachineDeployment,
-    MachineDeploymentSpec,
-    MachineDeploymentStatus,
-    MachineDeploymentStrategy,
-    MachineDeploymentV1Beta2Status,
-    MachineRollingUpdateDeployment,
-    RemediationStrategy,
-)
+from homeport.api.cluster.v1beta1.cluster import Cluster
+from homeport.api.cluster.v1beta1.clusterclass import ClusterClass
+from homeport.api.cluster.v1beta1.machine import Machine
+from homeport.api.cluster.v1beta1.machinedeployment import MachineDeployment
 from homeport.api.cluster.v1beta1.machinedrainrule import MachineDrainRule
-from homeport.api.cluster.v1beta1.machinehealthcheck import (
-    MachineHealthCheck,
-    MachineHealthCheckSpec,
-    MachineHealthCheckStatus,
-    MachineHealthCheckV1Beta2Status,
-    UnhealthyCondition,
-    UnhealthyMachineCondition,
-)
-from homeport.api.cluster.v1beta1.machinepool import (
-    MachinePool,
-    MachinePoolSpec,
-    MachinePoolStatus,
-    MachinePoolV1Beta2Status,
-)
-from homeport.api.cluster.v1beta1.machineset import (
-    MachineSet,
-    MachineSetSpec,
-    MachineSetStatus,
-    MachineSetV1Beta2Status,
-)
-from homeport.api.cluster.v1beta1.patch import (
-    ClusterClassPatch,
-    ExternalPatchDefinition,
-    JSONPatch,
-    JSONPatchValue,
-    PatchDefinition,
-    PatchSelector,
-    PatchSelectorMatch,
-    PatchSelectorMatchMachineDeploymentClass,
-    PatchSelectorMatchMachinePoolClass,
-)
-from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy, TemplateMeta
-from homeport.api.cluster.v1beta1.template import (
-    ControlPlaneClassNamingStrategy,
-    InfrastructureNamingStrategy,
-    LocalObjectTemplate,
-    MachineDeploymentClass,
-    MachineDeploymentClassNamingStrategy,
-    MachineDeploymentClassTemplate,
-    MachineHealthCheckClass,
-    MachinePoolClass,
-    MachinePoolClassNamingStrategy,
-    MachinePoolClassTemplate,
-)
-from homeport.api.cluster.v1beta1.topology import (
-    ClusterVariable,
-    ControlPlaneTopology,
-    ControlPlaneVariables,
-    MachineDeploymentTopology,
-    MachineDeploymentTopologyRolloutSpec,
-    MachineDeploymentVariables,
-    MachineHealthCheckTopology,
-    MachinePoolTopology,
-    MachinePoolVariables,
-    Topology,
-    WorkersTopology,
-)
-from homeport.api.cluster.v1beta1.variable import (
-    ClusterClassStatusVariable,
-    ClusterClassStatusVariableDefinition,
-    ClusterClassVariable,
-    ClusterClassVariableMetadata,
-    JSONSchemaProps,
-    VariableSchema,
-    VariableSchemaMetadata,
-)
-from homeport.api.cluster.v1beta2.cluster import ClusterAvailabilityGate, ClusterControlPlaneStatus, WorkersStatus
-from homeport.api.cluster.v1beta2.clusterclass import ClusterClassUpgrade, ClusterClassUpgradeExternal
-from homeport.api.cluster.v1beta2.machine import MachineDeletionStatus, MachineReadinessGate
-from homeport.api.cluster.v1beta2.machinedrainrule import (
-    MachineDrainRuleDrainConfig,
-    MachineDrainRuleMachineSelector,
-    MachineDrainRulePodSelector,
-    MachineDrainRuleSpec,
-)
-from homeport.api.cluster.v1beta2.reference import MachineAddress, MachineTaint, StatusUpgradePlanVersion, StatusVersion
-from homeport.api.cluster.v1beta2.topology import ControlPlaneTopologyRolloutSpec
-from homeport.api.cluster.v1beta2.variable import ValidationRule
+from homeport.api.cluster.v1beta1.machinehealthcheck import MachineHealthCheck
+from homeport.api.cluster.v1beta1.machinepool import MachinePool
+from homeport.api.cluster.v1beta1.machineset import MachineSet
 
 __all__ = [
-    "APIEndpoint",
-    "Bootstrap",
     "Cluster",
-    "ClusterAvailabilityGate",
     "ClusterClass",
-    "ClusterClassPatch",
-    "ClusterClassSpec",
-    "ClusterClassStatus",
-    "ClusterClassStatusVariable",
-    "ClusterClassStatusVariableDefinition",
-    "ClusterClassUpgrade",
-    "ClusterClassUpgradeExternal",
-    "ClusterClassV1Beta2Status",
-    "ClusterClassVariable",
-    "ClusterClassVariableMetadata",
-    "ClusterControlPlaneStatus",
-    "ClusterNetwork",
-    "ClusterSpec",
-    "ClusterStatus",
-    "ClusterV1Beta2Status",
-    "ClusterVariable",
-    "ControlPlaneClass",
-    "ControlPlaneClassNamingStrategy",
-    "ControlPlaneTopology",
-    "ControlPlaneTopologyRolloutSpec",
-    "ControlPlaneVariables",
-    "ExternalPatchDefinition",
-    "FailureDomainSpec",
-    "InfrastructureNamingStrategy",
-    "JSONPatch",
-    "JSONPatchValue",
-    "JSONSchemaProps",
-    "LocalObjectTemplate",
     "Machine",
-    "MachineAddress",
-    "MachineDeletionStatus",
     "MachineDeployment",
-    "MachineDeploymentClass",
-    "MachineDeploymentClassNamingStrategy",
-    "MachineDeploymentClassTemplate",
-    "MachineDeploymentSpec",
-    "MachineDeploymentStatus",
-    "MachineDeploymentStrategy",
-    "MachineDeploymentTopology",
-    "MachineDeploymentTopologyRolloutSpec",
-    "MachineDeploymentV1Beta2Status",
-    "MachineDeploymentVariables",
     "MachineDrainRule",
-    "MachineDrainRuleDrainConfig",
-    "MachineDrainRuleMachineSelector",
-    "MachineDrainRulePodSelector",
-    "MachineDrainRuleSpec",
     "MachineHealthCheck",
-    "MachineHealthCheckClass",
-    "MachineHealthCheckSpec",
-    "MachineHealthCheckStatus",
-    "MachineHealthCheckTopology",
-    "MachineHealthCheckV1Beta2Status",
-    "MachineNamingStrategy",
     "MachinePool",
-    "MachinePoolClass",
-    "MachinePoolClassNamingStrategy",
-    "MachinePoolClassTemplate",
-    "MachinePoolSpec",
-    "MachinePoolStatus",
-    "MachinePoolTopology",
-    "MachinePoolV1Beta2Status",
-    "MachinePoolVariables",
-    "MachineReadinessGate",
-    "MachineRollingUpdateDeployment",
     "MachineSet",
-    "MachineSetSpec",
-    "MachineSetStatus",
-    "MachineSetV1Beta2Status",
-    "MachineSpec",
-    "MachineStatus",
-    "MachineTaint",
-    "MachineTemplateSpec",
-    "MachineV1Beta2Status",
-    "NetworkRanges",
-    "PatchDefinition",
-    "PatchSelector",
-    "PatchSelectorMatch",
-    "PatchSelectorMatchMachineDeploymentClass",
-    "PatchSelectorMatchMachinePoolClass",
-    "RemediationStrategy",
-    "StatusUpgradePlanVersion",
-    "StatusVersion",
-    "TemplateMeta",
-    "Topology",
-    "UnhealthyCondition",
-    "UnhealthyMachineCondition",
-    "ValidationRule",
-    "VariableSchema",
-    "VariableSchemaMetadata",
-    "WorkersClass",
-    "WorkersStatus",
-    "WorkersTopology",
 ]

@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
-from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy
+from homeport.api.cluster.v1beta1.reference import MachineNamingStrategy, ReplicaStatus
 from homeport.api.cluster.v1beta2.reference import StatusVersion
-from homeport.api.field import Conditions, IntOrString, LabelSelector, Long, OldCondition, Time
+from homeport.api.field import IntOrString, LabelSelector, Long, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, ListType, Required, Size
 
@@ -52,13 +52,8 @@ class MachineDeploymentSpec(Model):
     template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
 
 
-class MachineDeploymentV1Beta2Status(Model):
+class MachineDeploymentV1Beta2Status(ReplicaStatus):
     """Status in the manner of v1beta2."""
-
-    available_replicas: int | None = None
-    conditions: Conditions = []
-    ready_replicas: int | None = None
-    up_to_date_replicas: int | None = None
 
 
 class MachineDeploymentStatus(Model):

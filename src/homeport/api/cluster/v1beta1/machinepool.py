@@ -7,10 +7,11 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.cluster.v1beta1.machine import MachineTemplateSpec
+from homeport.api.cluster.v1beta1.reference import ReplicaStatus
 from homeport.api.cluster.v1beta2.machinepool import MachinePoolPhase
 from homeport.api.cluster.v1beta2.reference import StatusVersion
 from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import Conditions, Long, OldCondition
+from homeport.api.field import Long, OldCondition
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import ListType, Required, Size
 
@@ -26,13 +27,8 @@ class MachinePoolSpec(Model):
     template: Required[MachineTemplateSpec] = msgspec.field(default_factory=MachineTemplateSpec)
 
 
-class MachinePoolV1Beta2Status(Model):
+class MachinePoolV1Beta2Status(ReplicaStatus):
     """Status in the manner of v1beta2."""
-
-    available_replicas: int | None = None
-    conditions: Conditions = []
-    ready_replicas: int | None = None
-    up_to_date_replicas: int | None = None
 
 
 class MachinePoolStatus(Model):

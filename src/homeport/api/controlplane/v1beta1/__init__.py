@@ -1,43 +1,11 @@
-"""Types of controlplane.cluster.x-k8s.io, version v1beta1."""
+"""Kinds of controlplane.cluster.x-k8s.io, version v1beta1: deprecated, converted to v1beta2."""
 
 from __future__ import annotations
 
-from homeport.api.controlplane.v1beta1.kubeadmcontrolplane import (
-    KubeadmControlPlane,
-    KubeadmControlPlaneMachineTemplate,
-    KubeadmControlPlaneSpec,
-    KubeadmControlPlaneStatus,
-    KubeadmControlPlaneV1Beta2Status,
-    LastRemediationStatus,
-    MachineNamingStrategy,
-    RemediationStrategy,
-    RollingUpdate,
-    RolloutBefore,
-    RolloutStrategy,
-)
-from homeport.api.controlplane.v1beta1.kubeadmcontrolplanetemplate import (
-    KubeadmControlPlaneTemplate,
-    KubeadmControlPlaneTemplateMachineTemplate,
-    KubeadmControlPlaneTemplateResource,
-    KubeadmControlPlaneTemplateResourceSpec,
-    KubeadmControlPlaneTemplateSpec,
-)
+from homeport.api.controlplane.v1beta1.kubeadmcontrolplane import KubeadmControlPlane
+from homeport.api.controlplane.v1beta1.kubeadmcontrolplanetemplate import KubeadmControlPlaneTemplate
 
 __all__ = [
     "KubeadmControlPlane",
-    "KubeadmControlPlaneMachineTemplate",
-    "KubeadmControlPlaneSpec",
-    "KubeadmControlPlaneStatus",
     "KubeadmControlPlaneTemplate",
-    "KubeadmControlPlaneTemplateMachineTemplate",
-    "KubeadmControlPlaneTemplateResource",
-    "KubeadmControlPlaneTemplateResourceSpec",
-    "KubeadmControlPlaneTemplateSpec",
-    "KubeadmControlPlaneV1Beta2Status",
-    "LastRemediationStatus",
-    "MachineNamingStrategy",
-    "RemediationStrategy",
-    "RollingUpdate",
-    "RolloutBefore",
-    "RolloutStrategy",
 ]

@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from homeport.api.bootstrap.v1beta1.kubeadmconfig import KubeadmConfigSpec
-from homeport.api.cluster.v1beta1.reference import TemplateMeta
+from homeport.api.cluster.v1beta1.reference import ReplicaStatus, TemplateMeta
 from homeport.api.cluster.v1beta2.machine import MachineReadinessGate
 from homeport.api.cluster.v1beta2.reference import MachineTaint, StatusVersion
 from homeport.api.core.v1 import ObjectReference
-from homeport.api.field import Conditions, IntOrString, Long, OldCondition, Time
+from homeport.api.field import IntOrString, Long, OldCondition, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Default, Enum, ListType, Required, Size
 
@@ -87,13 +87,8 @@ class LastRemediationStatus(Model):
     timestamp: Required[Time | None] = None
 
 
-class KubeadmControlPlaneV1Beta2Status(Model):
+class KubeadmControlPlaneV1Beta2Status(ReplicaStatus):
     """Status in the manner of v1beta2."""
-
-    available_replicas: int | None = None
-    conditions: Conditions = []
-    ready_replicas: int | None = None
-    up_to_date_replicas: int | None = None
 
 
 class KubeadmControlPlaneStatus(Model):

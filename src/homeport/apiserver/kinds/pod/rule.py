@@ -55,6 +55,13 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
     yield from init_containers(f"{field}.initContainers", spec.get("initContainers") or [], around, names)
     yield from ephemeral_containers(f"{field}.ephemeralContainers", spec.get("ephemeralContainers") or [], spec)
     yield from _host_network(field, spec)
+    yield from _environment(field, spec)
+    yield from _placement(field, spec)
+    yield from _identity(field, spec)
+    yield from _runtime(field, spec)
+
+
+def _environment(field: str, spec: Json) -> Iterator[Cause]:
     yield from one_of(f"{field}.restartPolicy", spec.get("restartPolicy", ""), ("Always", "OnFailure", "Never"))
     yield from one_of(f"{field}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
     yield from labels(f"{field}.nodeSelector", spec.get("nodeSelector"))
@@ -65,6 +72,9 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
     for i, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if not secret.get("name"):
             yield required(f"{field}.imagePullSecrets[{i}].name")
+
+
+def _placement(field: str, spec: Json) -> Iterator[Cause]:
     yield from affinity(f"{field}.affinity", spec.get("affinity") or {})
     yield from _dns(f"{field}.dnsConfig", spec)
     for i, gate in enumerate(spec.get("readinessGates") or ()):
@@ -74,6 +84,9 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
     yield from spread_constraints(f"{field}.topologySpreadConstraints", spread)
     yield from host_process(field, spec)
     yield from host_namespaces(field, spec)
+
+
+def _identity(field: str, spec: Json) -> Iterator[Cause]:
     yield from _host_name(field, spec)
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
@@ -83,6 +96,9 @@ def pod_spec(field: str, spec: Json) -> Iterator[Cause]:
     for name in ("hostname", "subdomain"):
         if spec.get(name):
             yield from named(f"{field}.{name}", spec[name], dns_label)
+
+
+def _runtime(field: str, spec: Json) -> Iterator[Cause]:
     for i, toleration in enumerate(spec.get("tolerations") or ()):
         yield from check_toleration(f"{field}.tolerations[{i}]", toleration)
     for i, alias in enumerate(spec.get("hostAliases") or ()):

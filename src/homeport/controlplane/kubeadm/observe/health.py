@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.capi.name import Condition, Reason
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.machinery.condition import Status, find
+from homeport.machinery.condition import find
 
 COMPONENTS = {
     "kube-apiserver": Condition.API_SERVER_POD_HEALTHY,
@@ -17,16 +18,6 @@ COMPONENTS = {
 }
 ETCD_COMPONENT = "etcd"
 CONTROL_PLANE_ROLE = "node-role.kubernetes.io/control-plane"
-
-
-@dataclass(frozen=True, slots=True)
-class DesiredCondition:
-    """A condition that the status should have."""
-
-    type: str
-    status: Status
-    reason: str
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

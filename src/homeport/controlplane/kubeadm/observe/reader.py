@@ -18,9 +18,9 @@ from homeport.capi.name import (
     Reason,
 )
 from homeport.capi.remote.workload import Remote
+from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.desired import etcd_managed
 from homeport.controlplane.kubeadm.observe.health import (
-    DesiredCondition,
     Subject,
     conditions_of,
     etcd_problem_of,

@@ -67,9 +67,9 @@ def deployment(
     annotations = merged(topology.metadata.annotations, given.metadata.annotations)
     for key in _FOR_THE_TOPOLOGY:
         annotations.pop(key, None)
-    resource = MachineDeployment.__resource__
+    selected = {CLUSTER_NAME_LABEL: cluster.metadata.name, TOPOLOGY_OWNED_LABEL: "", **own_label(topology)}
     return {
-        **resource.type_meta,
+        **MachineDeployment.__resource__.type_meta,
         "metadata": {
             "name": deployment_name(cluster, topology, blueprint, current),
             "namespace": cluster.metadata.namespace,
@@ -83,13 +83,7 @@ def deployment(
             rollout=_rollout(topology, given),
             deletion=_filled(order=topology.deletion.order or given.deletion.order),
             remediation=_filled(maxInFlight=_max_in_flight(topology, given)),
-            selector={
-                "matchLabels": {
-                    CLUSTER_NAME_LABEL: cluster.metadata.name,
-                    TOPOLOGY_OWNED_LABEL: "",
-                    **own_label(topology),
-                }
-            },
+            selector={"matchLabels": selected},
             template={
                 "metadata": _filled(labels=dict(labels), annotations=dict(annotations)),
                 "spec": _machine(cluster, topology, given, version),

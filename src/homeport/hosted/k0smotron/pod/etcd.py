@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from homeport.api.k0smotron.part import StoragePersistence
 from homeport.hosted.k0smotron.pod.subject import Subject
 
 Json = dict[str, Any]
@@ -87,24 +88,25 @@ def render_etcd(subject: Subject, members: int) -> Json:
         pod["serviceAccountName"] = subject.spec.service_account
     if subject.spec.topology_spread_constraints:
         pod["topologySpreadConstraints"] = subject.spec.topology_spread_constraints
-    claim: Json = {
-        "metadata": {"name": CLAIM},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": str(etcd.persistence.size)}},
-        },
-    }
-    if etcd.persistence.storage_class:
-        claim["spec"]["storageClassName"] = etcd.persistence.storage_class
     spec: Json = {
         "serviceName": name,
         "replicas": members,
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": subject.etcd_selector},
         "template": {"metadata": {"labels": dict(metadata["labels"])}, "spec": pod},
-        "volumeClaimTemplates": [claim],
+        "volumeClaimTemplates": [_claim(etcd.persistence)],
     }
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+
+
+def _claim(persistence: StoragePersistence) -> Json:
+    spec: Json = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": str(persistence.size)}},
+    }
+    if persistence.storage_class:
+        spec["storageClassName"] = persistence.storage_class
+    return {"metadata": {"name": CLAIM}, "spec": spec}
 
 
 def spread(selector: Mapping[str, str]) -> Json:
@@ -151,8 +153,25 @@ def _init(subject: Subject) -> Json:
 def _container(subject: Subject) -> Json:
     etcd = subject.spec.storage.etcd
     run = f"[ ! -f {_JOIN} ] || export $(tr -d '\"' < {_JOIN})\nexec {shlex.join(['etcd', *etcd.args])}"
+    container: Json = {
+        "name": "etcd",
+        "image": etcd.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", "-c", run],
+        "env": [_name(), *_values(_ctl(subject) | _settings())],
+        "ports": [
+            {"name": "client", "containerPort": 2379, "protocol": "TCP"},
+            {"name": "peer", "containerPort": 2380, "protocol": "TCP"},
+        ],
+        "readinessProbe": {"exec": {"command": ["etcdctl", "endpoint", "health"]}, "timeoutSeconds": 5},
+        "volumeMounts": _mounts(),
+    }
+    return {**container, "resources": etcd.resources} if etcd.resources else container
+
+
+def _settings() -> dict[str, str]:
     own = "$(ETCD_NAME).$(SERVICE)"
-    settings = {
+    return {
         "ETCD_DATA_DIR": DATA,
         "ETCD_LISTEN_CLIENT_URLS": "https://0.0.0.0:2379",
         "ETCD_LISTEN_PEER_URLS": "https://0.0.0.0:2380",
@@ -172,20 +191,6 @@ def _container(subject: Subject) -> Json:
         "ETCD_AUTO_COMPACTION_RETENTION": "5m",
         "ETCDCTL_ENDPOINTS": "https://127.0.0.1:2379",
     }
-    container: Json = {
-        "name": "etcd",
-        "image": etcd.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c", run],
-        "env": [_name(), *_values(_ctl(subject) | settings)],
-        "ports": [
-            {"name": "client", "containerPort": 2379, "protocol": "TCP"},
-            {"name": "peer", "containerPort": 2380, "protocol": "TCP"},
-        ],
-        "readinessProbe": {"exec": {"command": ["etcdctl", "endpoint", "health"]}, "timeoutSeconds": 5},
-        "volumeMounts": _mounts(),
-    }
-    return {**container, "resources": etcd.resources} if etcd.resources else container
 
 
 def _certificates(subject: Subject) -> Json:

@@ -158,11 +158,9 @@ def _service(subject: Subject) -> Json:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def _agent(subject: Subject, ingress: IngressSpec) -> list[Json]:
-    """Konnectivity's agents, for versions of k0s that can't be told where their own should connect to."""
-    labels = {"k8s-app": "konnectivity-agent"}
+def _agent_container(subject: Subject, ingress: IngressSpec) -> Json:
     token_path = "/var/run/secrets/tokens"  # noqa: S105
-    container = {
+    return {
         "name": "konnectivity-agent",
         "image": _agent_image(part(subject.spec.k0s_config or {}, "spec", "images")),
         "command": ["/proxy-agent"],
@@ -180,13 +178,18 @@ def _agent(subject: Subject, ingress: IngressSpec) -> list[Json]:
         "livenessProbe": {"httpGet": {"port": 8093, "path": "/healthz"}, "timeoutSeconds": 15},
         "volumeMounts": [{"name": "konnectivity-agent-token", "mountPath": token_path}],
     }
+
+
+def _agent(subject: Subject, ingress: IngressSpec) -> list[Json]:
+    """Konnectivity's agents, for versions of k0s that can't be told where their own should connect to."""
+    labels = {"k8s-app": "konnectivity-agent"}
     token = {"path": "konnectivity-agent-token", "audience": "system:konnectivity-server"}
     pod = {
         "priorityClassName": "system-cluster-critical",
         "serviceAccountName": "konnectivity-agent",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
-        "containers": [container],
+        "containers": [_agent_container(subject, ingress)],
         "volumes": [{"name": "konnectivity-agent-token", "projected": {"sources": [{"serviceAccountToken": token}]}}],
     }
     spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}

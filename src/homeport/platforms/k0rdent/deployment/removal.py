@@ -49,11 +49,11 @@ class Removal:
         left = self._patience(scope)
         if not sets or not clusters or clusters[0].metadata.deletion_timestamp or left <= 0:
             return None
-        return self._waits(scope, SETS, _told(sets), after=min(left, _LOOK_SECONDS))
+        return self._waits(scope, SETS, _progress(sets), after=min(left, _LOOK_SECONDS))
 
     async def await_sets(self, scope: DeploymentScope) -> Wait | None:
         sets = await self._sets(scope)
-        return self._waits(scope, SETS, _told(sets)) if sets else None
+        return self._waits(scope, SETS, _progress(sets)) if sets else None
 
     async def _sets(self, scope: DeploymentScope) -> list[ServiceSet]:
         """Those that were made for this cluster; a ServiceSet that a user wrote is left alone."""
@@ -146,7 +146,7 @@ class Removal:
             return
 
 
-def _told(sets: Sequence[ServiceSet]) -> str:
+def _progress(sets: Sequence[ServiceSet]) -> str:
     """What is being removed, and what holds it up."""
     said = [
         f"{one.namespace}/{one.name}: {' '.join(one.failure_message.split()) or one.state}"

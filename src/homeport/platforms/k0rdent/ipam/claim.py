@@ -8,7 +8,7 @@ from typing import Any
 from homeport.api.k0rdent.v1beta1 import GROUP, VERSION, ClusterIPAM, ClusterIPAMClaim
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
-from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import PausableReconciler
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.pool import IN_CLUSTER, claim_error
 from homeport.platforms.k0rdent.name import MANAGED
@@ -26,7 +26,7 @@ def ipam_name(claim: ClusterIPAMClaim) -> str:
     return claim.spec.cluster_ipam_ref or claim.metadata.name
 
 
-class ClaimReconciler(CheckReconciler[ClusterIPAMClaim]):
+class ClaimReconciler(PausableReconciler[ClusterIPAMClaim, ClaimScope], CheckReconciler[ClusterIPAMClaim]):
     controller_name = "k0rdent-clusteripamclaim"
     kind = ClusterIPAMClaim
     workers = 2
@@ -38,10 +38,6 @@ class ClaimReconciler(CheckReconciler[ClusterIPAMClaim]):
 
     def _of_ipam(self, ipam: Any) -> Iterable[Key]:
         return [Key(ipam.metadata.namespace, ipam.spec.cluster_ipam_claim_ref)]
-
-    def pause(self, scope: ClaimScope) -> bool:
-        """As long as `homeport move` carries it to another plane."""
-        return has_annotation(scope.object)
 
     def phases(self, scope: ClaimScope) -> Sequence[Phase[ClaimScope]]:
         return [self._converge]

@@ -11,7 +11,7 @@ from homeport.api.k0rdent.v1beta1 import ClusterIPAM, ClusterIPAMClaim
 from homeport.api.k0rdent.v1beta1.ipam import ProviderData
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
-from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import PausableReconciler
 from homeport.client.errors import Forbidden, Invalid, NotFound
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.claim import ipam_name
@@ -25,7 +25,7 @@ IpamScope = Scope[ClusterIPAM]
 _RETRY_SECONDS = 60.0
 
 
-class IpamReconciler(CheckReconciler[ClusterIPAM]):
+class IpamReconciler(PausableReconciler[ClusterIPAM, IpamScope], CheckReconciler[ClusterIPAM]):
     controller_name = "k0rdent-clusteripam"
     kind = ClusterIPAM
     workers = 2
@@ -36,10 +36,6 @@ class IpamReconciler(CheckReconciler[ClusterIPAM]):
         self._pools = self.informers.get(InClusterIPPool).cache
         self.controller.map(ClusterIPAMClaim, lambda claim: [Key(claim.metadata.namespace, ipam_name(claim))])
         self.controller.map(InClusterIPPool, _owners)
-
-    def pause(self, scope: IpamScope) -> bool:
-        """As long as `homeport move` carries it to another plane."""
-        return has_annotation(scope.object)
 
     def phases(self, scope: IpamScope) -> Sequence[Phase[IpamScope]]:
         return [self._converge]

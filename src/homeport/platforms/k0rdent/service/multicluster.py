@@ -16,7 +16,7 @@ from homeport.api.k0rdent.v1beta1 import (
 from homeport.api.k0rdent.v1beta1.multicluster import MatchingCluster
 from homeport.api.k0rdent.v1beta1.service import ServiceState
 from homeport.capi.component import Setup
-from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import PausableReconciler
 from homeport.client.protocol import Key
 from homeport.machinery import condition
 from homeport.machinery.selector import SelectorError, from_label_selector
@@ -51,7 +51,9 @@ class MultiScope(Scope[MultiClusterService]):
         return super().report(kind, status, reason, message, now)
 
 
-class MultiClusterServiceReconciler(K0rdentReconciler[MultiClusterService, MultiScope]):
+class MultiClusterServiceReconciler(
+    PausableReconciler[MultiClusterService, MultiScope], K0rdentReconciler[MultiClusterService, MultiScope]
+):
     controller_name = "k0rdent-multiclusterservice"
     kind = MultiClusterService
     condition = CLUSTERS
@@ -81,10 +83,6 @@ class MultiClusterServiceReconciler(K0rdentReconciler[MultiClusterService, Multi
 
     def load(self, obj: MultiClusterService) -> MultiScope:
         return MultiScope(obj)
-
-    def pause(self, scope: MultiScope) -> bool:
-        """As long as `homeport move` carries it to another plane."""
-        return has_annotation(scope.object)
 
     def phases(self, scope: MultiScope) -> Sequence[Phase[MultiScope]]:
         if scope.deleting:

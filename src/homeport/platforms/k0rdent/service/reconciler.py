@@ -20,7 +20,7 @@ from homeport.api.k0rdent.v1beta1.multicluster import ServiceWithValues
 from homeport.api.k0rdent.v1beta1.part import ObjectReference
 from homeport.api.k0rdent.v1beta1.service import ServiceState
 from homeport.capi.component import Setup
-from homeport.capi.object.paused import has_annotation
+from homeport.capi.reconciler import PausableReconciler
 from homeport.client.errors import BadRequest, Forbidden, Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.helm.errors import SourceError
@@ -45,7 +45,7 @@ _LOOK_SECONDS = 60.0
 _RETRY_SECONDS = 30.0
 
 
-class ServiceSetReconciler(K0rdentReconciler[ServiceSet, SetScope]):
+class ServiceSetReconciler(PausableReconciler[ServiceSet, SetScope], K0rdentReconciler[ServiceSet, SetScope]):
     controller_name = "k0rdent-serviceset"
     kind = ServiceSet
     condition = SERVICES
@@ -76,10 +76,6 @@ class ServiceSetReconciler(K0rdentReconciler[ServiceSet, SetScope]):
         ]
         suspended = PAUSED_ANNOTATION in obj.metadata.annotations
         return SetScope(obj, own, others, paused=suspended or (provider is not None and provider.spec.suspend))
-
-    def pause(self, scope: SetScope) -> bool:
-        """As long as `homeport move` carries it to another plane."""
-        return has_annotation(scope.object)
 
     def phases(self, scope: SetScope) -> Sequence[Phase[SetScope]]:
         if scope.deleting:

@@ -22,6 +22,7 @@ _COREDNS = {
     34: "v1.12.1",
 }
 _SYSTEM = "kube-system"
+_DNS_LABELS = {"k8s-app": "kube-dns"}
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
@@ -29,9 +30,21 @@ def coredns(facts: Facts) -> Iterator[tuple[Json, Resource]]:
     dns = facts.configuration.get("dns") or {}
     if dns.get("disabled"):
         return
-    labels = {"k8s-app": "kube-dns"}
     yield _account("coredns")
     yield {"metadata": {"name": "coredns", "namespace": _SYSTEM}, "data": {"Corefile": _corefile(facts)}}, CONFIG_MAP
+    meta = {"name": "coredns", "namespace": _SYSTEM, "labels": _DNS_LABELS}
+    yield {"metadata": meta, "spec": _coredns_spec(facts, dns)}, DEPLOYMENT
+    ports = [
+        {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
+        {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
+    ]
+    labels = {**_DNS_LABELS, "kubernetes.io/cluster-service": "true"}
+    service = {"clusterIP": service_address(facts, 10), "selector": _DNS_LABELS, "ports": ports}
+    yield {"metadata": {"name": "kube-dns", "namespace": _SYSTEM, "labels": labels}, "spec": service}, SERVICE
+
+
+def _coredns_spec(facts: Facts, dns: Json) -> Json:
     repository = dns.get("imageRepository") or f"{facts.image_repository}/coredns"
     tag = dns.get("imageTag") or _COREDNS.get(parse_version(facts.version)[1], "v1.12.1")
     container = {
@@ -53,22 +66,11 @@ def coredns(facts: Facts) -> Iterator[tuple[Json, Resource]]:
         "containers": [container],
         "volumes": [{"name": "config-volume", "configMap": {"name": "coredns"}}],
     }
-    spec = {
+    return {
         "replicas": 2,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+        "selector": {"matchLabels": _DNS_LABELS},
+        "template": {"metadata": {"labels": _DNS_LABELS}, "spec": pod},
     }
-    yield {"metadata": {"name": "coredns", "namespace": _SYSTEM, "labels": labels}, "spec": spec}, DEPLOYMENT
-    ports = [
-        {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
-        {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
-        {"name": "metrics", "port": 9153, "protocol": "TCP", "targetPort": 9153},
-    ]
-    meta = {"name": "kube-dns", "namespace": _SYSTEM, "labels": {**labels, "kubernetes.io/cluster-service": "true"}}
-    yield (
-        {"metadata": meta, "spec": {"clusterIP": service_address(facts, 10), "selector": labels, "ports": ports}},
-        SERVICE,
-    )
 
 
 def kube_proxy(facts: Facts) -> Iterator[tuple[Json, Resource]]:
@@ -77,14 +79,7 @@ def kube_proxy(facts: Facts) -> Iterator[tuple[Json, Resource]]:
         return
     labels = {"k8s-app": "kube-proxy"}
     yield _account("kube-proxy")
-    config = {
-        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
-        "kind": "KubeProxyConfiguration",
-        "clusterCIDR": facts.pod_subnet,
-        "clientConnection": {"kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf"},
-        **{key: value for key, value in facts.proxy.items() if key not in ("apiVersion", "kind")},
-    }
-    data = {"config.conf": yaml.dump(config), "kubeconfig.conf": f"server: {facts.server}\n"}
+    data = {"config.conf": yaml.dump(_proxy_configuration(facts)), "kubeconfig.conf": f"server: {facts.server}\n"}
     yield (
         {"metadata": {"name": "kube-proxy", "namespace": _SYSTEM, "labels": {"app": "kube-proxy"}}, "data": data},
         CONFIG_MAP,
@@ -104,6 +99,16 @@ def kube_proxy(facts: Facts) -> Iterator[tuple[Json, Resource]]:
     }
     spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
     yield {"metadata": {"name": "kube-proxy", "namespace": _SYSTEM, "labels": labels}, "spec": spec}, DAEMON_SET
+
+
+def _proxy_configuration(facts: Facts) -> Json:
+    return {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clusterCIDR": facts.pod_subnet,
+        "clientConnection": {"kubeconfig": "/var/lib/kube-proxy/kubeconfig.conf"},
+        **{key: value for key, value in facts.proxy.items() if key not in ("apiVersion", "kind")},
+    }
 
 
 def service_address(facts: Facts, index: int) -> str:

@@ -82,6 +82,30 @@ def add_routes(routes: Routes) -> None:
 
 
 def cluster_view(site: Site, d: Dialect, cluster: Cluster) -> Json:
+    nodes = [
+        d.typed(f"{NS}.NodeListItemReference", {"nodeUuid": host.ext_id, "hostIp": d.ip(host.address)})
+        for host in cluster.hosts
+    ]
+    network = {
+        "externalAddress": d.ip(cluster.address),
+        "externalDataServiceIp": d.ip(cluster.data_services_address),
+    }
+    return d.typed(
+        f"{NS}.Cluster",
+        {
+            "extId": cluster.ext_id,
+            "name": cluster.name,
+            "nodes": d.typed(f"{NS}.NodeReference", {"numberOfNodes": len(nodes), "nodeList": nodes or None}),
+            "config": _cluster_config(site, d, cluster),
+            "network": d.typed(f"{NS}.ClusterNetworkReference", network),
+            "upgradeStatus": "SUCCEEDED",
+            "vmCount": site.core.usage.by_cluster[cluster.ext_id],
+            "categories": list(cluster.categories) or None,
+        },
+    )
+
+
+def _cluster_config(site: Site, d: Dialect, cluster: Cluster) -> Json:
     software = {"PRISM_CENTRAL": cluster.version_aos} if cluster.central else {"NOS": cluster.version_aos, "NCC": "5.1"}
     config: dict[str, Any] = {
         "incarnationId": 1,
@@ -101,27 +125,7 @@ def cluster_view(site: Site, d: Dialect, cluster: Cluster) -> Json:
         "isLts": False,
         "isAvailable": not site.core.out_of_reach(cluster.ext_id),
     }
-    nodes = [
-        d.typed(f"{NS}.NodeListItemReference", {"nodeUuid": host.ext_id, "hostIp": d.ip(host.address)})
-        for host in cluster.hosts
-    ]
-    network = {
-        "externalAddress": d.ip(cluster.address),
-        "externalDataServiceIp": d.ip(cluster.data_services_address),
-    }
-    return d.typed(
-        f"{NS}.Cluster",
-        {
-            "extId": cluster.ext_id,
-            "name": cluster.name,
-            "nodes": d.typed(f"{NS}.NodeReference", {"numberOfNodes": len(nodes), "nodeList": nodes or None}),
-            "config": d.typed(f"{NS}.ClusterConfigReference", config),
-            "network": d.typed(f"{NS}.ClusterNetworkReference", network),
-            "upgradeStatus": "SUCCEEDED",
-            "vmCount": site.core.usage.by_cluster[cluster.ext_id],
-            "categories": list(cluster.categories) or None,
-        },
-    )
+    return d.typed(f"{NS}.ClusterConfigReference", config)
 
 
 def list_clusters(site: Site, call: Call) -> Answer:

@@ -69,10 +69,10 @@ async def settle_configuration(platform: Platform) -> None:
     if problems:
         text = f"failed to validate cluster configuration: {'; '.join(problems)}"
         leader.host.log("error", f"Failed to reconcile cluster configuration: {text}", "clusterConfig-reconciler")
-        await _tell(platform, leader, obj, "Warning", "FailedReconciling", text)
+        await _record(platform, leader, obj, "Warning", "FailedReconciling", text)
         return
     await _apply(platform, leader, spec)
-    await _tell(platform, leader, obj, "Normal", "SuccessfulReconcile", "Successfully reconciled cluster config")
+    await _record(platform, leader, obj, "Normal", "SuccessfulReconcile", "Successfully reconciled cluster config")
 
 
 async def _apply(platform: Platform, leader: Agent, spec: Json) -> None:
@@ -87,7 +87,7 @@ async def _apply(platform: Platform, leader: Agent, spec: Json) -> None:
             await cluster.client("k0s").delete(DAEMON_SET, Key(NAMESPACE, "kube-proxy"))
 
 
-async def _tell(platform: Platform, leader: Agent, obj: Json, level: str, reason: str, message: str) -> None:
+async def _record(platform: Platform, leader: Agent, obj: Json, level: str, reason: str, message: str) -> None:
     at, meta = rfc3339(platform.cluster.clock.now()), obj["metadata"]
     body = {
         "metadata": {"generateName": "k0s-", "namespace": NAMESPACE},

@@ -119,6 +119,17 @@ def _decoded(secret: Json) -> Json:
     return found
 
 
+def _info(now: str, revision: int, rendered: Rendered) -> Json:
+    return {
+        "first_deployed": now,
+        "last_deployed": now,
+        "deleted": "",
+        "description": "Install complete" if revision == 1 else "Upgrade complete",
+        "status": "deployed",
+        "notes": rendered.notes,
+    }
+
+
 async def _record(
     cluster: WorkloadCluster,
     name: str,
@@ -129,21 +140,14 @@ async def _record(
     version: str,
     app_version: str,
 ) -> None:
-    now = rfc3339(cluster.clock.now())
+    info = _info(rfc3339(cluster.clock.now()), revision, rendered)
     record: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
         "version": revision,
         "config": rendered.config,
         "manifest": "".join(f"---\n# Source: {each.source}\n{each.text}\n" for each in rendered.manifests),
-        "info": {
-            "first_deployed": now,
-            "last_deployed": now,
-            "deleted": "",
-            "description": "Install complete" if revision == 1 else "Upgrade complete",
-            "status": "deployed",
-            "notes": rendered.notes,
-        },
+        "info": info,
         "chart": {
             "metadata": {"name": chart, "version": version, "appVersion": app_version, "apiVersion": "v2"},
             "templates": [],
