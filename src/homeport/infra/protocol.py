@@ -93,6 +93,7 @@ class Owned:
     cluster_uid: str = ""  # of the InfraCluster
     addresses: tuple[str, ...] = ()
     power: Power = "unknown"
+    remains: bool = False  # what a machine left behind: the id is not that of the machine
 
 
 async def _record_nothing(annotations: Mapping[str, str]) -> None:

@@ -122,6 +122,28 @@ async def test_a_clone_of_a_machines_vm_and_its_volumes_outlive_the_machine() ->
         await site.condition(KubevirtCluster, NAME, "Ready", "False", "OrphanedMachines")
 
 
+@virtual
+async def test_a_clone_outlives_a_machine_whose_object_was_removed_by_force() -> None:
+    async with harvester_site() as site:
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
+        machines = await site.running(NAME, 1, 1)
+        worker = next(each for each in machines if "cluster.x-k8s.io/control-plane" not in each.metadata.labels)
+        name = worker.metadata.name
+        await site.infra.create(_clone(await site.infra.get(VM, Key("default", name))), kind=VM)
+        await site.harvester.settled()
+        for kind in (KubevirtMachine, Machine):
+            await site.patch(kind, name, {"metadata": {"finalizers": None}})
+            await site.delete(kind, name)
+            await site.gone(kind, name)
+        await site.delete(Cluster, NAME)
+        words = ("OrphanedMachines", "copy", "it seems to be a copy that a user made")
+        await site.condition(KubevirtCluster, NAME, "Ready", "False", *words, timeout=600)
+        await site.plane.settle(quiet=60)
+        assert [each.name for each in await site.there(VM)] == ["copy"]
+        await site.infra.delete(VM, Key("default", "copy"))
+        await site.gone(Cluster, NAME)
+
+
 def _clone(vm: Unstructured) -> dict[str, Any]:
     name = vm.name
     made = json.loads(json.dumps({"metadata": dict(vm.metadata), "spec": vm["spec"]}).replace(name, "copy"))

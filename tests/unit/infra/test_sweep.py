@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,17 @@ def test_what_an_object_accounts_for_or_another_cluster_marked_is_no_orphan(
     owned: Owned, uids: set[str], ids: set[str]
 ) -> None:
     assert orphans_of([owned], "cluster", frozenset(uids), frozenset(ids)) == []
+
+
+def test_a_copy_of_a_machine_whose_object_was_deleted_is_kept() -> None:
+    copy = Owned("id-2", "copy", "gone", "cluster", ("10.0.0.6",), "on")
+    known = Evidence({"gone": Deletion(100.0, id="id-1")})
+    original, other = judge([LOST, copy], known)
+    assert original == Orphan(LOST)
+    assert "a copy that a user made" in other.kept
+    # What the machine left behind has an id of its own, and upstream's provider IDs end in a name.
+    assert judge([replace(copy, remains=True)], known)[0].kept == ""
+    assert judge([LOST], Evidence({"gone": Deletion(100.0, id="lost")})) == [Orphan(LOST)]
 
 
 def test_a_machine_whose_object_was_deleted_and_that_the_cluster_does_not_know_may_go() -> None:

@@ -15,7 +15,7 @@ from homeport.api.meta import Object
 from homeport.capi import name as names
 from homeport.capi.object.paused import is_paused
 from homeport.client.protocol import Key
-from homeport.infra.orphan.record import Deletion
+from homeport.infra.orphan.record import Deletion, machine_id
 from homeport.infra.protocol import Provider
 from homeport.runtime.cache import key_of
 from homeport.runtime.manager import Manager
@@ -54,7 +54,7 @@ class Departures:
         if infra is None or is_paused(cluster, obj) or is_paused(cluster, infra):
             return
         control_plane = names.CONTROL_PLANE_LABEL in obj.metadata.labels
-        deletion = Deletion(self._clock.now(), control_plane)
+        deletion = Deletion(self._clock.now(), control_plane, machine_id(obj))
         self._pending.setdefault(key_of(infra), {})[obj.metadata.uid] = deletion
         self._wake(key_of(infra))
 

@@ -22,7 +22,7 @@ from homeport.infra.machine.bootstrapdata import read_user_data
 from homeport.infra.machine.departure import Departures
 from homeport.infra.machine.driver import ATTEMPT
 from homeport.infra.machine.location import LOCATION, Location, await_location, is_recorded
-from homeport.infra.orphan.reconciler import provider_id
+from homeport.infra.orphan.record import machine_id
 from homeport.infra.orphan.sweep import orphans_of
 from homeport.infra.protocol import ClusterScope, Instance, MachineScope, Provider, Session, StaticAddress
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, edited, has_run, is_provisioned
@@ -117,7 +117,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         # Not earlier: an object that holds nothing at the vendor can be deleted without asking the vendor, which may
         # be impossible for ever.
         # One that names a machine was moved or adopted.
-        blank = not scope.object.metadata.finalizers and not provider_id(scope.object)
+        blank = not scope.object.metadata.finalizers and not machine_id(scope.object)
         await self.hold_finalizer(scope)
         if blank and self._alone:
             self._never_asked[scope.key] = scope.object.metadata.uid
@@ -171,7 +171,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         scope = ClusterScope(cluster, infra_cluster, driver_scope.session, provisioned=True)
         owned = await self._provider.cluster_driver.list_owned(scope)
         known = frozenset(each.metadata.uid for each in self.objects)
-        ids = frozenset(filter(None, (provider_id(each) for each in self.objects)))
+        ids = frozenset(filter(None, (machine_id(each) for each in self.objects)))
         orphans = orphans_of(owned, infra_cluster.metadata.uid, known, ids)
         if not orphans:
             return None

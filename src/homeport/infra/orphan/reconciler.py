@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from homeport.api.meta import Object
 from homeport.capi.family import canonical
@@ -19,10 +19,11 @@ from homeport.infra.orphan.record import (
     Deletion,
     Found,
     Request,
+    machine_id,
     parse_deletions,
     render_deletions,
 )
-from homeport.infra.orphan.sweep import SILENT, Evidence, Orphan, Sweep, judge, orphans_of
+from homeport.infra.orphan.sweep import COPIED, SILENT, Evidence, Orphan, Sweep, judge, orphans_of
 from homeport.infra.orphan.witness import Witness
 from homeport.infra.protocol import ClusterScope, Owned, Provider, Session
 from homeport.runtime.cache import Cache
@@ -138,7 +139,7 @@ class Orphans(Generic[C, M, S]):
     async def _judged(self, scope: Scope[C], driver_scope: ClusterScope[C, S], owned: Sequence[Owned]) -> list[Orphan]:
         known = frozenset(each.metadata.uid for each in self._machines)
         # An adoption that was interrupted leaves an InfraMachine without its Machine: the next one must see it.
-        ids = frozenset(filter(None, (provider_id(each) for each in self._machines if owners(each))))
+        ids = frozenset(filter(None, (machine_id(each) for each in self._machines if owners(each))))
         orphans = orphans_of(owned, scope.object.metadata.uid, known, ids)
         if not orphans:
             return []
@@ -162,7 +163,7 @@ class Orphans(Generic[C, M, S]):
         return sorted(
             each.metadata.name
             for each in mine
-            if not each.metadata.deletion_timestamp and (id_ := provider_id(each)) and id_ not in listed
+            if not each.metadata.deletion_timestamp and (id_ := machine_id(each)) and id_ not in listed
         )
 
     # -- on request --------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ class Orphans(Generic[C, M, S]):
         doubt = "this plane has no record that its object was deleted"
         if statement.silent:
             doubt = f"{SILENT}: {statement.silent}"
-        orphans = [Orphan(each, "" if each.uid in deletions else doubt) for each in mine]
+        orphans = [Orphan(each, _doubted(each, deletions.get(each.uid), doubt)) for each in mine]
         orphans = [replace(each, role=statement.roles.get(each.owned.id)) for each in orphans]
         going = [each for each in orphans if not each.kept]
         going += [each for each in await self._requested(scope, driver_scope, orphans) if each not in going]
@@ -227,8 +228,10 @@ class Orphans(Generic[C, M, S]):
         return Wait("OrphanedMachines", text, _AGAIN_SECONDS if not going else 5.0, warning=True)
 
 
-def provider_id(obj: Any) -> str:
-    return str(obj.spec.provider_id or "").rpartition("/")[2]
+def _doubted(machine: Owned, deletion: Deletion | None, doubt: str) -> str:
+    if deletion is None:
+        return doubt
+    return "" if deletion.concerns(machine) else COPIED
 
 
 def _asked(infra: Object) -> bool:

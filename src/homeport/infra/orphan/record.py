@@ -27,6 +27,16 @@ class Deletion:
 
     time: float
     control_plane: bool = False
+    id: str = ""  # of its machine at the vendor; '': not known
+
+    def concerns(self, machine: Owned) -> bool:
+        """Users copy machines, and a copy carries the mark of the original."""
+        return not self.id or machine.remains or self.id in (machine.id, machine.name)
+
+
+def machine_id(infra: Any) -> str:
+    """The end of the provider ID: the vendor's id, or a name where upstream's provider wrote it."""
+    return str(infra.spec.provider_id or "").rpartition("/")[2]
 
 
 def parse_deletions(annotations: Mapping[str, str]) -> dict[str, Deletion]:
@@ -35,7 +45,8 @@ def parse_deletions(annotations: Mapping[str, str]) -> dict[str, Deletion]:
     made = {}
     for uid, each in found.items():
         try:
-            made[uid] = Deletion(parse_time(each["time"]), bool(each.get("controlPlane")))
+            named = str(each.get("id") or "")
+            made[uid] = Deletion(parse_time(each["time"]), bool(each.get("controlPlane")), named)
         except (KeyError, TypeError, ValueError, AttributeError):
             continue
     return made
@@ -46,7 +57,8 @@ def render_deletions(deletions: Mapping[str, Deletion]) -> str | None:
     if not deletions:
         return None
     rows = {
-        uid: {"time": rfc3339(each.time), "controlPlane": each.control_plane} for uid, each in sorted(deletions.items())
+        uid: {"time": rfc3339(each.time), "controlPlane": each.control_plane, "id": each.id}
+        for uid, each in sorted(deletions.items())
     }
     return json.dumps(rows, separators=(",", ":"))
 

@@ -16,6 +16,7 @@ from homeport.infra.orphan.witness import Role, Statement
 from homeport.infra.protocol import Owned
 
 PATIENCE_SECONDS = 600.0
+COPIED = "it is not the machine of the object that was deleted: it seems to be a copy that a user made"
 SILENT = "the workload cluster does not report whether it uses the machine"
 
 
@@ -85,6 +86,8 @@ def _objection(machine: Owned, evidence: Evidence) -> str:
     deletion = evidence.deletions.get(machine.uid)
     if deletion is None:
         return "this plane has no record that its object was deleted: the object may be newer than a restored backup"
+    if not deletion.concerns(machine):
+        return COPIED
     if not deletion.control_plane:
         return ""
     if evidence.members is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.infra.error import Denied
@@ -100,7 +101,7 @@ class ClusterDriver:
         known = {each.uid for each in owned}
         for uid, left in (await self._volumes(scope, mine)).items():
             if uid and uid not in known:
-                owned.append(_owned(left[0], left[0].name, (), "off"))
+                owned.append(replace(_owned(left[0], left[0].name, (), "off"), remains=True))
         return owned
 
     async def _volumes(self, scope: Scope, selector: str) -> dict[str, list[Unstructured]]:

@@ -21,8 +21,8 @@ NODE_0 = Key("default", "node-0")
 Json = dict[str, Any]
 
 
-async def run_vm(made: Harvester, eviction: str = "", *, shared: bool = True) -> Json:
-    manifest = vm_manifest("node-0", await class_of(made))
+async def run_vm(made: Harvester, eviction: str = "", *, shared: bool = True, strategy: str = "Always") -> Json:
+    manifest = vm_manifest("node-0", await class_of(made), strategy=strategy)
     if eviction:
         manifest["spec"]["template"]["spec"]["evictionStrategy"] = eviction
     if not shared:
@@ -178,9 +178,10 @@ async def test_maintenance_is_refused_for_vms_that_cannot_be_moved_unless_forced
 
 
 @virtual
-async def test_vms_of_a_lost_node_start_again_elsewhere() -> None:
+@pytest.mark.parametrize("strategy", ["Always", "RerunOnFailure"])
+async def test_vms_of_a_lost_node_start_again_elsewhere(strategy: str) -> None:
     async with harvester(pace=Pace(lost=300.0)) as made:
-        before = await run_vm(made)
+        before = await run_vm(made, strategy=strategy)
         name = before["status"]["nodeName"]
         inject(made, f"{{match: {{kind: node, entity: {name}}}, effect: {{kind: outage}}}}")
         await made.settled()
@@ -198,6 +199,14 @@ async def test_vms_of_a_lost_node_start_again_elsewhere() -> None:
         node = await made.client().get(NODE, Key("", name))
         assert next(each for each in node["status"]["conditions"] if each["type"] == "Ready")["status"] == "True"
         assert not node["spec"].get("taints")
+
+
+@virtual
+async def test_a_vm_that_runs_once_has_failed_if_its_node_is_lost() -> None:
+    async with harvester() as made:
+        name = (await run_vm(made, strategy="Once"))["status"]["nodeName"]
+        inject(made, f"{{match: {{kind: node, entity: {name}}}, effect: {{kind: outage}}}}")
+        assert (await instance(made))["status"]["phase"] == "Failed"
 
 
 @virtual

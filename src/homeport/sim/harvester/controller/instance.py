@@ -20,7 +20,7 @@ from homeport.sim.harvester.controller.machine import CONTROLLER_FINALIZER, INST
 from homeport.sim.harvester.controller.template import claim_names
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.guest import Guestroom, Nic, machine_id
-from homeport.sim.harvester.kind import CLAIM, DATA_VOLUME, POD, VM, VMI, Json
+from homeport.sim.harvester.kind import CLAIM, DATA_VOLUME, NODE, POD, VM, VMI, Json
 from homeport.sim.harvester.lease import POD_NETWORK
 from homeport.sim.harvester.object import (
     condition,
@@ -261,11 +261,13 @@ class Instances:
         await self._finish(vmi, "Failed")
 
     def _lose(self, vmi: Json, draft: Draft) -> None:
-        """Its Pod was deleted: the guest is asked to end, and ends."""
-        self._core.guests.powered_off(self.machine_of(vmi), crashed=False)
+        """Its Pod was deleted: the guest is asked to end, and ends. On a node that does not answer, it is lost."""
+        node = self._core.mirror.get(NODE, str(status_of(vmi).get("nodeName") or ""))
+        unreachable = node is None or condition(node, "Ready").get("status") == "Unknown"
+        failed = unreachable or self._launchers.of(vmi) is None
+        self._core.guests.powered_off(self.machine_of(vmi), crashed=failed)
         self.boots.pop(vmi["metadata"]["uid"], None)
-        pod = self._launchers.of(vmi)
-        draft.become("Succeeded" if pod is not None else "Failed")
+        draft.become("Failed" if failed else "Succeeded")
         draft.condition("Ready", "False", reason="PodTerminating", message="virt-launcher pod is terminating")
         draft.drop("AgentConnected")
 
