@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
@@ -18,7 +18,7 @@ import structlog
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
-from homeport.runtime.cache import key_of
+from homeport.runtime.cache import Cache, key_of
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.informer import Handler, Informer, resource_of
 from homeport.runtime.informers import Informers
@@ -28,6 +28,7 @@ from homeport.runtime.own_status import OwnStatus
 from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
+from homeport.runtime.share import ShardOf, Share
 from homeport.runtime.telemetry.metric import ControllerMetrics
 from homeport.runtime.telemetry.trace import traced_reconciler
 from homeport.runtime.wake import own_key, owner_keys, priority_of
@@ -41,11 +42,19 @@ Predicate = Callable[[T | None, T | None], bool]  # (old, new): worth a look?
 Mapper = Callable[[T], Iterable[Key]]
 
 _in_work: ContextVar[Key | None] = ContextVar("key in work", default=None)
+_still_ours: ContextVar[Callable[[], bool] | None] = ContextVar("whether it is still ours", default=None)
 
 
 def key_in_work() -> Key | None:
     """The key that the reconcile we are called in is about; None outside of one."""
     return _in_work.get()
+
+
+def check_shard() -> None:
+    """Raises LeaseLost in a reconcile whose object has meanwhile got into the shard of another replica."""
+    ours = _still_ours.get()
+    if ours is not None and not ours():
+        raise LeaseLost(f"{_in_work.get()} now belongs to another replica: its cluster changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ class Controller:
         query: Query | None = None,
         resync: float = 36_000.0,
         backoff: Backoff | None = None,
-        shard_key: Callable[[Key], str] | None = None,
+        shard_of: ShardOf | None = None,
         clock: Clock | None = None,
         status_wakes: bool = True,
     ) -> None:
@@ -78,15 +87,16 @@ class Controller:
         look again. For reconcilers that compute it in every reconcile, and decide nothing by it."""
         self.name = name
         self.kind: type[Object] | Resource = kind
-        self.shard_key = shard_key  # which keys of this controller stay together; None: as the manager says
+        self.shard_of = shard_of  # which keys of this controller stay together; None: as the manager says
+        self.share: Share | None = None  # None: all keys are ours
         self.metrics = ControllerMetrics(name)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
         self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet
         self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
         self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
         self._since: dict[Key, float] = {}  # when each unfinished key got its present reason
-        self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding, in connect
         self._reconciler = traced_reconciler(name, reconciler)
+        self._leave: Callable[[Key], Awaitable[None]] | None = getattr(reconciler, "leave", None)
         self._workers = workers
         self._resync = resync
         self._clock = clock or SystemClock()
@@ -97,7 +107,7 @@ class Controller:
         self._shared: Informers | None = None
         self._gate: Gate | None = None
         self._group: asyncio.TaskGroup | None = None
-        self._busy: dict[Key, asyncio.Event] = {}  # keys in work, and their end
+        self._busy: dict[Key, tuple[str, asyncio.Event]] = {}  # keys in work, their shard, and their end
         self.metrics.measure(self)
 
     # -- what wakes it -----------------------------------------------------------------------------------------
@@ -151,15 +161,26 @@ class Controller:
         informer.on_change(self._handler(_Watch(kind, keys, predicate, query)))
         return informer
 
+    def mine(self, key: Key) -> bool:
+        """Whether this process works on the key."""
+        return self.share is None or self.share.mine(key)
+
     def wake(self, key: Key, *, priority: Priority = Priority.NORMAL) -> None:
         """Something outside the API happened that this key should know of."""
-        if self.mine(key):
+        if self.share is not None and (seconds := self.share.settling(key)):
+            self.queue.add(key, after=seconds, priority=priority)
+        elif self.mine(key):
             self.queue.add(key, priority=priority)
 
     def wake_all(self) -> None:
         """Something happened that any key may be waiting for."""
         for key in self._informers[0].cache.known_keys() if self._informers else ():
             self.wake(key)
+
+    def cache(self) -> Cache[Any]:
+        """The objects of our kind. For a controller of a manager."""
+        cache: Cache[Any] = self._informers[0].cache
+        return cache
 
     def knows(self, key: Key) -> bool:
         """Whether there is an object of our kind with this key, as far as the cache shows."""
@@ -171,10 +192,10 @@ class Controller:
             lambda old, new, initial: forget(key_of(old)) if new is None and old is not None else None
         )
 
-    def connect(self, informers: Informers, mine: Callable[[Key], bool] | None = None) -> None:
-        """Attaches to the shared informers. Called once, by the manager. `mine`: which keys are ours (None: all)."""
+    def connect(self, informers: Informers, share: Share | None = None) -> None:
+        """Attaches to the shared informers. Called once, by the manager. `share`: which keys are ours (None: all)."""
         self._shared = informers
-        self.mine = mine or self.mine
+        self.share = share
         self._gate = Gate(informers)
         for watch in self._watches:
             informer = informers.get(watch.kind, watch.query)
@@ -185,6 +206,8 @@ class Controller:
         find = watch.keys or own_key
 
         def changed(old: T | None, new: T | None, initial: bool) -> None:
+            if watch.keys is None and self.share is not None:
+                self._note_shard(self.share, old, new)
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
             if watch.keys is None and self._own_status is not None and self._own_status.covers(old, new, self._busy):
@@ -197,6 +220,11 @@ class Controller:
                 self.wake(key, priority=priority)
 
         return changed
+
+    def _note_shard(self, share: Share, old: Object | Unstructured | None, new: Object | Unstructured | None) -> None:
+        share.note(old, new)
+        if new is not None and share.settling(key := key_of(new)):
+            self.wake(key)  # whatever else changed: the replica that it belongs to now has never looked at it
 
     # -- working -----------------------------------------------------------------------------------------------
 
@@ -219,25 +247,34 @@ class Controller:
         with contextlib.suppress(ShutDown):
             while True:
                 key = await self.queue.get()
-                finished = self._busy[key] = asyncio.Event()
+                shard, finished = self._shard(key), asyncio.Event()
+                self._busy[key] = shard, finished
                 try:
-                    if self.mine(key) and self._caught_up(key):
-                        await self._attempt(key)
+                    if self.share is not None and (seconds := self.share.settling(key)):
+                        self.queue.add(key, after=seconds)
+                    elif self.mine(key) and self._caught_up(key):
+                        await self._attempt(key, shard)
                 finally:
                     del self._busy[key]
                     finished.set()
                     self.queue.done(key)
                     del key, finished  # a worker that waits for a day holds nothing of its last object
 
-    async def _attempt(self, key: Key) -> None:
+    def _shard(self, key: Key) -> str:
+        return "" if self.share is None else self.share.shard(key)
+
+    async def _attempt(self, key: Key, shard: str) -> None:
         with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
             token = _in_work.set(key)
+            ours = None if self.share is None else _still_ours.set(lambda: self._shard(key) == shard)
             try:
                 started = self._clock.monotonic()
                 outcome = await self._reconcile(key)
                 self.metrics.reconciled(outcome, self._clock.monotonic() - started)
             finally:
                 _in_work.reset(token)
+                if ours is not None:
+                    _still_ours.reset(ours)
 
     def _caught_up(self, key: Key) -> bool:
         """False: the key is enqueued again once the caches show its last write. No worker waits for that."""
@@ -362,13 +399,22 @@ class Controller:
 
     async def let_go(self) -> None:
         """Keys may have become somebody else's: forget them, and wait for those in work to be finished."""
-        self.queue.drop(lambda key: not self.mine(key))
-        for key in [k for k in self.waits if not self.mine(k)]:
+        if self.share is None:
+            return
+        lost = self._lost
+        self.queue.drop(lost)
+        for key in [k for k in self.waits if lost(k)]:
             del self.waits[key]
             self._since.pop(key, None)
-        for key in [k for k in self.failed if not self.mine(k)]:
+        for key in [k for k in self.failed if lost(k)]:
             del self.failed[key]
-        for key in [k for k in self.held if not self.mine(k)]:
+        for key in [k for k in self.held if lost(k)]:
             self.held[key].cancel()
-        while busy := [key for key in self._busy if not self.mine(key)]:
-            await self._busy[busy[0]].wait()
+        while busy := [end for shard, end in self._busy.values() if not self.share.holds(shard)]:
+            await busy[0].wait()
+        if self._leave is not None and self._informers:
+            for key in [k for k in self.cache().known_keys() if lost(k)]:
+                await self._leave(key)
+
+    def _lost(self, key: Key) -> bool:
+        return self.share is not None and not self.share.holds(self.share.shard(key))

@@ -115,10 +115,14 @@ class Lease:
 
     async def keep(self) -> None:
         """Renews until that fails for too long; raises LeaseLost the moment it is no longer surely ours."""
+        renewed = True
         while True:
+            # Several may renew one lease together: whoever was too late tries again soon, and not in step with others.
+            wait = self.timing.retry_period * (1.0 if renewed else random.uniform(0.05, 0.5))  # noqa: S311
             # Not less than a tick: the loop's clock and ours may differ by less than either can tell.
-            await asyncio.sleep(max(_TICK, min(self.timing.retry_period, self.left)))
-            if not await self.renew() and not self.held:
+            await asyncio.sleep(max(_TICK, min(wait, self.left)))
+            renewed = await self.renew()
+            if not renewed and not self.held:
                 log.error("lease lost", lease=str(self.key), identity=self.identity)
                 raise LeaseLost(f"lease {self.key} could not be renewed within {self.timing.renew_deadline} s")
 

@@ -9,20 +9,24 @@ import asyncio
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import structlog
 
+from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, Unreadable
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.controller import Controller
+from homeport.runtime.controller import Controller, check_shard
 from homeport.runtime.event import Recorder
+from homeport.runtime.informer import resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import Shards
+from homeport.runtime.share import Share
 from homeport.runtime.telemetry.trace import traced_client
 
 log = structlog.get_logger(__name__)
@@ -30,6 +34,17 @@ log = structlog.get_logger(__name__)
 _GOODBYE_SECONDS = 2.0
 
 Job = Callable[[], Awaitable[None]]
+KindShardOf = Callable[[Resource, Key, Any], str]  # the object is None if it does not exist
+
+
+class Divided(Protocol):
+    """What follows the shards, as controllers do: connections, for example."""
+
+    async def let_go(self) -> None:
+        """Shards may have become somebody else's. Controllers have finished their work on them."""
+
+    def take_over(self) -> None:
+        """Shards may have become ours. Controllers begin to work on them after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +63,12 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class Sharded:
-    """Every replica works on its share. `shard_key` says which keys must stay together (by default: each by itself)."""
+    """Every replica works on its share. `shard_of` says which keys must stay together (by default: equal keys)."""
 
     namespace: str
     name: str
     timing: LeaseTiming | None = None
-    shard_key: Callable[[Key], str] = str
+    shard_of: KindShardOf = lambda resource, key, obj: str(key)
 
 
 Mode = Solo | Elected | Sharded
@@ -86,6 +101,8 @@ class Manager:
         self.ready = asyncio.Event()
         self._plain = client
         self._jobs: list[Job] = []
+        self._divided: list[Divided] = []
+        self._loads: list[Callable[[], Iterable[str]]] = []
         self._tenure = self._make_tenure()
 
     def add(self, controller: Controller) -> Controller:
@@ -97,11 +114,24 @@ class Manager:
         """Something else to keep running while this process leads."""
         self._jobs.append(run)
 
+    def divide(self, part: Divided) -> None:
+        """`part` is told when shards go and come."""
+        self._divided.append(part)
+
+    def weigh(self, loads: Callable[[], Iterable[str]]) -> None:
+        """`loads` returns shards that have work: replicas get equal numbers of them."""
+        self._loads.append(loads)
+
+    def holds(self, shard: str) -> bool:
+        """Whether this process works on the shard."""
+        return not isinstance(self._tenure, Shards) or self._tenure.mine(shard)
+
     def fence(self) -> float | None:
         """Raises LeaseLost when somebody else may be working by now. For what reconcilers do outside the API.
 
         The seconds for which this process may surely go on; None: there is no other.
         """
+        check_shard()
         return None if self._tenure is None else self._tenure.fence()
 
     @property
@@ -186,23 +216,32 @@ class Manager:
                     self.identity,
                     lost=self._let_go,
                     won=self._take_over,
+                    loads=lambda: {shard for loads in self._loads for shard in loads()},
                     timing=timing,
                     clock=self.clock,
                 )
 
-    def _share_of(self, controller: Controller) -> Callable[[Key], bool] | None:
+    def _share_of(self, controller: Controller) -> Share | None:
         """Which keys of a controller this process works on. None: all of them."""
-        shards = self._tenure
-        if not isinstance(shards, Shards) or not isinstance(self.mode, Sharded):
+        if not isinstance(self.mode, Sharded):
             return None
-        shard_key = controller.shard_key or self.mode.shard_key
-        return lambda key: shards.mine(shard_key(key))
+        resource, by_kind = resource_of(controller.kind), self.mode.shard_of
+
+        def shard_of(key: Key, obj: Any) -> str:
+            special = controller.shard_of(key, obj) if controller.shard_of is not None else None
+            return special or by_kind(resource, key, obj)
+
+        return Share(self.holds, shard_of, controller.cache, self.clock)
 
     async def _let_go(self) -> None:
         for controller in self.controllers:
             await controller.let_go()
+        for part in self._divided:
+            await part.let_go()
 
     def _take_over(self) -> None:
+        for part in self._divided:
+            part.take_over()
         for controller in self.controllers:
             controller.take_over()
 

@@ -1,46 +1,50 @@
-"""Several replicas share the keys of their controllers: each key belongs to one of them, by rendezvous hashing.
+"""Several replicas share the work: each shard (for example a cluster with everything of it) belongs to one of them.
 
-Every member keeps a Lease of its own. Whose lease has not changed for its duration is dead. Members may learn of a
-change at different moments, so a key changes hands in two steps: the loser lets go at once, finishes what it has in
-work and then publishes the membership it acts on (an annotation of its Lease); a winner takes keys only when every
-live member, itself included, has published the same membership. Nobody works on a key that another may still be
-working on. A member is dead somewhat before its lease's full duration but well after it has stopped itself, and while
-something is amiss everybody looks more often: its keys are in other hands within one lease duration.
+Every member keeps a Lease of its own. A member whose Lease has not changed for its duration is dead. The first of the
+live members publishes a table of who works on what (an annotation of the Lease that all renew). Members learn of a new
+table at different moments, so a shard moves in two steps: the loser lets go at once, finishes what it has in work and
+then publishes which table it acts on (an annotation of its own Lease); a winner takes shards only when every live
+member, itself included, has published the same table. No member works on a shard that another may still be working
+on: what was let go comes back only by such an agreement. A member is dead somewhat before its lease's full duration
+but well after it has stopped itself, and while something is amiss every member looks more often: its shards are with
+others within one lease duration.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from homeport.api.meta import Unstructured
-from homeport.client.errors import ApiError
-from homeport.client.protocol import Client, Key, Query
+from homeport.client.errors import ApiError, NotFound
+from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
+from homeport.runtime.sharetable import Table, bucket_of, is_even, parse_table, plan_table, weights_of
 
 log = structlog.get_logger(__name__)
 
 GROUP_LABEL = "runtime.homeport.dev/shard-group"
 VIEW_ANNOTATION = "runtime.homeport.dev/shard-view"
+TABLE_ANNOTATION = "runtime.homeport.dev/shard-table"
 
 Members = tuple[str, ...]
+
+_WRITE = Write(field_manager="homeport-lease")
+_CALM_SECONDS = 60.0  # between two tables that only make shares even
 
 # The holder of the Lease that replicas without shards compete for, while replicas with shards work: all of these renew
 # it together, under this one name. So there is never one that works on everything beside some that share.
 TOGETHER = "shards"
 
 
-def owner(key: str, members: Sequence[str]) -> str:
-    """The member a key belongs to: adding or removing one moves only its own share."""
-    return max(members, key=lambda member: hashlib.blake2b(f"{member}\0{key}".encode(), digest_size=8).digest())
-
-
 class Shards:
-    """Membership of one replica. `mine(key)` decides; `lost` and `won` are called as keys go and come."""
+    """Membership of one replica. `mine(shard)` decides; `lost` and `won` are called as shards go and come.
+
+    `loads` returns the shards that have work, for even shares.
+    """
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Shards:
         *,
         lost: Callable[[], Awaitable[None]],
         won: Callable[[], None],
+        loads: Callable[[], Iterable[str]] = tuple,
         timing: LeaseTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -60,10 +65,14 @@ class Shards:
         self._identity = identity
         self._lost = lost
         self._won = won
+        self._loads = loads
         self._clock = clock or SystemClock()
         self._seen: dict[str, tuple[str, float]] = {}  # lease name > resourceVersion, since when
-        self._next: Members = ()  # the membership we know of
-        self._active: Members = ()  # the one that everybody acts on
+        self._next: Table | None = None  # the newest table we know of
+        self._active: Table | None = None  # the one that all members act on
+        self._held: frozenset[int] = frozenset()  # buckets that no other member works on
+        self._checked: float | None = None  # when we last looked whether the shares are even
+        self._live_members: Members = ()
         self._late = False  # a member has missed renewals
         self.lease = Lease(
             client,
@@ -79,17 +88,20 @@ class Shards:
 
     @property
     def members(self) -> Members:
+        return self._active.members if self._active is not None else ()
+
+    @property
+    def table(self) -> Table | None:
+        """The table that all members act on."""
         return self._active
 
     @property
     def agreed(self) -> bool:
-        """Everybody acts on the same membership."""
-        return bool(self._next) and self._active == self._next
+        """All members act on the same table."""
+        return self._next is not None and self._active == self._next
 
-    def mine(self, key: str) -> bool:
-        if not self._next or not self.lease.held or not self._mode.held or owner(key, self._next) != self._identity:
-            return False
-        return self._active == self._next or (bool(self._active) and owner(key, self._active) == self._identity)
+    def mine(self, shard: str) -> bool:
+        return bucket_of(shard) in self._held and self.lease.held and self._mode.held
 
     def fence(self) -> float:
         """As that of a Lease: seconds for which this replica may surely write. Raises LeaseLost."""
@@ -97,7 +109,7 @@ class Shards:
 
     async def join(self) -> None:
         """Becomes a member; keys come once all have agreed. Waits while a replica without shards works."""
-        self._next = self._active = ()
+        self._forget()
         self._seen.clear()
         while True:
             await self._mode.hold()
@@ -115,9 +127,13 @@ class Shards:
 
     async def leave(self) -> None:
         """The others need not wait for our lease to run out. To be called when nothing is in work any more."""
-        self._next = self._active = ()
+        self._forget()
         await self.lease.release()
         await self._mode.release(unless=self._others)
+
+    def _forget(self) -> None:
+        self._next = self._active = None
+        self._held = frozenset()
 
     async def _others(self) -> bool:
         return any(lease["spec"]["holderIdentity"] != self._identity for lease in await self._live())
@@ -129,27 +145,54 @@ class Shards:
                 await self._look()
             except ApiError as error:
                 log.warning("membership unknown", group=self._group, error=str(error))
-            calm = self.agreed and not self._late
-            await asyncio.sleep(period / 2 if calm else period / 8)
+            await asyncio.sleep(period / self._looks_per_period())
+
+    def _looks_per_period(self) -> int:
+        """Shards that move belong to no member: then each step of the agreement counts."""
+        if not self.agreed or self._live_members != self.members:
+            return 20
+        return 8 if self._late else 2
 
     async def _look(self) -> None:
         live = await self._live()
-        members = tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live))
+        self._live_members = _members(live)
+        table = await self._current_table(self._live_members)
+        if table is not None and table != self._next:
+            await self._adopt(table)
+            live = await self._live()
+        if self._next is None or self._active == self._next:
+            return
+        if all(_view(lease) == self._next.digest for lease in live):
+            self._active = self._next
+            self._held = self._next.buckets(self._identity)
+            log.info("shards agreed", group=self._group, members=list(self._next.members), buckets=len(self._held))
+            self._won()
+
+    async def _current_table(self, members: Members) -> Table | None:
+        """The published one. The first member publishes a new one when members or their work have changed."""
         if self._identity not in members:
             raise LeaseLost(f"lease {self.lease.key} no longer exists")
-        if members != self._next:
-            await self._adopt(members)
-            if members == self._active:
-                # Somebody came and went before all had agreed on that: what was let go for them is ours again. Whoever
-                # it had belonged to meanwhile is no member any more, so that nobody works on it.
-                self._won()
-            live = await self._live()
-            if tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live)) != members:
-                return  # it goes on changing: the next look adopts that
-        if self._active != self._next and all(_view(lease) == _digest(self._next) for lease in live):
-            self._active = self._next
-            log.info("shards agreed", group=self._group, members=list(self._active))
-            self._won()
+        try:
+            lease = await self._client.get(LEASE, self._mode.key)
+        except NotFound:
+            return None  # whoever renews it creates it
+        known = parse_table(_annotation(lease, TABLE_ANNOTATION))
+        if members[0] != self._identity or not self._outdated(known, members):
+            return known
+        made = plan_table(known or self._next, members, weights_of(self._loads()))
+        lease.metadata.setdefault("annotations", {})[TABLE_ANNOTATION] = made.encode()
+        await self._client.replace(lease, _WRITE, kind=LEASE)  # a Conflict means: at the next look
+        log.info("shards assigned", group=self._group, members=list(made.members), epoch=made.epoch)
+        return made
+
+    def _outdated(self, known: Table | None, members: Members) -> bool:
+        if known is None or known.members != members:
+            return True
+        now = self._clock.monotonic()
+        if not self.agreed or (self._checked is not None and now - self._checked < _CALM_SECONDS):
+            return False
+        self._checked = now
+        return not is_even(known, weights_of(self._loads()))
 
     async def _live(self) -> list[Unstructured]:
         query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")
@@ -178,17 +221,22 @@ class Shards:
             self._late = True
         return alive
 
-    async def _adopt(self, members: Members) -> None:
-        log.info("membership changed", group=self._group, before=list(self._next), now=list(members))
-        self._next = members
+    async def _adopt(self, table: Table) -> None:
+        self._next = table
+        self._held &= table.buckets(self._identity)
+        log.info("shards move", group=self._group, members=list(table.members), kept=len(self._held))
         await self._lost()
-        self.lease.annotations[VIEW_ANNOTATION] = _digest(members)
+        self.lease.annotations[VIEW_ANNOTATION] = table.digest
         await self.lease.renew()
 
 
-def _digest(members: Members) -> str:
-    return hashlib.blake2b("\0".join(members).encode(), digest_size=8).hexdigest()
+def _members(live: Iterable[Unstructured]) -> Members:
+    return tuple(sorted(str(lease["spec"]["holderIdentity"]) for lease in live))
+
+
+def _annotation(lease: Unstructured, name: str) -> str:
+    return str((lease.metadata.get("annotations") or {}).get(name, ""))
 
 
 def _view(lease: Unstructured) -> str:
-    return str((lease.metadata.get("annotations") or {}).get(VIEW_ANNOTATION, ""))
+    return _annotation(lease, VIEW_ANNOTATION)

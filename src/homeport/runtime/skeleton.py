@@ -55,7 +55,13 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
             clock=manager.clock,
             status_wakes=self.status_wakes,
             predicate=self.predicate,
+            shard_of=self.shard_of,
         )
+
+    def shard_of(self, key: Key, obj: O | None) -> str | None:
+        """The shard of an object that does not show it as others do. None: as the manager says."""
+        del key, obj
+        return None
 
     def all_keys(self, obj: object) -> list[Key]:
         """For watches: a change that concerns every object of the kind."""
@@ -93,6 +99,10 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
         """The object does not exist. Reconcilers that leave something behind for it clear that up here."""
         del key
         return None
+
+    async def leave(self, key: Key) -> None:
+        """The object goes on to exist, and another replica works on it from now on."""
+        self.forget(key)
 
     async def reconcile_paused(self, scope: S) -> Wait | None:
         """The object is paused. What was begun and can't be left half done is finished here."""

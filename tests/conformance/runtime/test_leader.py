@@ -16,7 +16,9 @@ from conformance.runtime.replica import LOST, TIMING
 from conformance.runtime.world import CONFIG_MAP, World, until
 from homeport.client.protocol import Key, Query
 from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
-from homeport.runtime.shard import owner
+from homeport.runtime.shard import TABLE_ANNOTATION
+from homeport.runtime.sharetable import Table, parse_table
+from present import present
 
 TESTS = Path(__file__).resolve().parents[2]
 
@@ -148,15 +150,30 @@ async def test_many_candidates_and_never_two_leaders(world: World, ns: str) -> N
 
 async def test_the_keys_of_a_killed_replica_are_taken_over(world: World, ns: str) -> None:
     keys = await sheets(world, ns, 12)
-    names = ("a", "b", "c")
-    lost = [key for key in keys if owner(str(key), names) == "a"]
     async with (
         replica(world, ns, "a", "sharded") as first,
         replica(world, ns, "b", "sharded"),
         replica(world, ns, "c", "sharded"),
     ):
+        table = await table_of(world, ns, ("a", "b", "c"))
         for key in keys:  # all three have agreed when everybody has its share
-            await until(world.client, CONFIG_MAP, key, signed_by(owner(str(key), names)))
+            await until(world.client, CONFIG_MAP, key, signed_by(table.owner(str(key))))
+        lost = [key for key in keys if table.owner(str(key)) == "a"]
         first.kill()
+        table = await table_of(world, ns, ("b", "c"))
         for key in lost:
-            await until(world.client, CONFIG_MAP, key, signed_by(owner(str(key), ("b", "c"))))
+            await until(world.client, CONFIG_MAP, key, signed_by(table.owner(str(key))))
+
+
+async def table_of(world: World, ns: str, members: tuple[str, ...]) -> Table:
+    """The table of just these members, once there is one."""
+
+    def read(lease: Any) -> Table | None:
+        return parse_table((lease.metadata.get("annotations") or {}).get(TABLE_ANNOTATION, ""))
+
+    def holds(lease: Any) -> bool:
+        found = read(lease)
+        return found is not None and found.members == members
+
+    await until(world.client, LEASE, Key(ns, "replicas"), holds)
+    return present(read(await world.client.get(LEASE, Key(ns, "replicas"))))

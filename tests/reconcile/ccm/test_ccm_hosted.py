@@ -23,6 +23,7 @@ from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.providers.nutanix import definition as nutanix_definition
 from homeport.providers.nutanix.cloud.support import CLOUD
 from homeport.runtime.controller import Controller
+from homeport.runtime.share import Share
 from homeport.runtime.testing import plane, shared_pki, virtual
 from reconcile.ccm.cloud_kit import MemoryCloud, node
 from reconcile.ccm.test_ccm_deploy import OURS, Site, cluster, infra, secret, theirs
@@ -202,10 +203,12 @@ async def test_a_paused_cluster_and_one_of_another_shard_have_no_manager_here() 
         await s.connect()
         await s.join("w-0")
         await s.node("w-0")
-        s.controller.mine = lambda key: False
+        held: list[str] = []
+        clock = s.plane.clock
+        s.controller.share = Share(lambda shard: shard in held, lambda key, obj: str(key), s.controller.cache, clock)
         await s.controller.let_go()
         assert [each.closed for each in s.clouds] == [True]
-        s.controller.mine = lambda key: True
+        held.append(str(C))
         s.controller.take_over()
         await asyncio.sleep(5)
         assert [each.closed for each in s.clouds] == [True, False]

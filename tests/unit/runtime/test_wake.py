@@ -11,6 +11,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller, key_in_work
 from homeport.runtime.informer import Informer
 from homeport.runtime.outcome import Wait
+from homeport.runtime.share import Share
 from homeport.runtime.testing import Plane, plane, virtual
 from unit.runtime.runtime_sample import WIDGETS, Sizes, Widget, widget
 
@@ -42,7 +43,7 @@ def noting(p: Plane) -> tuple[Noting, Controller]:
 async def test_a_key_is_woken_from_outside_unless_it_is_somebody_elses() -> None:
     async with plane() as p:
         made, controller = noting(p)
-        controller.mine = lambda key: key.name != "theirs"
+        controller.share = Share(lambda shard: shard != "theirs", lambda key, obj: key.name, controller.cache, p.clock)
         await p.start()
         controller.wake(Key("default", "ours"))
         controller.wake(Key("default", "theirs"))

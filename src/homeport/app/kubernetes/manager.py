@@ -22,6 +22,7 @@ from homeport.app.supervisor import Supervisor
 from homeport.capi.chartsettings import OWN_ADDRESSES, ChartSettings
 from homeport.capi.definition.inventory import is_inventory
 from homeport.capi.environment import Environment
+from homeport.capi.shard import shard_of
 from homeport.client import kubeconfig
 from homeport.client.config import Config
 from homeport.client.dial import DIRECT, DialOptions
@@ -174,8 +175,8 @@ class Replica:
     def _mode(self) -> Mode:
         if not self._cluster.lease:
             return Solo()
-        kind = Sharded if self._cluster.shards else Elected
-        return kind(self._namespace, self._cluster.lease, self._cluster.timing)
+        where = (self._namespace, self._cluster.lease, self._cluster.timing)
+        return Sharded(*where, shard_of) if self._cluster.shards else Elected(*where)
 
     def _make(self) -> Manager:
         return self._platform.manage(Manager(self._client, mode=self._mode(), name="homeport"), self._environment())

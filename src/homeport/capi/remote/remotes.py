@@ -27,9 +27,11 @@ from homeport.capi.remote.link import AGES, Link, worded
 from homeport.capi.remote.pki import SECRET
 from homeport.capi.remote.retired import RetiredClients
 from homeport.capi.remote.workload import NODE, Connect, Handler, Remote, connect_over_http, probe
+from homeport.capi.shard import cluster_shard
 from homeport.client.config import ConfigError
 from homeport.client.errors import ApiError, NotFound, Unauthorized
 from homeport.client.protocol import Client, Key, Query
+from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
@@ -57,7 +59,6 @@ NodeHandler = Callable[[Key, Unstructured | None, Unstructured | None], None]
 
 class Remotes:
     def __init__(self, manager: Manager, *, connect: Connect | None = None, proxy: str = "") -> None:
-        self.mine: Callable[[Key], bool] = lambda key: True  # narrowed by sharding
         self._manager = manager
         self._clock = manager.clock
         self._connect: Connect = connect or connect_over_http
@@ -74,6 +75,8 @@ class Remotes:
         self._secrets = manager.informers.get(metadata_only(SECRET), _LABELLED)
         self._secrets.on_change(self._secret_changed)
         manager.job(self.run)
+        manager.divide(self)
+        manager.weigh(lambda: (cluster_shard(key) for key in self._clusters.cache.known_keys()))
 
     # -- what controllers ask ----------------------------------------------------------------------------------
 
@@ -89,6 +92,8 @@ class Remotes:
             return "" if link.connected else link.why
         if cluster not in self._clusters.cache:
             return f"Cluster {cluster} does not exist"
+        if not self.mine(cluster):
+            return "another replica is connected to the workload cluster"
         return "connecting to the workload cluster"
 
     def last_probe(self, cluster: Key) -> float | None:
@@ -124,10 +129,16 @@ class Remotes:
         for link in self._links.values():
             link.remote.on_node(_for_cluster(handler, link.remote.key))
 
+    def mine(self, cluster: Key) -> bool:
+        """Whether this process connects to the cluster: another replica may do so instead."""
+        return self._manager.holds(cluster_shard(cluster))
+
     # -- what wakes us -----------------------------------------------------------------------------------------
 
     def _cluster_changed(self, old: Any, new: Any, initial: bool) -> None:
         cluster = new if new is not None else old
+        if new is not None and not self.mine(key_of(cluster)):
+            return
         if old is None or new is None or _provisioned(old) != _provisioned(new):
             self._queue.add(Key(cluster.metadata.namespace, cluster.metadata.name))
 
@@ -135,11 +146,22 @@ class Remotes:
         if new is None:
             return  # whoever is connected stays so; the cluster will say when the credential is no longer good
         cluster = kubeconfig.cluster_of(Key(new.metadata.namespace, new.metadata.name))
-        if cluster is not None:
+        if cluster is not None and self.mine(cluster):
             self._queue.add(cluster)
 
+    def take_over(self) -> None:
+        for key in self._clusters.cache.known_keys():
+            if key not in self._links and self.mine(key):
+                self._queue.add(key)
+
+    async def let_go(self) -> None:
+        """A worker ends each connection, after whatever it does with it at this moment."""
+        for key in self._links:
+            if not self.mine(key):
+                self._queue.add(key)
+
     async def run(self) -> None:
-        """Works until cancelled: a job of the manager, so only the leader connects."""
+        """Works until cancelled: a job of the manager, so that a replica that stands by does not connect."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(WORKERS):

@@ -8,12 +8,14 @@ from typing import Any
 from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBinding
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi
+from homeport.capi.name import Condition
 from homeport.capi.object.paused import is_paused
 from homeport.client.protocol import Key
 from homeport.core.clusterresourceset.binding import BindingReconciler
 from homeport.core.clusterresourceset.reconciler import SetReconciler
 from homeport.core.clusterresourceset.source import METADATA
 from homeport.core.index import ensure_index, keys_of
+from homeport.machinery import condition
 from homeport.machinery.selector import from_label_selector
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -63,10 +65,11 @@ def _sources(found: ClusterResourceSet) -> Iterable[str]:
 
 
 def _cluster_matters(old: Cluster | None, new: Cluster | None) -> bool:
-    """It came or went, has other labels, or was paused or resumed."""
+    """It came or went, has other labels, was paused or resumed, or answers for the first time or again."""
     return old is None or new is None or _matter(old) != _matter(new)
 
 
 def _matter(cluster: Cluster) -> Any:
     meta = cluster.metadata
-    return meta.uid, meta.labels, bool(meta.deletion_timestamp), is_paused(cluster, cluster)
+    answers = condition.is_true(cluster.status.conditions, Condition.REMOTE_CONNECTION_PROBE)
+    return meta.uid, meta.labels, bool(meta.deletion_timestamp), is_paused(cluster, cluster), answers

@@ -16,6 +16,8 @@ from homeport.capi.object.ownership import ensure_owner, owner_reference
 from homeport.capi.object.paused import is_paused
 from homeport.capi.object.selection import selected_clusters
 from homeport.capi.reconciler import CapiReconciler
+from homeport.capi.remote.visit import connected
+from homeport.client.config import ConfigError
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.core.clusterresourceset.binding import Ledger
@@ -85,6 +87,7 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
     def __init__(self, capi: Capi) -> None:
         manager = capi.manager
         super().__init__(manager)
+        self._capi = capi
         self._remotes = capi.remotes
         self._clusters = manager.informers.get(Cluster).cache
         self._ledger = Ledger(manager, self._write)
@@ -175,14 +178,25 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
 
     async def _bring(self, held: ClusterResourceSet, cluster: Cluster, due: Sequence[Source], report: Report) -> None:
         where, said = key_of(cluster), f"Cluster {cluster.metadata.name}"
-        remote = self._remotes.get(where)
         if is_paused(cluster, cluster):
             report.lines.append(f"{said}: it is paused")
             return
-        if remote is None:
+        if self._remotes.get(where) is None and (self._remotes.mine(where) or not _answers(cluster)):
             report.lines.append(f"{said}: {self._remotes.why(where)}")
             return
-        client, outcomes = remote.client, []
+        try:
+            async with connected(self._capi, self.client, where) as client:
+                outcomes = await self._apply_all(held, said, client, due, report)
+        except ConfigError as error:
+            report.lines.append(f"{said}: {error}")
+            return
+        await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
+        self._tell_applied(held, cluster, outcomes)
+
+    async def _apply_all(
+        self, held: ClusterResourceSet, said: str, client: Any, due: Sequence[Source], report: Report
+    ) -> list[Outcome]:
+        outcomes: list[Outcome] = []
         for source in due:
             failures = await self._apply(held, client, source)
             outcomes.append(Outcome(source.ref, source.digest, applied=not failures))
@@ -192,8 +206,7 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
                 report.lost = report.lost or failure.lost
             if any(failure.lost for failure in failures):
                 break
-        await self._ledger.record(where, held, outcomes, rfc3339(self.clock.now()))
-        self._tell_applied(held, cluster, outcomes)
+        return outcomes
 
     async def _apply(self, held: ClusterResourceSet, client: Any, source: Source) -> list[Failure]:
         if source.objects is None:
@@ -237,3 +250,8 @@ class SetReconciler(CapiReconciler[ClusterResourceSet, SetScope]):
         done = [str(each.ref) for each in outcomes if each.applied]
         if done:
             self.recorder.record(held, APPLIED, f"Cluster {cluster.metadata.name} has {', '.join(done)}")
+
+
+def _answers(cluster: Cluster) -> bool:
+    """Whether the replica that is connected to the cluster reports that it answers."""
+    return condition.is_true(cluster.status.conditions, name.Condition.REMOTE_CONNECTION_PROBE)

@@ -17,7 +17,8 @@ from homeport.capi.object.ownership import controller_of, owner_reference
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET, PkiError
-from homeport.capi.remote.workload import NODE
+from homeport.capi.remote.visit import connected
+from homeport.capi.remote.workload import NAMESPACE, NODE
 from homeport.client.config import ConfigError
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -46,7 +47,6 @@ from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.pod.trouble import pod_trouble
 from homeport.hosted.k0smotron.scope import ClusterScope
 from homeport.hosted.k0smotron.status import ConditionReport, Pods
-from homeport.hosted.k0smotron.workload import NAMESPACE, SYSTEM, connected
 from homeport.hosted.ownership import NameTaken, is_ours
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
@@ -56,6 +56,7 @@ from homeport.runtime.workload.kind import POD, SERVICE, STATEFUL_SET
 Json = dict[str, Any]
 
 MANAGER = "homeport-k0smotron"
+SYSTEM = Key("", "kube-system")
 CLUSTER_CONFIG = Resource("k0s.k0sproject.io", "v1beta1", "ClusterConfig", "clusterconfigs")
 
 ADDRESS_SECONDS = 15.0

@@ -28,6 +28,7 @@ from homeport.capi.object.ownership import controller_of, ensure_owner, owner_re
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET, PkiError, secret_data
+from homeport.capi.remote.visit import connected
 from homeport.client.config import ConfigError
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -46,7 +47,6 @@ from homeport.hosted.k0smotron.name import (
 )
 from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.hosted.k0smotron.scope import SUCCESSFUL
-from homeport.hosted.k0smotron.workload import connected
 from homeport.machinery.condition import Status
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait

@@ -98,6 +98,10 @@ class TenantControlPlaneReconciler(ObjectReconciler[AnyTenantControlPlane, Tenan
         await self._workload.forget(key)
         return None
 
+    async def leave(self, key: Key) -> None:
+        await super().leave(key)
+        await self.gone(key)
+
     def phases(self, scope: TenantScope) -> Sequence[Phase[TenantScope]]:
         if scope.deleting:
             return [self._stop, self._setup.remove, self.drop_finalizer]

@@ -21,6 +21,7 @@ from homeport.platforms.butler.normal.team import normal_team
 from homeport.platforms.butler.team.rule import addon_refusal, chart_refusal
 from homeport.platforms.butler.team.verdict import World
 from homeport.platforms.butler.tenant.name import addon_name
+from homeport.platforms.butler.tenant.shard import tenant_shard
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
@@ -68,6 +69,11 @@ class TenantAddonReconciler(ObjectReconciler[TenantAddon, AddonScope]):
         self.controller.map(TenantAddon, self._neighbours, predicate=spec_changed)
         for kind in (Team, ButlerConfig):
             self.controller.map(kind, self.all_keys, predicate=spec_changed)
+
+    def shard_of(self, key: Key, obj: TenantAddon | None) -> str | None:
+        return (
+            tenant_shard(self._tenants.get(Key(key.namespace, obj.spec.cluster_ref.name))) if obj is not None else None
+        )
 
     def predicate(self, old: TenantAddon | None, new: TenantAddon | None) -> bool:
         return old is None or new is None or _written(old) != _written(new)

@@ -14,6 +14,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.capi import Capi
 from homeport.capi.environment import Prepare, PrepareError
 from homeport.capi.name import KUBECONFIG_SUFFIX
+from homeport.capi.shard import cluster_shard
 from homeport.client.errors import ApiError, BadRequest, Forbidden, Invalid
 from homeport.client.protocol import Key
 from homeport.platforms.butler.bootstrap import state
@@ -68,6 +69,10 @@ class ClusterBootstrapReconciler(ButlerReconciler[ClusterBootstrap, BootstrapSco
         self._nodes = nodes
         self._prepared: dict[Key, str] = {}  # UIDs of Clusters that have the platform
         self._removal = Removal(capi.manager.client, nodes)
+
+    def shard_of(self, key: Key, obj: ClusterBootstrap | None) -> str | None:
+        named = obj.spec.cluster.name if obj is not None and obj.spec.cluster is not None else ""
+        return cluster_shard(Key(key.namespace, named or key.name))
 
     def forget(self, key: Key) -> None:
         super().forget(key)

@@ -17,6 +17,7 @@ from homeport.platforms.butler.team.member import resolve
 from homeport.platforms.butler.team.role import CLUSTER_ROLE_BINDING
 from homeport.platforms.butler.team.tenancy import find_team
 from homeport.platforms.butler.team.world import WorldView
+from homeport.platforms.butler.tenant.shard import tenant_shard
 from homeport.runtime.cache import key_of
 from homeport.runtime.outcome import Wait
 from homeport.runtime.reconciler import Phase, Scope
@@ -45,6 +46,9 @@ class AccessReconciler(ButlerReconciler[TenantCluster, Scope[TenantCluster]]):
         self.controller.map(User, self.all_keys).map(ButlerConfig, self.all_keys)
         self.controller.map(Team, lambda team: [key_of(each) for each in self.objects.list(team.metadata.name)])
         capi.remotes.follow(self._connection_changed)
+
+    def shard_of(self, key: Key, obj: TenantCluster | None) -> str | None:
+        return tenant_shard(obj)
 
     def _connection_changed(self, cluster: Key) -> None:
         for each in self.objects.by(_NAMESPACE_INDEX, cluster.namespace):

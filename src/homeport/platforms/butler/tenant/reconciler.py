@@ -30,6 +30,7 @@ from homeport.platforms.butler.tenant.preparation import Preparation
 from homeport.platforms.butler.tenant.provider import DELETING
 from homeport.platforms.butler.tenant.removal import NAMESPACE, Removal
 from homeport.platforms.butler.tenant.scope import Children, TenantScope
+from homeport.platforms.butler.tenant.shard import tenant_shard
 from homeport.platforms.butler.tenant.state import Finding
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
@@ -89,6 +90,9 @@ class TenantClusterReconciler(ButlerReconciler[TenantCluster, TenantScope]):
             ],
         )
         return TenantScope(obj, name, children)
+
+    def shard_of(self, key: Key, obj: TenantCluster | None) -> str | None:
+        return tenant_shard(obj)
 
     def _namespace_of(self, obj: TenantCluster) -> str:
         """A TenantCluster that was moved here has another UID, and brings its namespace along."""

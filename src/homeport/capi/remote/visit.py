@@ -1,23 +1,19 @@
-"""The cluster that a hosted control plane serves, reached by its kubeconfig."""
+"""A workload cluster that is asked once in a while: no connection to it need exist in this process."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from homeport.api.meta import Resource
 from homeport.capi.capi import Capi
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET
 from homeport.client.protocol import Client, Key
 
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-SYSTEM = Key("", "kube-system")
-
 
 @asynccontextmanager
 async def connected(capi: Capi, client: Client, cluster: Key) -> AsyncIterator[Client]:
-    """The connection of Cluster API, if the cluster has one there; else one that lasts as long as it is used.
+    """The connection of this process, if it has one; else one that lasts as long as it is used.
 
     Raises ApiError or ConfigError.
     """
