@@ -51,6 +51,7 @@ class AddonReconciler(CapiReconciler[ClusterAddon, AddonScope]):
         self._stamps: dict[Key, Stamps] = {}
         self._failures: dict[Key, int] = {}
         self._repairs: dict[Key, Repairs] = {}
+        self._worked_on: dict[Key, str] = {}  # UID of the Cluster that the above is about
         self.watches = Watches(self.controller.wake)
         self.peers = Peers(self.objects)
         self._spread = Spread(manager.client, self.objects, self._clusters, self._write)
@@ -59,8 +60,12 @@ class AddonReconciler(CapiReconciler[ClusterAddon, AddonScope]):
 
     def forget(self, key: Key) -> None:
         super().forget(key)
-        self._stamps.pop(key, None)
         self._failures.pop(key, None)
+        self._worked_on.pop(key, None)
+        self._forget_cluster(key)
+
+    def _forget_cluster(self, key: Key) -> None:
+        self._stamps.pop(key, None)
         self._repairs.pop(key, None)
         self.watches.forget(key)
         self._charts.forget(key)
@@ -148,6 +153,9 @@ class AddonReconciler(CapiReconciler[ClusterAddon, AddonScope]):
         try:
             wait: Wait | None = await work()
         except Problem as problem:
+            # Namespaces are not watched: one that somebody deleted is created again.
+            for identity in [each for each in self._stamps.get(scope.key, {}) if each[1] == "Namespace"]:
+                del self._stamps[scope.key][identity]
             after, warning = problem.after, problem.warning
             if after is not None:
                 count = self._failures[scope.key] = self._failures.get(scope.key, 0) + 1
@@ -160,6 +168,10 @@ class AddonReconciler(CapiReconciler[ClusterAddon, AddonScope]):
     def _target(self, scope: AddonScope) -> Target:
         spec, key = scope.object.spec, scope.key
         assert scope.remote is not None
+        assert scope.cluster is not None
+        if self._worked_on.setdefault(key, scope.cluster.metadata.uid) != scope.cluster.metadata.uid:
+            self._forget_cluster(key)  # another Cluster has the name now
+            self._worked_on[key] = scope.cluster.metadata.uid
         return Target(
             scope.remote,
             key,

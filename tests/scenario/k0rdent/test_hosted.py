@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster, MachineDeployment
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
@@ -9,7 +11,8 @@ from homeport.api.nutanix.v1beta1 import NutanixMachineTemplate
 from homeport.client.protocol import Key, Query
 from homeport.machinery import condition
 from homeport.runtime.testing import virtual
-from homeport.sim.machine.workload.kind import NODE
+from homeport.sim.machine.workload.kind import NAMESPACE, NODE
+from scenario.addons.stage import DEPLOYMENT
 from scenario.k0rdent.stage import SECRET, SPACE, credential, deployments, hosted, is_ready, secret
 
 NAME = "nutanix-hcp-demo"
@@ -128,3 +131,22 @@ async def test_controllers_that_start_again_change_nothing() -> None:
         assert is_ready(found)
         after: Cluster = await stage.client.get(Cluster, Key(SPACE, NAME))
         assert after.metadata.generation == before.metadata.generation
+
+
+@virtual
+async def test_a_cluster_that_is_deleted_behind_its_deployment_is_made_again_with_its_services() -> None:
+    async with deployments() as stage:
+        await stage.have(secret(), credential(), hosted(workersNumber=1))
+        await stage.ready(NAME)
+        before: Cluster = await stage.client.get(Cluster, Key(SPACE, NAME))
+        await stage.client.delete(Cluster, Key(SPACE, NAME))
+        await stage.plane.until(
+            Cluster, Key(SPACE, NAME), lambda each: each.metadata.uid != before.metadata.uid, 600.0, what="being new"
+        )
+        await stage.ready(NAME)
+        inside = await stage.inside(NAME)
+        await inside.get(DEPLOYMENT, Key("ntnx-system", "nutanix-csi-controller"))
+        await inside.delete(NAMESPACE, Key("", "ntnx-system"))
+        await asyncio.sleep(300)
+        await stage.ready(NAME)
+        await inside.get(DEPLOYMENT, Key("ntnx-system", "nutanix-csi-controller"))
