@@ -174,33 +174,38 @@ def command(
     else:
         _refuse(ctx, ("hosted_binaries",), "can't be combined with --sim: simulated machines can't join real programs")
         _refuse(ctx, _DIAL, "can't be combined with --sim: the simulators are reached through their own proxy")
-    try:
-        simulators = read_simulation(**simulated)
-        dialled = read_dial(**dial) if simulators is None else DIRECT
-        settings = Settings.make(
-            data,
-            listen,
-            audit=audit,
-            workloads=workloads,
-            simulators=simulators,
-            dial=dialled,
-            ccm_image=more["ccm_image"],
-            service_pool=service_pool,
-            charts=more["charts"],
-            chart_mirror=more["chart_mirror"],
-            hosted_binaries=hosted_binaries,
-        )
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from error
+    settings = _settings(
+        data,
+        listen,
+        simulated,
+        dial,
+        audit=audit,
+        workloads=workloads,
+        ccm_image=more["ccm_image"],
+        service_pool=service_pool,
+        charts=more["charts"],
+        chart_mirror=more["chart_mirror"],
+        hosted_binaries=hosted_binaries,
+    )
     _resolve(listen, settings)
     if _runs_already(settings):
         raise SystemExit(0 if detach else 1)
     if detach:
+        simulators = settings.simulators
         world = write_simulation(simulators) if simulators is not None else write_dial(**dial)
         arguments = [*world, *(f"--without={name}" for name in more["without"]), *_arguments(settings)]
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
         _run(settings, more["log_level"], more["plugins"], more["without"])
+
+
+def _settings(data: Path, listen: str, simulated: dict[str, Any], dial: dict[str, Any], **given: Any) -> Settings:
+    try:
+        simulators = read_simulation(**simulated)
+        dialled = read_dial(**dial) if simulators is None else DIRECT
+        return Settings.make(data, listen, simulators=simulators, dial=dialled, **given)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _runs_already(settings: Settings) -> bool:

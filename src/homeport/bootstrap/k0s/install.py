@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from homeport.bootstrap.k0s import admission, wiring
 from homeport.capi.component import Component, LogDeployment
+from homeport.capi.k0s import place
 from homeport.capi.k0s.definition import BOOTSTRAP, definitions
 from homeport.capi.name import BOOTSTRAP_GROUP
-
-_SYSTEM = "k0smotron-system"
 
 COMPONENT = Component(
     name="k0s-bootstrap",
@@ -17,7 +16,7 @@ COMPONENT = Component(
     install=lambda setup: wiring.install(setup.manager, setup.capi),
     inventory=(BOOTSTRAP,),
     places=(
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager"),
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager-bootstrap"),
+        place.MANAGER,
+        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-bootstrap"),
     ),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from homeport.capi.capi import Capi
-from homeport.capi.component import Component, LogDeployment
+from homeport.capi.component import Component
+from homeport.capi.k0s import place
 from homeport.capi.k0s.definition import definitions
 from homeport.capi.name import CONTROL_PLANE_GROUP
 from homeport.client.protocol import Key
@@ -11,8 +12,6 @@ from homeport.controlplane.k0s.admission import register
 from homeport.controlplane.k0s.reconciler import K0sControlPlaneReconciler
 from homeport.controlplane.watch import connect
 from homeport.runtime.manager import Manager
-
-_SYSTEM = "k0smotron-system"
 
 
 def install(manager: Manager, capi: Capi) -> K0sControlPlaneReconciler:
@@ -37,12 +36,5 @@ COMPONENT = Component(
     definitions=lambda: definitions(CONTROL_PLANE_GROUP),
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
-    places=(
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager"),
-        LogDeployment(
-            _SYSTEM,
-            "k0smotron-controller-manager-control-plane",
-            controllers=("k0smotroncontrolplane", "k0smotron-*", "k0scontrolplane"),
-        ),
-    ),
+    places=(place.MANAGER, place.CONTROL_PLANE),
 )

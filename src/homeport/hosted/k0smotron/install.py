@@ -10,6 +10,7 @@ from homeport.api.k0smotron.v1beta2 import Cluster, K0smotronControlPlane
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, LogDeployment
+from homeport.capi.k0s import place
 from homeport.capi.name import CONTROL_PLANE_GROUP
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET
@@ -79,7 +80,6 @@ def _cluster_matters(old: CapiCluster | None, new: CapiCluster | None) -> bool:
     )
 
 
-_SYSTEM = "k0smotron-system"
 COMPONENT = Component(
     name="k0smotron",
     requires=("core",),
@@ -88,12 +88,8 @@ COMPONENT = Component(
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(LISTED,),
     places=(
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager"),
-        LogDeployment(
-            _SYSTEM,
-            "k0smotron-controller-manager-control-plane",
-            controllers=("k0smotroncontrolplane", "k0smotron-*", "k0scontrolplane"),
-        ),
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager-infrastructure"),
+        place.MANAGER,
+        place.CONTROL_PLANE,
+        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-infrastructure"),
     ),
 )

@@ -34,6 +34,6 @@ def shown_type(name: str) -> str:
     return _SHOWN.get(name, f"a {name}")
 
 
-def is_type(name: str, value: Any) -> bool:
+def is_type(name: str, value: object) -> bool:
     """In Python True is an int; in JSON it is no number."""
     return isinstance(value, TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))

@@ -18,20 +18,18 @@ from homeport.platforms.butler.provider.access import Accesses, check_access, fi
 from homeport.platforms.butler.provider.attempt import Attempts
 from homeport.platforms.butler.provider.site import SiteOf, read_site
 from homeport.platforms.butler.reconciler import ButlerReconciler
+from homeport.platforms.butler.scope import ProviderScope
 from homeport.runtime.cache import key_of
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.reconciler import Phase
 from homeport.runtime.wake import spec_changed
 
 _OBSERVE_SECONDS = 600.0  # whether the image is still there
 _FIELD = "spec.providerConfigRef"
 
 
-class ImageScope(Scope[ImageSync]):
-    def __init__(self, sync: ImageSync) -> None:
-        super().__init__(sync)
-        self.config = ""  # namespace and name of the ProviderConfig, once it is known
+ImageScope = ProviderScope[ImageSync]
 
 
 class ImageSyncReconciler(ButlerReconciler[ImageSync, ImageScope]):

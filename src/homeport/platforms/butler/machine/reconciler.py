@@ -27,20 +27,18 @@ from homeport.platforms.butler.provider.access import Accesses, check_access, fi
 from homeport.platforms.butler.provider.attempt import Attempts
 from homeport.platforms.butler.provider.site import SiteOf, read_site
 from homeport.platforms.butler.reconciler import ButlerReconciler
+from homeport.platforms.butler.scope import ProviderScope
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.reconciler import Phase
 
 _SUFFIX = "-finalizer"
 _RECORDED = "homeport.dev/"  # what drivers note on an object
 _OBSERVE_SECONDS = 300.0  # whose VM changes is woken by the provider's watch
 
 
-class MachineScope(Scope[MachineRequest]):
-    def __init__(self, request: MachineRequest) -> None:
-        super().__init__(request)
-        self.config = ""  # namespace and name of the ProviderConfig, once it is known
+MachineScope = ProviderScope[MachineRequest]
 
 
 class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
