@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -390,6 +391,7 @@ class Provider(Generic[C, M, S]):
     capacity: Callable[[Any], Mapping[str, Any]] | None = None  # of a template's machines, for autoscalers
     observe_seconds: float = 60.0  # how often running machines are observed; longer if the driver watches them
     sweep_seconds: float = 600.0
+    front_seconds: float = inf  # how often a load balancer in front of a control plane is looked at; inf: it is watched
     # Network interface of control plane machines for the virtual address; '': the provider has load balancers.
     vip_interface: Callable[[C], str] = _no_interface
     # The place where a session's machines are. Machines that are not found at another place are not gone.

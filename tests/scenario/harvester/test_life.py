@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
-from homeport.providers.harvester.infracluster.resource import CLAIM, SECRET, VM
+from homeport.providers.harvester.infracluster.resource import CLAIM, IP_POOL, LOAD_BALANCER, SECRET, VM
 from homeport.runtime.testing import virtual
 from scenario.harvester import manifest
 from scenario.harvester.site import condition_of, harvester_site
@@ -86,8 +87,6 @@ async def test_a_cluster_gets_its_endpoint_from_a_load_balancer() -> None:
             "metadata": {"name": "workloads"},
             "spec": {"ranges": [{"subnet": "10.40.0.0/16", "rangeStart": "10.40.1.0", "rangeEnd": "10.40.1.50"}]},
         }
-        from homeport.providers.harvester.infracluster.resource import IP_POOL
-
         await site.infra.create(pool, kind=IP_POOL)
         objects = manifest.cluster_objects(NAME, 1, 0)
         objects[1] = manifest.infra_cluster(NAME, "", controlPlaneLoadBalancer={"ipam": "pool", "ipPool": "workloads"})
@@ -96,6 +95,12 @@ async def test_a_cluster_gets_its_endpoint_from_a_load_balancer() -> None:
         infra = await site.client.get(KubevirtCluster, Key("default", NAME))
         assert infra.spec.control_plane_endpoint.host.startswith("10.40.1.")
         assert condition_of(infra, "LoadBalancerAvailable")["status"] == "True"
+        (balancer,) = await site.there(LOAD_BALANCER)
+        await site.infra.delete(LOAD_BALANCER, Key("default", balancer.name))
+        await asyncio.sleep(90)
+        (again,) = await site.there(LOAD_BALANCER)
+        assert again.uid != balancer.uid
+        assert again["status"]["address"] == infra.spec.control_plane_endpoint.host
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()

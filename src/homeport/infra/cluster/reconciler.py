@@ -178,7 +178,9 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             self._condition(scope, kind, ok, reason, message)
 
         due = await self._orphans.look_now_and_then(scope, driver_scope, report)
-        self._wake(scope.key, after=due)  # machines without objects don't announce themselves
+        if not self._provider.vip_interface(scope.object):
+            due = min(due, self._provider.front_seconds)
+        self._wake(scope.key, after=due)  # neither machines without objects nor load balancers announce themselves
 
     # -- shrinking ---------------------------------------------------------------------------------------------
 

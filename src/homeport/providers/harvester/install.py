@@ -55,6 +55,7 @@ def install(
         vip_interface=vip_interface,
         location=lambda session: session.location,
         observe_seconds=300.0,  # whose VM changes is woken by the watch
+        front_seconds=60.0,  # accounts need no permission to watch LoadBalancers and Services
     )
     install_provider(manager, provider, capi)
     return provider
