@@ -56,7 +56,8 @@ def parse_url(url: str) -> tuple[str, int]:
         port = parts.port or 443
     except ValueError:
         port = 0
-    if parts.scheme != "https" or not parts.hostname or not port or parts.query or parts.fragment or parts.username:
+    extra = parts.path.strip("/") or parts.query or parts.fragment or parts.username
+    if parts.scheme != "https" or not parts.hostname or not port or extra:
         raise SettingsError(f"--webhook-url {url!r}: expected https://HOST:PORT, for example https://10.0.0.5:9443")
     return parts.hostname, port
 

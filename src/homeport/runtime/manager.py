@@ -17,15 +17,16 @@ import structlog
 
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
-from homeport.client.protocol import Client, Key, Unreadable
+from homeport.client.protocol import Client, Key, Query, Unreadable
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.controller import Controller, check_shard
+from homeport.runtime.departed import Departed
 from homeport.runtime.event import Recorder
 from homeport.runtime.informer import resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
-from homeport.runtime.shard import Shards
+from homeport.runtime.shard import GROUP_LABEL, Shards
 from homeport.runtime.share import Share
 from homeport.runtime.telemetry.trace import traced_client
 
@@ -183,6 +184,9 @@ class Manager:
     def _start(self, group: asyncio.TaskGroup) -> None:
         if self._tenure is not None:
             group.create_task(self._tenure.run(), name="lease")
+        if isinstance(self.mode, Sharded):
+            members = Query(namespace=self.mode.namespace, labels=f"{GROUP_LABEL}={self.mode.name}")
+            group.create_task(Departed(self._plain, members, clock=self.clock).run(), name="leases of the dead")
         group.create_task(self.recorder.run(), name="events")
         for controller in self.controllers:
             group.create_task(controller.run(), name=f"controller {controller.name}")

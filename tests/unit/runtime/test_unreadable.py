@@ -11,6 +11,7 @@ import pytest
 
 from homeport.client.codec import codec
 from homeport.client.protocol import Key, MergePatch, Query, Unreadable
+from homeport.runtime.event import EVENT
 from homeport.runtime.informer import Informer
 from homeport.runtime.telemetry.metric import METRICS
 from homeport.runtime.testing import Plane, establish, plane, virtual
@@ -128,3 +129,22 @@ def test_an_event_over_the_wire_that_does_not_fit_has_its_revision() -> None:
 
 def test_a_query_is_strict_unless_somebody_can_deal_with_the_rest() -> None:
     assert not Query().lenient
+
+
+@virtual
+async def test_an_object_that_can_not_be_read_is_named_in_an_event() -> None:
+    async with plane() as p:
+        await establish(p.client, WIDGETS)
+        await p.have({**widget("a"), **BROKEN}, widget("b"))
+        p.manager.informers.get(Widget)
+        await p.start()
+        await settle()
+        assert list(p.manager.unreadable()) == [f"{WIDGET.qualified} {A}"]
+        assert p.manager.health() == {}
+        (event,) = [each for each in (await p.client.list(EVENT)).items if each["reason"] == "Unreadable"]
+        assert (event["type"], event["involvedObject"]["name"]) == ("Warning", "a")
+        assert "spec.size" in event["message"]
+        await p.client.delete(WIDGET, A)
+        await settle()
+        assert p.manager.unreadable() == {}
+        await p.stop()

@@ -24,7 +24,7 @@ def needs_of(manager: Manager) -> list[Need]:
             found[Need(("create",), LEASE, namespace)] = None
             found[Need(("get", "update"), LEASE, namespace, name)] = None
         case Sharded(namespace=namespace):
-            found[Need(("get", "list", "create", "update"), LEASE, namespace)] = None
+            found[Need(("get", "list", "create", "update", "delete"), LEASE, namespace)] = None
     for informer in manager.informers:
         found[Need(("list", "watch"), informer.resource, informer.query.namespace)] = None
     found[Need(("create", "patch"), EVENT)] = None
