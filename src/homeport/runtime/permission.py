@@ -35,10 +35,10 @@ _EVERYTHING = Need(("*",), Resource("*", "*", "", "*", False))
 
 async def missing(client: Client, needs: Iterable[Need]) -> list[Need]:
     """Those that the server denies. None, if it does not tell."""
+    needs, asking = list(needs), asyncio.Semaphore(_AT_ONCE)
     try:
-        if await _allowed(client, "*", _EVERYTHING):
+        if len(needs) > _AT_ONCE and await _allowed(client, "*", _EVERYTHING):
             return []
-        asking = asyncio.Semaphore(_AT_ONCE)
         return [denied for denied in await asyncio.gather(*(_denied(client, each, asking) for each in needs)) if denied]
     except (Forbidden, NotFound, MethodNotAllowed):
         return []  # a server that answers no such questions: we will see
