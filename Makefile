@@ -47,6 +47,7 @@ check: $(DEV) ## ruff, mypy --strict of the package, tests and tools, import-lin
 
 gen: $(DEV) ## write the generated files anew (needs Go)
 	@$(BIN)/python tools/gen_crds.py
+	@$(BIN)/python tools/gen_install.py
 	@$(BIN)/python tools/gen_reference.py
 	@$(BIN)/python tools/gen_builtin.py
 	@$(BIN)/python tools/gen_wire.py
@@ -55,6 +56,7 @@ gen: $(DEV) ## write the generated files anew (needs Go)
 
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_crds.py --check
+	@$(BIN)/python tools/gen_install.py --check
 	@$(BIN)/python tools/gen_reference.py --check
 	@$(BIN)/python tools/gen_builtin.py --check
 	@$(BIN)/python tools/gen_wire.py --check

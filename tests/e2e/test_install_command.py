@@ -1,4 +1,4 @@
-"""`homeport install`: a Kubernetes cluster is prepared for the controllers."""
+"""`homeport install --no-controllers`: a Kubernetes cluster is prepared for controllers that run elsewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def versions(cluster: Cluster) -> dict[str, str]:
 
 
 def test_a_cluster_is_prepared_once_and_the_controllers_run_on_it(real: Cluster) -> None:
-    done = homeport("install", "--kubeconfig", str(real.kubeconfig))
+    command = ("install", "--no-controllers", "--kubeconfig", str(real.kubeconfig))
+    done = homeport(*command)
     assert done.returncode == 0, done.stderr
     assert f"next: homeport up --kubeconfig {real.kubeconfig} --namespace homeport-system" in done.stdout
     before = versions(real)
@@ -49,7 +50,7 @@ def test_a_cluster_is_prepared_once_and_the_controllers_run_on_it(real: Cluster)
     # Nothing converts there, so only the stored version is served.
     served = "jsonpath={.spec.versions[?(@.served==true)].name}"
     assert real.ok("get", "crd", "clusters.cluster.x-k8s.io", "-o", served) == "v1beta2"
-    assert homeport("install", "--kubeconfig", str(real.kubeconfig)).returncode == 0
+    assert homeport(*command).returncode == 0
     assert versions(real) == before
     with controllers(real.kubeconfig, "--namespace", "homeport-system") as log:
         assert log.exists()

@@ -1,6 +1,7 @@
-"""The same blocks on a real kube-apiserver, with `homeport install` and `homeport up --kubeconfig`.
+"""The same blocks on a real kube-apiserver, after `homeport install`.
 
-No kubelet runs there, so no Pod does: control planes are on machines, and a hosted one waits and says for what. The
+The controllers run as the installed Deployment describes them, with the rights of its ServiceAccount and no others. No
+kubelet runs there, so no Pod does: control planes are on machines, and a hosted one waits and says for what. The
 infrastructure is that of a plane beside it, `--sim`, which the controllers reach through its proxy.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from capikit.ours import controllers
+from capikit.installed import refusals, running
 from e2e.test_homeport_command import eventually
 from homeport.addons.catalogue import standin
 from present import present
@@ -69,9 +70,10 @@ def real(shell: Shell, binaries: dict[str, Path] | str) -> Iterator[Shell]:
     authority = str(shell.data / "sim" / "prism" / "ca.crt")
     with RealKube(binaries) as kube:
         shell.ok(f"homeport install --kubeconfig {kube.kubeconfig}")
-        options = ("--namespace", "homeport-system", "--proxy", proxy, "--trust", authority, "--charts", charts)
-        with controllers(kube.kubeconfig, *options):
+        options = ("--proxy", proxy, "--trust", authority, "--charts", charts)
+        with running(kube, *options) as log:
             yield Shell(shell.folder, shell.kubectl, f"{shell.setup}\nexport KUBECONFIG={kube.kubeconfig}")
+        assert not refusals(log)
 
 
 def test_clusters_of_both_guides_become_ready(real: Shell) -> None:
@@ -116,7 +118,8 @@ def test_the_other_blocks_are_accepted(real: Shell) -> None:
 
 
 def test_add_ons_of_the_management_cluster_are_for_those_with_all_rights(real: Shell) -> None:
-    """The API server itself refuses others: the controllers brought it the policy."""
+    """The API server itself refuses others: the controllers brought it the policy. They need all rights themselves."""
+    real.ok("homeport install --management-addons --kubeconfig $KUBECONFIG")
     real.ok("kubectl create clusterrole addons --verb=* --resource=managementaddons.butler.butlerlabs.dev")
     real.ok("kubectl create clusterrolebinding addons --clusterrole=addons --user=ann")
     # A server enforces a policy some moments after it was created; what is older is not acted on.

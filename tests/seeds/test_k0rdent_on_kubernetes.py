@@ -1,6 +1,7 @@
-"""k0rdent's guide on a real kube-apiserver, with `homeport install` and `homeport up --kubeconfig`.
+"""k0rdent's guide on a real kube-apiserver, after `homeport install`.
 
-No kubelet runs there, so no Pod does: the cluster with a hosted control plane waits and says for what. The
+The controllers run as the installed Deployment describes them, with the rights of its ServiceAccount and no others. No
+kubelet runs there, so no Pod does: the cluster with a hosted control plane waits and says for what. The
 infrastructure is that of a plane beside it, `--sim`, which the controllers reach through its proxy.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capikit.ours import controllers
+from capikit.installed import refusals, running
 from present import present
 from realkube import RealKube
 from seeds.k0rdent_block import (
@@ -54,9 +55,9 @@ def real(shell: Shell, binaries: dict[str, Path] | str) -> Iterator[Shell]:
     authority = str(shell.data / "sim" / "prism" / "ca.crt")
     with RealKube(binaries) as kube:
         shell.ok(f"homeport install --kubeconfig {kube.kubeconfig}")
-        options = ("--namespace", "homeport-system", "--proxy", proxy, "--trust", authority)
-        with controllers(kube.kubeconfig, *options):
+        with running(kube, "--proxy", proxy, "--trust", authority) as log:
             yield Shell(shell.folder, shell.kubectl, f"{shell.setup}\nexport KUBECONFIG={kube.kubeconfig}")
+        assert not refusals(log)
 
 
 @pytest.fixture(scope="module")

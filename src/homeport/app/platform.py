@@ -14,6 +14,7 @@ import orjson
 import structlog
 
 from homeport.api.meta import Resource
+from homeport.app.kubernetes.layout import COMBINED, Placement
 from homeport.capi.component import Component, Definition, LogDeployment, Setup
 from homeport.capi.definition.inventory import UpstreamProvider, is_inventory
 from homeport.capi.environment import Environment, PrepareError
@@ -36,31 +37,35 @@ class Platform:
     """Everything that one plane runs."""
 
     components: tuple[Component, ...] = ()
+    placement: Placement = COMBINED  # which of their controllers run in this process
 
     def manage(self, manager: Manager, environment: Environment) -> Manager:
         self.install(manager, environment)
         return manager
 
     def install(self, manager: Manager, environment: Environment) -> dict[LogDeployment, list[str]]:
-        """Adds all controllers. Returns the names of those that each Deployment shows the log of."""
+        """Adds the controllers of the placement. Returns the names of those that each Deployment shows the log of."""
         setup = Setup(manager, replace(environment, prepare=self.prepare), self.components)
         shown: dict[LogDeployment, list[str]] = {}
         for component in self.components:
+            if not self.placement.has(component):
+                continue
             before = len(manager.controllers)
             component.install(setup)
-            added = [controller.name for controller in manager.controllers[before:]]
+            added = [each.name for each in manager.controllers[before:] if self.placement.runs(component, each.name)]
+            manager.controllers[before:] = [each for each in manager.controllers[before:] if each.name in added]
             for place in component.places:
                 shown.setdefault(place, []).extend(name for name in added if place.shows(name))
         return shown
 
     async def prepare(self, client: Client) -> None:
-        """Brings definitions and namespaces into another cluster: what `homeport install` does."""
-        from homeport.app.kubernetes.install import InstallError, install  # late: it needs this module
+        """Brings definitions and namespaces into another cluster: what `homeport install --no-controllers` does."""
+        from homeport.app.kubernetes.install import InstallError, prepare  # late: it needs this module
 
         if not isinstance(client, RestClient):
             raise PrepareError("the cluster is not connected over HTTP")
         try:
-            await install(client, self, lambda text: log.info(text))
+            await prepare(client, self, lambda text: log.info(text))
         except InstallError as error:
             raise PrepareError(str(error)) from error
 
@@ -102,7 +107,7 @@ class Platform:
                         f"--without {name}: component {component.name} requires it; "
                         f"add --without {component.name} to leave out both"
                     )
-        return Platform(kept)
+        return replace(self, components=kept)
 
     def served(self, absent: Sequence[str]) -> Platform:
         """What can run where these definitions are missing: components that need one of them are left out."""
@@ -112,7 +117,7 @@ class Platform:
             needed = {body["metadata"]["name"] for body in definitions_of(component) if not is_inventory(body)}
             if not needed & missing and set(component.requires) <= {each.name for each in kept}:
                 kept.append(component)
-        return Platform(tuple(kept))
+        return replace(self, components=tuple(kept))
 
 
 @cache

@@ -7,6 +7,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
+from homeport.capi.rule import Rule
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 
@@ -26,5 +27,9 @@ COMPONENT = Component(
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(inventory.BOOTSTRAP,),
+    rules=(
+        Rule("", ("secrets",), ("get", "create", "patch")),
+        Rule("", ("configmaps",), ("get", "create", "delete")),  # only one machine of a cluster begins
+    ),
     places=(LogDeployment("capi-kubeadm-bootstrap-system", "capi-kubeadm-bootstrap-controller-manager"),),
 )

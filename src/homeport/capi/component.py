@@ -14,6 +14,7 @@ from homeport.capi.cloud import CloudSupport
 from homeport.capi.definition.inventory import UpstreamProvider
 from homeport.capi.environment import Environment
 from homeport.capi.platform import PlatformSupport
+from homeport.capi.rule import Rule
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks
 from homeport.runtime.workload.runner import Runners
@@ -50,6 +51,7 @@ class LogDeployment:
     namespace: str
     deployment: str
     controllers: tuple[str, ...] = ()  # patterns of controller names; empty: all controllers of the component
+    alias: bool = False  # it shows logs alone: on another Kubernetes another Deployment runs these controllers
 
     def shows(self, controller: str) -> bool:
         return not self.controllers or any(fnmatch.fnmatchcase(controller, each) for each in self.controllers)
@@ -98,6 +100,8 @@ class Component:
     register: Callable[[Hooks, Environment], object] = _no_hooks
     inventory: tuple[UpstreamProvider, ...] = ()
     places: tuple[LogDeployment, ...] = ()
+    # What its controllers do through the API, besides following what they have informers for.
+    rules: tuple[Rule, ...] = ()
     namespaces: tuple[str, ...] = ()  # that exist from the start, besides those of the places
     # Objects that exist from the start: made if they are missing, and left alone afterwards.
     objects: Callable[[], Iterable[tuple[Resource, Definition]]] = _no_objects

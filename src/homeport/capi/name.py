@@ -8,6 +8,7 @@ import re
 GROUP = "cluster.x-k8s.io"
 BOOTSTRAP_GROUP = "bootstrap.cluster.x-k8s.io"
 CONTROL_PLANE_GROUP = "controlplane.cluster.x-k8s.io"
+INFRASTRUCTURE_GROUP = "infrastructure.cluster.x-k8s.io"
 
 TEMPLATE_SUFFIX = "Template"
 

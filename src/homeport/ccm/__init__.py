@@ -8,6 +8,7 @@ of the infrastructures that Homeport knows need no routes from outside.
 from __future__ import annotations
 
 from homeport.capi.component import Component
+from homeport.capi.rule import Rule
 from homeport.ccm import deploy
 
 __all__ = ["COMPONENT"]
@@ -15,6 +16,7 @@ __all__ = ["COMPONENT"]
 COMPONENT = Component(
     name="ccm",
     requires=("core",),
+    rules=(Rule("", ("secrets",), ("get",)),),
     install=lambda setup: deploy.install(
         setup.manager, setup.capi, setup.clouds, setup.environment.ccm_image, setup.environment.dial
     ),

@@ -4,50 +4,183 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from homeport.cli import option
 
+if TYPE_CHECKING:
+    from homeport.app.kubernetes.plan import Plan
 
-@click.command()
-@click.option(
+_KUBECONFIG = click.option(
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    required=True,
-    help="Prepare the cluster of this kubeconfig.",
+    help="Use the cluster of this kubeconfig.",
 )
+
+
+@click.command()
+@_KUBECONFIG
 @option.context
+@click.option(
+    "--layout",
+    type=click.Choice(["combined", "split"]),
+    default="combined",
+    show_default=True,
+    help="Run all controllers in one Deployment, or each component in one with the name and namespace that upstream's "
+    "releases use.",
+)
+@click.option(
+    "--image",
+    metavar="IMAGE",
+    default="",
+    help="Run this image (default: the one of this release).",
+    show_default=False,
+)
+@click.option(
+    "--ccm-image",
+    metavar="IMAGE",
+    default="",
+    help="Use this image for the cloud controller manager in workload clusters (default: that of --image).",
+)
+@click.option(
+    "--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="Number of replicas of each Deployment."
+)
+@click.option(
+    "--option",
+    "options",
+    metavar="OPTION",
+    multiple=True,
+    help="Start the controllers with this option of `homeport up`, for example --option=--shards.",
+)
+@click.option(
+    "--management-addons",
+    is_flag=True,
+    help="Allow Butler's ManagementAddons: bind the controllers to cluster-admin (default: they can't install charts "
+    "into this cluster).",
+)
+@click.option(
+    "--no-controllers",
+    is_flag=True,
+    help="Install only definitions, namespaces and the inventory, for controllers that run elsewhere with `homeport up "
+    "--kubeconfig`.",
+)
 @click.option(
     "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
 )
-def command(kubeconfig: Path, context: str, without: tuple[str, ...]) -> None:
-    """Prepare a Kubernetes cluster for Homeport's controllers: definitions of all kinds, namespaces and the inventory.
+@click.option("--dry-run", is_flag=True, help="Change nothing: print all objects. Needs no cluster.")
+@click.option("-o", "--output", type=click.Choice(["yaml"]), help="Format of --dry-run (default: yaml).")
+@click.option("--wait", is_flag=True, help="Wait until all replicas are available.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.IntRange(1), default=300, show_default=True, help="Limit of --wait."
+)
+def command(
+    kubeconfig: Path | None,
+    context: str,
+    without: tuple[str, ...],
+    *,
+    no_controllers: bool,
+    dry_run: bool,
+    output: str | None,
+    wait: bool,
+    timeout: int,
+    **choices: Any,
+) -> None:
+    """Install Homeport on a Kubernetes cluster: definitions of all kinds, namespaces, permissions and Deployments.
 
-    Run it again after an update of Homeport. It starts nothing: `homeport up --kubeconfig FILE` does.
+    Run it again to update: what an earlier version installed and this one does not have is removed. Objects of users
+    and running machines are not changed.
     """
+    from homeport.app.platform import PluginError, chosen
+
+    try:
+        platform = chosen(without=without)
+    except PluginError as error:
+        raise click.UsageError(str(error)) from error
+    if output and not dry_run:
+        raise click.UsageError("-o applies to --dry-run only: add --dry-run")
+    choices["options"] = (*choices["options"], *(f"--without={name}" for name in without))
+    plan = _plan(platform, **choices)
+    if dry_run:
+        if no_controllers:
+            raise click.UsageError("--dry-run prints the whole installation: remove --no-controllers")
+        _print(plan)
+        return
+    if kubeconfig is None:
+        raise click.UsageError("--kubeconfig FILE is required (or --dry-run)")
+    run(_install(kubeconfig, context, plan, controllers=not no_controllers, seconds=timeout if wait else 0))
+    _next(kubeconfig, context, plan, controllers=not no_controllers)
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    import logging
+
+    import structlog
+
     from homeport.app.kubernetes.install import InstallError
-    from homeport.app.platform import PluginError
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.quick import import_aiohttp
 
     import_aiohttp()
+    # What is done is told in sentences; the log of the same steps is for controllers.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
-        asyncio.run(_install(kubeconfig, context, without))
-    except (ApiError, ConfigError, InstallError, PluginError) as error:
+        asyncio.run(work)
+    except (ApiError, ConfigError, InstallError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _plan(
+    platform: Any,
+    *,
+    layout: Any,
+    image: str,
+    ccm_image: str,
+    replicas: int,
+    options: tuple[str, ...],
+    management_addons: bool,
+) -> Plan:
+    from homeport.app.kubernetes.plan import Plan
+    from homeport.app.kubernetes.workload import PodOptions
+    from homeport.ccm.manifest import IMAGE
+
+    if strange := [each for each in options if not each.startswith("-")]:
+        raise click.UsageError(
+            f"--option {strange[0]!r}: expected an option of `homeport up`, for example --option=--shards"
+        )
+    pod = PodOptions(image or IMAGE, replicas, ccm_image, options)
+    return Plan(platform, layout, pod, management_addons)
+
+
+def _print(plan: Plan) -> None:
+    from homeport.app.kubernetes.file import write_all
+
+    click.echo(write_all(asyncio.run(plan.everything())), nl=False)
+
+
+def _next(kubeconfig: Path, context: str, plan: Plan, *, controllers: bool) -> None:
     place = f"--kubeconfig {shlex.quote(str(kubeconfig))}" + (f" --context {shlex.quote(context)}" if context else "")
-    click.echo(f"next: homeport up {place} --namespace homeport-system")
+    if controllers:
+        click.echo(f"next: kubectl get pods {place} -n {plan.placements[0].namespace}")
+    else:
+        click.echo(f"next: homeport up {place} --namespace homeport-system")
 
 
-async def _install(kubeconfig: Path, context: str, without: tuple[str, ...]) -> None:
-    from homeport.app.kubernetes.install import install
-    from homeport.app.platform import chosen
+async def _install(kubeconfig: Path, context: str, plan: Plan, *, controllers: bool, seconds: float) -> None:
+    from homeport.app.kubernetes.install import install, prepare
+    from homeport.app.kubernetes.rollout import await_available
     from homeport.client import kubeconfig as files
     from homeport.client.http import HttpClient
 
     async with HttpClient(files.load(kubeconfig, context=context)) as client:
-        await install(client, chosen(without=without), click.echo)
+        if not controllers:
+            await prepare(client, plan.platform, click.echo)
+            return
+        await install(client, plan, click.echo)
+        if seconds:
+            await await_available(client, plan.placements, click.echo, seconds)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ _EMBEDDED_ONLY = (
     *_SIM_ONLY,
 )
 _DIAL = ("proxy", "trust")
-_CLUSTER_ONLY = ("context", "namespace", "health", "shards", *WEBHOOK)
+_CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBHOOK)
 
 
 @click.command()
@@ -90,14 +91,26 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards", *WEBHOOK)
     "--kubeconfig",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Run the controllers on this cluster (default: on the embedded API server).",
+    help="Run the controllers on this cluster (default: see --kubernetes).",
+)
+@click.option(
+    "--kubernetes/--no-kubernetes",
+    default=None,
+    help="Run the controllers on the cluster of the Pod, as its service account, or never do so (default: --kubernetes "
+    "in a Pod with a service account, unless an option of the embedded API server is given).",
 )
 @option.context
 @click.option(
     "--namespace",
     metavar="NAME",
     default="",
-    help="Keep the Lease of the replicas in this namespace (default: that of the context).",
+    help="Keep the Lease of the replicas in this namespace (default: that of the context or of the Pod).",
+)
+@click.option(
+    "--deployment",
+    metavar="NAMESPACE/NAME",
+    default="",
+    help="Run only the controllers of this Deployment of `homeport install --layout split` (default: all).",
 )
 @click.option(
     "--shards", is_flag=True, help="Share the work between replicas (default: one leads, the others stand by)."
@@ -157,18 +170,26 @@ def command(
     """Start the management plane: a Kubernetes API server on SQLite, and the controllers.
 
     With --sim, the plane also runs simulated infrastructure, and every hypervisor address in a manifest leads to it.
-    With --kubeconfig, the controllers run on that cluster instead; start several replicas for high availability.
+    With --kubeconfig, or in a Pod, the controllers run on that cluster instead; start several replicas for high
+    availability.
     """
     tracing = more.pop("tracing")
     simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
     if tracing:
         _trace()
     dial = {name: more.pop(name) for name in _DIAL}
-    if more["kubeconfig"] is not None:
-        _refuse(ctx, _EMBEDDED_ONLY, "applies to the embedded API server only: remove it, or remove --kubeconfig")
+    kubernetes: bool | None = more.pop("kubernetes")
+    if more["kubeconfig"] is not None and kubernetes:
+        raise click.UsageError("--kubernetes uses the service account of the Pod: remove it, or remove --kubeconfig")
+    if more["kubeconfig"] is not None or kubernetes or (kubernetes is None and _in_pod(ctx)):
+        chosen = "--kubeconfig" if more["kubeconfig"] is not None else "--kubernetes"
+        _refuse(ctx, _EMBEDDED_ONLY, f"applies to the embedded API server only: remove it, or remove {chosen}")
+        if more["kubeconfig"] is None and kubernetes is None:
+            click.echo("in a Pod with a service account: the controllers run on its cluster (see --no-kubernetes)")
         _run_on_cluster(**more, **dial)
         return
-    _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE")
+    _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE, or --kubernetes in a Pod")
+    del more["deployment"]
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
@@ -206,6 +227,16 @@ def _settings(data: Path, listen: str, simulated: dict[str, Any], dial: dict[str
         return Settings.make(data, listen, simulators=simulators, dial=dialled, **given)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _in_pod(ctx: click.Context) -> bool:
+    """Whether we run in a Pod, and nobody asks for an embedded API server there."""
+    from homeport.client.kubeconfig import is_in_cluster
+
+    asked = (ctx.get_parameter_source(name) for name in _EMBEDDED_ONLY)
+    return is_in_cluster() and not any(
+        each in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT) for each in asked
+    )
 
 
 def _runs_already(settings: Settings) -> bool:
@@ -282,7 +313,7 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
 
 def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence[str], **more: Any) -> None:
     _import_quickly()
-    from homeport.app.kubernetes import manager
+    from homeport.app.kubernetes import layout, manager
     from homeport.app.platform import PluginError, chosen
     from homeport.app.settings import parse_listen, read_charts
     from homeport.client.config import ConfigError
@@ -295,9 +326,14 @@ def _run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence
         dial = read_dial(more.pop("proxy"), more.pop("trust"))
         charts = read_charts(more.pop("charts"), more.pop("chart_mirror"))
         webhook = read_webhook(*(more.pop(name) for name in WEBHOOK))
+        platform = chosen(plugins, without)
+        if deployment := more.pop("deployment"):
+            platform = replace(platform, placement=layout.find_placement(platform.components, deployment))
+            namespace, more["lease"] = platform.placement.lease
+            more["namespace"] = more["namespace"] or namespace
         cluster = manager.Cluster(**{**more, "health": health, "dial": dial, "charts": charts, "webhook": webhook})
-        _loop(manager.run(cluster, _show(told, log_level)[0], chosen(plugins, without)))
-    except (PluginError, SettingsError) as error:
+        _loop(manager.run(cluster, _show(told, log_level)[0], platform))
+    except (PluginError, SettingsError, layout.LayoutError) as error:
         raise click.UsageError(str(error)) from error
     except (ConfigError, manager.StartError) as error:
         raise click.ClickException(str(error)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from homeport.client.credential import Credential, Static
 
@@ -36,6 +37,7 @@ class Config:
     server: str
     credential: Credential = field(default_factory=Static)
     ca: bytes | None = None  # PEM; None: the system's authorities
+    ca_file: Path | None = None  # where somebody else renews it
     insecure: bool = False  # do not verify the server's certificate
     server_name: str = ""  # the name to expect in the server's certificate, if not the host of `server`
     proxy: str = ""

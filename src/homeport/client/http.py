@@ -11,7 +11,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
 
@@ -104,7 +104,8 @@ class HttpTransport:
         self._streams: aiohttp.ClientSession | None = None
         self._sockets: aiohttp.ClientSession | None = None
         self._tls: ssl.SSLContext | bool | None = None
-        self._tls_for: Certificate | None = None
+        self._tls_for: tuple[Certificate | None, bytes | None] = (None, None)
+        self._authority = tls.Authority(config)
         self._closed = False
         self._rejected: float | None = None  # since when the server accepts our credential no more
 
@@ -306,10 +307,11 @@ class HttpTransport:
         )
 
     def _context(self) -> ssl.SSLContext | bool:
-        certificate = self.config.credential.certificate()
-        if self._tls is None or certificate is not self._tls_for:
-            self._tls = tls.context(self.config, certificate) if self.config.server.startswith("https://") else True
-            self._tls_for = certificate
+        wanted = (self.config.credential.certificate(), self._authority.read())
+        if self._tls is None or wanted[0] is not self._tls_for[0] or wanted[1] is not self._tls_for[1]:
+            config = replace(self.config, ca=wanted[1])
+            self._tls = tls.context(config, wanted[0]) if self.config.server.startswith("https://") else True
+            self._tls_for = wanted
         return self._tls
 
     def _address(self) -> str:

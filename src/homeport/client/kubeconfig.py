@@ -307,8 +307,18 @@ def _cluster_info(cluster: Entry) -> dict[str, Any]:
     return info
 
 
-def in_cluster(*, root: Path = SERVICE_ACCOUNT, env: Mapping[str, str] = os.environ) -> Config:
-    """The service account of the pod we run in. Its token file is renewed by the kubelet and read again."""
+def is_in_cluster(env: Mapping[str, str] = os.environ) -> bool:
+    """Whether we run in a Pod with a service account."""
+    return bool(env.get("KUBERNETES_SERVICE_HOST")) and (_account(env) / "token").is_file()
+
+
+def _account(env: Mapping[str, str]) -> Path:
+    return Path(env.get("HOMEPORT_SERVICE_ACCOUNT") or SERVICE_ACCOUNT)
+
+
+def in_cluster(*, root: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
+    """The service account of the pod we run in. The kubelet renews its files, which are read again."""
+    root = root or _account(env)
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
@@ -321,5 +331,6 @@ def in_cluster(*, root: Path = SERVICE_ACCOUNT, env: Mapping[str, str] = os.envi
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         credential=TokenFile(token),
         ca=ca.read_bytes(),
+        ca_file=ca,
         namespace=(namespace.read_text().strip() if namespace.is_file() else "") or "default",
     )

@@ -4,9 +4,37 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+import time
+from collections.abc import Callable
 
 from homeport.client.config import Config, ConfigError
-from homeport.client.credential import Certificate
+from homeport.client.credential import REREAD_SECONDS, Certificate
+
+
+class Authority:
+    """The authority of a server, read again from its file when somebody renews that. Looking now and then is enough:
+    the old and the new one are in the file together for a while."""
+
+    def __init__(self, config: Config, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._file = config.ca_file
+        self._known = config.ca
+        self._monotonic = monotonic
+        self._looked = monotonic()
+
+    def read(self) -> bytes | None:
+        """The same object as before, unless it has changed."""
+        now = self._monotonic()
+        if self._file is None or now - self._looked < REREAD_SECONDS:
+            return self._known
+        self._looked = now
+        try:
+            found = self._file.read_bytes()
+            ssl.create_default_context(cadata=found.decode("ascii"))
+        except (OSError, ssl.SSLError, ValueError):
+            return self._known  # it may be written just now, and what we have is the best there is
+        if found != self._known:
+            self._known = found
+        return self._known
 
 
 def context(config: Config, certificate: Certificate | None) -> ssl.SSLContext:

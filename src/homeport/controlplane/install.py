@@ -8,6 +8,8 @@ from homeport.capi.capi import Capi
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
+from homeport.capi.name import BOOTSTRAP_GROUP, INFRASTRUCTURE_GROUP
+from homeport.capi.rule import CONTRACT, DEFINED, OWN, Rule
 from homeport.controlplane.kubeadm.admission import register
 from homeport.controlplane.kubeadm.reconciler import KubeadmControlPlaneReconciler
 from homeport.controlplane.watch import connect
@@ -39,5 +41,12 @@ COMPONENT = Component(
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(inventory.CONTROL_PLANE,),
+    rules=(
+        Rule(BOOTSTRAP_GROUP, ("kubeadmconfigs",), OWN),
+        Rule(INFRASTRUCTURE_GROUP, DEFINED, CONTRACT),
+        Rule("cluster.x-k8s.io", ("machines",), OWN),
+        Rule("cluster.x-k8s.io", ("machines/status",), ("patch",)),
+        Rule("", ("secrets",), ("get", "create", "patch")),
+    ),
     places=(LogDeployment("capi-kubeadm-control-plane-system", "capi-kubeadm-control-plane-controller-manager"),),
 )

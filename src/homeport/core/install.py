@@ -8,6 +8,8 @@ from homeport.capi.component import Component, LogDeployment, Setup
 from homeport.capi.definition import inventory
 from homeport.capi.definition.kind import definitions_of
 from homeport.capi.environment import Environment
+from homeport.capi.name import BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
+from homeport.capi.rule import CONTRACT, DEFINED, OWN, Rule
 from homeport.client.protocol import Client
 from homeport.core import (
     cluster,
@@ -62,5 +64,14 @@ COMPONENT = Component(
     register=_register,
     install=_install,
     inventory=(inventory.CORE,),
+    rules=(
+        Rule(BOOTSTRAP_GROUP, DEFINED, CONTRACT),
+        Rule(CONTROL_PLANE_GROUP, DEFINED, CONTRACT),
+        Rule(INFRASTRUCTURE_GROUP, DEFINED, CONTRACT),
+        Rule("cluster.x-k8s.io", ("machinedeployments", "machinesets", "machines", "machinehealthchecks"), OWN),
+        Rule("cluster.x-k8s.io", ("machinepools",), OWN),
+        Rule("addons.cluster.x-k8s.io", ("clusterresourcesetbindings",), OWN),
+        Rule("", ("secrets",), ("get", "create", "patch")),
+    ),
     places=(LogDeployment("capi-system", "capi-controller-manager"),),
 )

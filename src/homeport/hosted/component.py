@@ -6,6 +6,8 @@ from functools import partial
 
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
+from homeport.capi.name import INFRASTRUCTURE_GROUP
+from homeport.capi.rule import DEFINED, OWN, Rule
 from homeport.hosted.admission import register
 from homeport.hosted.definition import LISTED, definitions
 from homeport.hosted.flavour import KAMAJI as KAMAJI_FLAVOUR
@@ -28,6 +30,15 @@ def _component(flavour: Flavour, *places: LogDeployment) -> Component:
         register=partial(_register, flavour),
         install=lambda setup: install(setup, flavour),
         inventory=(LISTED[flavour.name],),
+        rules=(
+            Rule(flavour.tenant.__resource__.group, DEFINED, OWN),
+            Rule("", ("configmaps", "secrets", "services"), OWN),
+            Rule("", ("pods", "persistentvolumeclaims"), ("get", "list", "delete")),
+            Rule("", ("namespaces",), ("create",)),
+            Rule("apps", ("deployments", "statefulsets"), OWN),
+            Rule("cluster.x-k8s.io", ("clusters",), ("patch",)),
+            Rule(INFRASTRUCTURE_GROUP, DEFINED, ("patch",)),
+        ),
         places=places,
     )
 

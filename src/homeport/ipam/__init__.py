@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homeport.capi.component import Component, LogDeployment
+from homeport.capi.rule import OWN, Rule
 from homeport.ipam.admission import register
 from homeport.ipam.definition import LISTED, definitions
 from homeport.ipam.install import install
@@ -16,5 +17,9 @@ COMPONENT = Component(
     register=lambda hooks, environment: register(hooks, environment.client),
     install=lambda setup: install(setup.manager),
     inventory=(LISTED,),
+    rules=(
+        Rule("ipam.cluster.x-k8s.io", ("ipaddresses",), OWN),
+        Rule("ipam.cluster.x-k8s.io", ("ipaddressclaims", "ipaddressclaims/status"), ("patch",)),
+    ),
     places=(LogDeployment("caip-in-cluster-system", "caip-in-cluster-controller-manager"),),
 )

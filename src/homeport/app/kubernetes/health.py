@@ -30,8 +30,9 @@ class HealthServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Gives the port. Raises OSError if it is taken."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES)
+        """Gives the port. `host` '*': all addresses. Raises OSError if it is taken."""
+        where = None if host == "*" else host
+        self._server = await asyncio.start_server(self._serve, where, port, limit=_REQUEST_BYTES)
         chosen: int = self._server.sockets[0].getsockname()[1]
         return chosen
 

@@ -1,35 +1,178 @@
-"""Prepares a Kubernetes cluster of others for the controllers: kinds, namespaces and clusterctl's inventory."""
+"""Puts Homeport on a Kubernetes cluster of others: kinds, namespaces, permissions and Deployments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import structlog
+
+from homeport.api.meta import Resource, Unstructured
 from homeport.app.definition import DefinitionError, install_definitions
+from homeport.app.kubernetes.layout import SYSTEM_NAMESPACE
+from homeport.app.kubernetes.plan import Plan
+from homeport.app.kubernetes.workload import INSTALLED
 from homeport.app.object.deployment import create_namespaces, create_objects
 from homeport.app.object.inventory import publish_inventory
 from homeport.app.platform import Platform
 from homeport.capi.definition.stored import stored_alone
+from homeport.client.errors import ApiError, Forbidden, NotFound
+from homeport.client.protocol import Client, Key, Query, Write
 from homeport.client.rest import RestClient
+from homeport.machinery.manifest import described
+from homeport.runtime.queue import Backoff
+
+log = structlog.get_logger(__name__)
 
 _EMBEDDED = "homeport"  # in the version that an embedded server reports
+_WRITE = Write(field_manager="homeport", field_validation="Strict")
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
+# What may be installed and removed, in the order of removal: nobody asks a webhook whose server is gone.
+KINDS = (
+    Resource(_ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
+    Resource(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
+    DEPLOYMENT,
+    Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
+    Resource("", "v1", "Service", "services"),
+    Resource(_RBAC, "v1", "RoleBinding", "rolebindings"),
+    Resource(_RBAC, "v1", "Role", "roles"),
+    Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    Resource(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
+    Resource("", "v1", "ServiceAccount", "serviceaccounts"),
+)
+_BY_NAME = {(each.api_version, each.kind): each for each in KINDS}
+
+Say = Callable[[str], None]
 
 
 class InstallError(Exception):
     """The cluster can't be prepared; the text says why and what to do."""
 
 
-async def install(client: RestClient, platform: Platform, progress: Callable[[str], None]) -> None:
-    """Repeat it after any failure, and after an update of Homeport. Raises InstallError and ApiError."""
-    version = str((await client.raw("GET", "/version")).json().get("gitVersion", ""))
-    if _EMBEDDED in version:
-        raise InstallError("this is a plane of `homeport up`, which installs everything at its start: nothing to do")
-    definitions = [stored_alone(each) for each in platform.definitions()]
-    progress(f"installing {len(definitions)} CustomResourceDefinitions")
+async def prepare(client: RestClient, platform: Platform, say: Say) -> None:
+    """What controllers need that run elsewhere. Repeat it after any failure, and after an update of Homeport.
+
+    Raises InstallError and ApiError.
+    """
+    await _refuse_plane(client)
+    await _define(client, [stored_alone(each) for each in platform.definitions()], say)
+    say("creating namespaces and the inventory of clusterctl")
+    await create_namespaces(client, [SYSTEM_NAMESPACE, *platform.namespaces()])
+    await publish(client, platform)
+
+
+async def install(client: RestClient, plan: Plan, say: Say) -> None:
+    """All of it, controllers included. Removes what an earlier version installed and this one does not have.
+
+    Repeat it after any failure. Raises InstallError and ApiError.
+    """
+    await _refuse_plane(client)
+    objects = await plan.objects()
+    await _refuse_others(client, plan, objects)
+    for each in plan.namespaces():
+        await client.apply(each, _WRITE, kind=NAMESPACE, force=True)
+    await _define(client, plan.definitions(), say)
+    say(f"applying {len(objects)} objects: {summary(str(each['kind']) for each in objects)}")
+    for each in objects:
+        await client.apply(each, _WRITE, kind=kind_of(each), force=True)
+    await _prune(client, objects, say)
+    await publish(client, plan.platform)
+
+
+async def publish(client: Client, platform: Platform) -> None:
+    """Clusterctl's inventory, and what exists from the start."""
+    await publish_inventory(client, platform.inventory())
+    await create_objects(client, platform.objects())
+
+
+async def publish_once(client: Client, platform: Platform) -> None:
+    """For the controllers: on a cluster that kubectl or Helm installed them on, they are the first who can do it."""
+    backoff, failures = Backoff(first=1.0, limit=60.0), 0
+    while True:
+        try:
+            return await publish(client, platform)
+        except (Forbidden, NotFound) as error:
+            log.info("objects that exist from the start are not published", error=str(error))
+            return None
+        except ApiError as error:
+            failures += 1
+            log.info("publishing is repeated later", error=str(error))
+            await asyncio.sleep(backoff.delay(failures))
+
+
+def kind_of(obj: Mapping[str, Any]) -> Resource:
+    return _BY_NAME[str(obj["apiVersion"]), str(obj["kind"])]
+
+
+def key_of(obj: Mapping[str, Any]) -> Key:
+    return Key(str(obj["metadata"].get("namespace", "")), str(obj["metadata"]["name"]))
+
+
+async def installed(client: Client) -> list[tuple[Resource, Unstructured]]:
+    """Everything that an installation put there and that can be removed, in the order of removal."""
+    query = Query(labels=f"{INSTALLED}=true")
+    return [(kind, each) for kind in KINDS for each in (await client.list(kind, query)).items]
+
+
+async def _define(client: RestClient, definitions: list[dict[str, Any]], say: Say) -> None:
+    say(f"installing {len(definitions)} CustomResourceDefinitions")
     try:
         await install_definitions(client, definitions)
     except DefinitionError as error:
         raise InstallError(str(error)) from error
-    progress("creating namespaces and the inventory of clusterctl")
-    await create_namespaces(client, platform.namespaces())
-    await create_objects(client, platform.objects())
-    await publish_inventory(client, platform.inventory())
+
+
+async def _refuse_plane(client: RestClient) -> None:
+    version = str((await client.raw("GET", "/version")).json().get("gitVersion", ""))
+    if _EMBEDDED in version:
+        raise InstallError("this is a plane of `homeport up`, which installs everything at its start: nothing to do")
+
+
+async def _refuse_others(client: Client, plan: Plan, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Two sets of controllers would work on the same objects; and what others installed is not overwritten."""
+    running = {Key(p.namespace, p.deployment) for each in plan.platform.components for p in each.places}
+    wanted = [(kind_of(each), key_of(each)) for each in objects]
+    for kind, key in dict.fromkeys([*wanted, *((DEPLOYMENT, key) for key in sorted(running))]):
+        found = await _find(client, kind, key)
+        if found is None or (found["metadata"].get("labels") or {}).get(INSTALLED) == "true":
+            continue
+        text = f"{kind.kind} {key} exists and was not created by 'homeport install'"
+        if (kind, key) in wanted:
+            raise InstallError(f"{text}: remove what created it, for example with 'helm uninstall', and repeat this")
+        if (found.get("spec") or {}).get("replicas", 1):
+            advice = f"kubectl scale -n {key.namespace} deployment/{key.name} --replicas=0"
+            raise InstallError(f"{text}, and its controllers work on the same objects: stop them first with '{advice}'")
+
+
+async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:
+    try:
+        return await client.get(kind, key)
+    except NotFound:
+        return None
+
+
+async def _prune(client: Client, objects: Iterable[Mapping[str, Any]], say: Say) -> None:
+    wanted = {(kind_of(each), key_of(each)) for each in objects}
+    for kind, each in await installed(client):
+        key = Key(each.namespace, each.name)
+        if (kind, key) not in wanted:
+            await delete(client, kind, key, each.uid)
+            say(f"removed {described({**kind.type_meta, **each})}, which this version does not have")
+
+
+async def delete(client: Client, kind: Resource, key: Key, uid: str) -> None:
+    try:
+        await client.delete(kind, key, uid=uid, propagation="Background")
+    except NotFound:
+        return
+
+
+def summary(kinds: Iterable[str]) -> str:
+    counts: dict[str, int] = {}
+    for kind in kinds:
+        counts[kind] = counts.get(kind, 0) + 1
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items())

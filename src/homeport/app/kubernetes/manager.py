@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -11,6 +12,7 @@ import structlog
 from homeport.api.meta import Resource
 from homeport.app.definition import undefined
 from homeport.app.kubernetes.health import HealthServer
+from homeport.app.kubernetes.install import publish_once
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
 from homeport.app.kubernetes.webhook import needs_of as webhook_needs
@@ -179,7 +181,10 @@ class Replica:
         return Sharded(*where, shard_of) if self._cluster.shards else Elected(*where)
 
     def _make(self) -> Manager:
-        return self._platform.manage(Manager(self._client, mode=self._mode(), name="homeport"), self._environment())
+        manager = Manager(self._client, mode=self._mode(), name="homeport")
+        if self._platform.placement.home:
+            manager.job(partial(publish_once, self._client, self._platform))
+        return self._platform.manage(manager, self._environment())
 
     def _environment(self) -> Environment:
         cluster = self._cluster

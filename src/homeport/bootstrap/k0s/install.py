@@ -7,6 +7,7 @@ from homeport.capi.component import Component, LogDeployment
 from homeport.capi.k0s import place
 from homeport.capi.k0s.definition import BOOTSTRAP, definitions
 from homeport.capi.name import BOOTSTRAP_GROUP
+from homeport.capi.rule import Rule
 
 COMPONENT = Component(
     name="k0s-bootstrap",
@@ -15,8 +16,12 @@ COMPONENT = Component(
     register=lambda hooks, _: admission.register(hooks),
     install=lambda setup: wiring.install(setup.manager, setup.capi),
     inventory=(BOOTSTRAP,),
+    rules=(
+        Rule("", ("secrets",), ("get", "create", "patch")),
+        Rule("", ("configmaps",), ("get", "create", "delete")),  # only one machine of a cluster begins
+    ),
     places=(
         place.MANAGER,
-        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-bootstrap"),
+        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-bootstrap", alias=True),
     ),
 )

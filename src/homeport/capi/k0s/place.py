@@ -10,4 +10,5 @@ CONTROL_PLANE = LogDeployment(
     SYSTEM,
     "k0smotron-controller-manager-control-plane",
     controllers=("k0smotroncontrolplane", "k0smotron-*", "k0scontrolplane"),
+    alias=True,
 )

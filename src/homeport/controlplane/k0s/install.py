@@ -6,7 +6,8 @@ from homeport.capi.capi import Capi
 from homeport.capi.component import Component
 from homeport.capi.k0s import place
 from homeport.capi.k0s.definition import definitions
-from homeport.capi.name import CONTROL_PLANE_GROUP
+from homeport.capi.name import BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
+from homeport.capi.rule import CONTRACT, DEFINED, OWN, Rule
 from homeport.client.protocol import Key
 from homeport.controlplane.k0s.admission import register
 from homeport.controlplane.k0s.reconciler import K0sControlPlaneReconciler
@@ -36,5 +37,12 @@ COMPONENT = Component(
     definitions=lambda: definitions(CONTROL_PLANE_GROUP),
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
+    rules=(
+        Rule(BOOTSTRAP_GROUP, ("k0scontrollerconfigs",), OWN),
+        Rule(INFRASTRUCTURE_GROUP, DEFINED, CONTRACT),
+        Rule("cluster.x-k8s.io", ("machines",), OWN),
+        Rule("cluster.x-k8s.io", ("machines/status",), ("patch",)),
+        Rule("", ("secrets",), ("get", "create", "patch")),
+    ),
     places=(place.MANAGER, place.CONTROL_PLANE),
 )

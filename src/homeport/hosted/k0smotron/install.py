@@ -11,9 +11,10 @@ from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.k0s import place
-from homeport.capi.name import CONTROL_PLANE_GROUP
+from homeport.capi.name import CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET
+from homeport.capi.rule import DEFINED, OWN, Rule
 from homeport.client.protocol import Key, Query
 from homeport.hosted.k0smotron.admission import register
 from homeport.hosted.k0smotron.cluster import ClusterReconciler
@@ -87,9 +88,20 @@ COMPONENT = Component(
     register=lambda hooks, _: register(hooks),
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(LISTED,),
+    rules=(
+        Rule("k0smotron.io", DEFINED, OWN),
+        Rule("", ("configmaps", "secrets", "services"), OWN),
+        Rule("", ("pods", "persistentvolumeclaims"), ("get", "list", "delete")),
+        Rule("", ("namespaces",), ("create",)),
+        Rule("apps", ("statefulsets", "deployments"), OWN),
+        Rule("batch", ("cronjobs", "jobs"), OWN),
+        Rule("networking.k8s.io", ("ingresses",), OWN),
+        Rule("cluster.x-k8s.io", ("clusters",), ("patch",)),
+        Rule(INFRASTRUCTURE_GROUP, DEFINED, ("patch",)),
+    ),
     places=(
         place.MANAGER,
         place.CONTROL_PLANE,
-        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-infrastructure"),
+        LogDeployment(place.SYSTEM, "k0smotron-controller-manager-infrastructure", alias=True),
     ),
 )

@@ -11,6 +11,7 @@ from homeport.platforms.butler.definition import definitions
 from homeport.platforms.butler.infrastructure import CONTROLLERS as INFRASTRUCTURE
 from homeport.platforms.butler.install import install
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE, TENANTS_NAMESPACE
+from homeport.platforms.butler.rule import RULES
 from homeport.runtime.webhook.hook import Hooks
 
 
@@ -28,6 +29,7 @@ COMPONENT = Component(
     register=_register,
     install=install,
     namespaces=(TENANTS_NAMESPACE,),
+    rules=RULES,
     places=(
         LogDeployment(SYSTEM_NAMESPACE, "butler-controller"),
         LogDeployment(SYSTEM_NAMESPACE, "butler-provider-nutanix", INFRASTRUCTURE),

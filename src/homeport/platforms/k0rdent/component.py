@@ -11,6 +11,7 @@ from homeport.platforms.k0rdent.definition import definitions
 from homeport.platforms.k0rdent.flux import definitions as sources
 from homeport.platforms.k0rdent.install import install
 from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
+from homeport.platforms.k0rdent.rule import RULES
 from homeport.platforms.k0rdent.service.admission import register as register_services
 from homeport.runtime.webhook.hook import Hooks
 
@@ -29,6 +30,7 @@ COMPONENT = Component(
     register=_register,
     install=install,
     objects=initial_objects,
+    rules=RULES,
     places=(LogDeployment(SYSTEM_NAMESPACE, "kcm-controller-manager"),),
     charts=(
         ChartFolder("oci://ghcr.io/k0rdent/kcm/charts", "kcm", RELEASE_VERSION, _CHARTS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homeport.capi.component import ChartFolder, Component, LogDeployment
 from homeport.capi.environment import Environment
+from homeport.capi.rule import OWN, Rule
 from homeport.infra import owner
 from homeport.providers.nutanix import admission
 from homeport.providers.nutanix.cloud.support import CLOUD
@@ -25,6 +26,10 @@ COMPONENT = Component(
     register=_register,
     install=lambda setup: install(setup.manager, setup.environment.dial, setup.capi),
     inventory=(LISTED,),
+    rules=(
+        Rule("ipam.cluster.x-k8s.io", ("ipaddressclaims",), OWN),
+        Rule("", ("secrets",), ("get", "create", "patch")),
+    ),
     places=(LogDeployment("capx-system", "capx-controller-manager"),),
     cloud=CLOUD,
     platform=PLATFORM,

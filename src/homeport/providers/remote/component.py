@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.environment import Environment
+from homeport.capi.rule import OWN, Rule
 from homeport.infra import owner
 from homeport.providers.remote import admission
 from homeport.providers.remote.definition import LISTED, definitions
@@ -25,8 +26,12 @@ COMPONENT = Component(
     register=_register,
     install=lambda setup: install(setup.manager, setup.capi),
     inventory=(LISTED,),
+    rules=(
+        Rule("ipam.cluster.x-k8s.io", ("ipaddressclaims",), OWN),
+        Rule("", ("secrets",), ("get", "patch")),
+    ),
     places=(
         LogDeployment(_SYSTEM, "k0smotron-controller-manager"),
-        LogDeployment(_SYSTEM, "k0smotron-controller-manager-infrastructure"),
+        LogDeployment(_SYSTEM, "k0smotron-controller-manager-infrastructure", alias=True),
     ),
 )

@@ -1,0 +1,74 @@
+"""The permissions of a Deployment's ServiceAccount: what its controllers follow and do, and nothing else.
+
+Kinds that controllers follow are known from their informers. What they write, each component declares as rules; tests
+run whole clusters on a real API server with exactly these permissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from homeport.api.clusterctl.v1alpha3 import Provider
+from homeport.app.kubernetes.layout import Placement
+from homeport.app.platform import Platform, definitions_of
+from homeport.capi.component import Component
+from homeport.capi.definition.inventory import is_inventory
+from homeport.capi.environment import Environment
+from homeport.capi.name import BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
+from homeport.capi.rule import DEFINED, Rule, merged
+from homeport.client.config import Config
+from homeport.client.http import HttpClient
+from homeport.runtime.event import NEW as EVENT
+from homeport.runtime.lease import LEASE
+from homeport.runtime.manager import Manager
+
+_CONTRACT_GROUPS = (BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP)
+_OFFLINE = Config("https://localhost")  # nothing connects there: only informers are asked for
+
+
+async def cluster_rules(platform: Platform, placement: Placement) -> list[Rule]:
+    """Of the ClusterRole. Asynchronous, because controllers are made in an event loop."""
+    platform = replace(platform, placement=placement)
+    manager = platform.manage(Manager(HttpClient(_OFFLINE)), Environment(HttpClient(_OFFLINE)))
+    followed = (informer.resource for informer in manager.informers)
+    rules = [Rule(each.group, (each.plural,), ("get", "list", "watch")) for each in followed]
+    chosen = [component for component in platform.components if placement.has(component)]
+    rules += [rule for component in chosen for rule in (*_own_rules(component), *component.rules)]
+    # Kinds behind a contract are followed as objects refer to them.
+    rules += [Rule(group, DEFINED, ("get", "list", "watch")) for group in _CONTRACT_GROUPS]
+    # Events of both groups: older servers have only the first.
+    rules += [Rule(EVENT.group, ("events",), ("create", "patch")), Rule("", ("events",), ("create", "patch"))]
+    rules += [Rule("", ("namespaces",), ("get",), (placement.lease[0],))]
+    rules += _start_rules(platform) if placement.home else ()
+    return merged(each for rule in rules for each in _spelled_out(platform, rule))
+
+
+def _own_rules(component: Component) -> Iterable[Rule]:
+    """A controller keeps a finalizer and annotations on objects of its kinds, and reports their status."""
+    for definition in definitions_of(component):
+        spec = definition["spec"]
+        if not is_inventory(definition):
+            plural = spec["names"]["plural"]
+            yield Rule(spec["group"], (plural, f"{plural}/status"), ("patch",))
+
+
+def _spelled_out(platform: Platform, rule: Rule) -> Iterable[Rule]:
+    """Kinds of other providers are not among those that components define: they are added by aggregation."""
+    if rule.resources != DEFINED:
+        return (rule,)
+    specs = (each["spec"] for each in platform.definitions())
+    return (replace(rule, resources=tuple(spec["names"]["plural"] for spec in specs if spec["group"] == rule.group)),)
+
+
+def _start_rules(platform: Platform) -> Iterable[Rule]:
+    """For what exists from the start: it is created if it is missing, and the inventory is kept up to date."""
+    listed = Provider.__resource__
+    yield Rule(listed.group, (listed.plural,), ("get", "create", "patch"))
+    for resource, _ in platform.objects():
+        yield Rule(resource.group, (resource.plural,), ("create",))
+
+
+def lease_rules() -> list[Rule]:
+    """Of the Role in the namespace of the Lease: replicas elect one leader, or know each other's shares."""
+    return [Rule(LEASE.group, (LEASE.plural,), ("get", "list", "watch", "create", "update", "patch", "delete"))]

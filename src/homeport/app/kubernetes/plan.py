@@ -1,0 +1,103 @@
+"""What `homeport install` puts on a cluster, as one record of choices and the objects that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.app.kubernetes import webhooks, workload
+from homeport.app.kubernetes.access import cluster_rules, lease_rules
+from homeport.app.kubernetes.layout import COMBINED, SYSTEM_NAMESPACE, Layout, Placement, placements
+from homeport.app.kubernetes.workload import Json, PodOptions
+from homeport.app.platform import Platform
+from homeport.capi.rule import Rule
+
+_RBAC = "rbac.authorization.k8s.io"
+_EXTENSIBLE = ("core", "k0rdent")  # they work on kinds that only users know
+_AGGREGATE = {"matchLabels": {"cluster.x-k8s.io/aggregate-to-manager": "true"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    platform: Platform
+    layout: Layout = "combined"
+    pod: PodOptions = field(default_factory=PodOptions)
+    management_addons: bool = False  # the controllers may install any chart into the cluster that they run on
+
+    @property
+    def placements(self) -> list[Placement]:
+        return placements(self.platform.components, self.layout)
+
+    def definitions(self) -> list[Json]:
+        return [webhooks.definition(each) for each in self.platform.definitions()]
+
+    def namespaces(self) -> list[Json]:
+        found = [SYSTEM_NAMESPACE, *self.platform.namespaces()]
+        return [_namespace(name) for name in dict.fromkeys(found)]
+
+    async def objects(self) -> list[Json]:
+        """In the order in which they are applied; all of them can be removed and come back."""
+        found: list[Json] = []
+        for placement in self.placements:
+            found += await self._access(placement)
+        for placement in self.placements:
+            found += workload.render(placement, self.pod)
+        return [*found, *webhooks.objects(self.platform.components)]
+
+    async def everything(self) -> list[Json]:
+        """For one file: enough for an empty cluster. The controllers create the rest when they start."""
+        return [*self.namespaces(), *self.definitions(), *await self.objects()]
+
+    async def _access(self, placement: Placement) -> list[Json]:
+        rules = await cluster_rules(self.platform, placement)
+        lease, leader = placement.lease[0], f"{placement.name}-leader-election"
+        account = {"kind": "ServiceAccount", "name": placement.name, "namespace": placement.namespace}
+        role = role_name(placement)
+        found = [
+            workload.render_object("v1", "ServiceAccount", placement, automountServiceAccountToken=False),
+            _role(role, rules),
+            _binding(role, role, account),
+            _role(leader, lease_rules(), lease),
+            _binding(leader, leader, account, lease),
+        ]
+        extended = f"{role}-extensions"
+        if any(placement.has_component(self.platform.components, name) for name in _EXTENSIBLE):
+            # Providers of others add their kinds with a labelled ClusterRole, as for upstream's controllers.
+            found += [_role(extended, [], aggregate=True), _binding(extended, extended, account)]
+        if self.management_addons and placement.has_component(self.platform.components, "butler"):
+            found.append(_binding(f"{role}-management-addons", "cluster-admin", account))
+        return found
+
+
+def role_name(placement: Placement) -> str:
+    return placement.name if placement.home else f"homeport-{placement.name}"
+
+
+def _namespace(name: str) -> Json:
+    labels: dict[str, str] = {}
+    if name == COMBINED.namespace:
+        labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, **({"labels": labels} if labels else {})},
+    }
+
+
+def _role(name: str, rules: list[Rule], namespace: str = "", *, aggregate: bool = False) -> Json:
+    more: Mapping[str, Any] = {"rules": [each.render() for each in rules]}
+    if aggregate:
+        more = {"aggregationRule": {"clusterRoleSelectors": [_AGGREGATE]}}
+    return _named("Role" if namespace else "ClusterRole", name, namespace, more)
+
+
+def _binding(name: str, role: str, account: Json, namespace: str = "") -> Json:
+    kind = "Role" if namespace else "ClusterRole"
+    ref = {"apiGroup": _RBAC, "kind": kind, "name": role}
+    return _named(f"{kind}Binding", name, namespace, {"roleRef": ref, "subjects": [account]})
+
+
+def _named(kind: str, name: str, namespace: str, more: Mapping[str, Any]) -> Json:
+    meta: Json = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(workload.LABELS)}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": meta, **more}

@@ -1,0 +1,185 @@
+"""The objects of an installation: which Deployments run what, with which rights, and how."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from homeport.app.kubernetes.access import cluster_rules
+from homeport.app.kubernetes.layout import COMBINED, LayoutError, find_placement, placements
+from homeport.app.kubernetes.plan import Plan
+from homeport.app.kubernetes.rollout import progress
+from homeport.app.kubernetes.workload import INSTALLED, PodOptions
+from homeport.app.platform import chosen
+from homeport.capi.component import Setup
+from homeport.capi.environment import Environment
+from homeport.capi.rule import Rule, merged
+from homeport.client.config import Config
+from homeport.client.http import HttpClient
+from homeport.runtime.manager import Manager
+
+ROOT = Path(__file__).resolve().parents[3]
+SEEDS = ("capi-system/capi-controller-manager", "capx-system/capx-controller-manager")
+MORE_SEEDS = ("k0smotron-system/k0smotron-controller-manager", "butler-system/butler-provider-harvester")
+
+
+def _of(objects: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    return [each for each in objects if each["kind"] == kind]
+
+
+async def test_each_controller_runs_under_exactly_one_lease() -> None:
+    platform = chosen()
+    client = HttpClient(Config("https://localhost"))
+    manager = Manager(client)
+    setup = Setup(manager, Environment(client), platform.components)
+    for component in platform.components:
+        before = len(manager.controllers)
+        component.install(setup)
+        for controller in manager.controllers[before:]:
+            runs = [p for p in placements(platform.components, "split") if p.runs(component, controller.name)]
+            assert len({each.lease for each in runs}) == 1, (component.name, controller.name, runs)
+            assert COMBINED.runs(component, controller.name)
+
+
+@pytest.mark.parametrize("name", [*SEEDS, *MORE_SEEDS])
+async def test_deployments_have_the_names_of_upstreams_releases_and_run_something(name: str) -> None:
+    platform = chosen()
+    placement = find_placement(platform.components, name)
+    client = HttpClient(Config("https://localhost"))
+    manager = Manager(client)
+    setup = Setup(manager, Environment(client), platform.components)
+    for component in platform.components:
+        if placement.has(component):
+            component.install(setup)
+    assert any(
+        placement.runs(component, controller.name)
+        for component in platform.components
+        if placement.has(component)
+        for controller in manager.controllers
+    )
+
+
+def test_an_unknown_deployment_is_refused_with_the_known_names() -> None:
+    with pytest.raises(LayoutError, match="capx-system/capx-controller-manager"):
+        find_placement(chosen().components, "capx-system/capx")
+
+
+async def test_roles_hold_what_their_components_need_and_no_more() -> None:
+    platform = chosen()
+    bootstrap = "capi-kubeadm-bootstrap-system/capi-kubeadm-bootstrap-controller-manager"
+    rules = await cluster_rules(platform, find_placement(platform.components, bootstrap))
+    writable = {
+        f"{rule.group}/{resource}"
+        for rule in rules
+        for resource in rule.resources
+        if {"create", "patch", "update", "delete"} & set(rule.verbs)
+    }
+    kinds = ("kubeadmconfigs", "kubeadmconfigtemplates")
+    own = {f"bootstrap.cluster.x-k8s.io/{kind}{part}" for kind in kinds for part in ("", "/status")}
+    assert writable == {*own, "/configmaps", "/secrets", "/events", "events.k8s.io/events"}
+    deletable = [resource for rule in rules if "delete" in rule.verbs for resource in rule.resources]
+    assert deletable == ["configmaps"]
+
+
+async def test_no_role_has_all_verbs_or_may_widen_itself() -> None:
+    platform = chosen()
+    for placement in [COMBINED, *placements(platform.components, "split")]:
+        for rule in await cluster_rules(platform, placement):
+            assert not {"*", "escalate", "bind", "impersonate"} & set(rule.verbs), rule
+            assert rule.group != "*"
+
+
+@pytest.mark.parametrize("layout", ["combined", "split"])
+async def test_pods_are_restricted_and_spread(layout: Any) -> None:
+    objects = await Plan(chosen(), layout).objects()
+    deployments = _of(objects, "Deployment")
+    names = Counter((each["metadata"]["namespace"], each["metadata"]["name"]) for each in deployments)
+    assert set(names.values()) == {1}
+    for kind in ("ServiceAccount", "Service", "PodDisruptionBudget", "NetworkPolicy"):
+        there = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in _of(objects, kind)}
+        assert names.keys() <= there, kind
+    for each in deployments:
+        pod = each["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert each["spec"]["replicas"] == 2
+        assert pod["affinity"]["podAntiAffinity"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
+        assert container["resources"]["requests"]
+    assert all(each["metadata"]["labels"][INSTALLED] == "true" for each in objects)
+
+
+async def test_a_deployment_of_the_split_layout_says_which_controllers_it_runs() -> None:
+    objects = await Plan(chosen(), "split", PodOptions(arguments=("--shards",))).objects()
+    found = {each["metadata"]["name"]: each for each in _of(objects, "Deployment")}
+    arguments = found["capx-controller-manager"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--deployment=capx-system/capx-controller-manager" in arguments
+    assert arguments[-1] == "--shards"
+
+
+async def test_only_management_addons_bind_to_cluster_admin() -> None:
+    for wanted in (False, True):
+        objects = await Plan(chosen(), management_addons=wanted).objects()
+        roles = [each["roleRef"]["name"] for each in _of(objects, "ClusterRoleBinding")]
+        assert ("cluster-admin" in roles) is wanted
+
+
+def test_equal_rights_share_a_rule_and_a_named_object_needs_none_that_all_have() -> None:
+    rules = [
+        Rule("", ("secrets",), ("get",)),
+        Rule("", ("configmaps",), ("get",)),
+        Rule("", ("secrets",), ("create",)),
+        Rule("", ("configmaps",), ("create", "get")),
+        Rule("", ("secrets",), ("get",), ("one",)),
+        Rule("", ("secrets",), ("delete",), ("one",)),
+    ]
+    both = Rule("", ("configmaps", "secrets"), ("get", "create"))
+    assert merged(rules) == [both, Rule("", ("secrets",), ("delete",), ("one",))]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({}, "waiting for the Deployment controller"),
+        ({"observedGeneration": 2}, "0 of 2 replicas updated"),
+        ({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 3}, "1 old replicas remaining"),
+        ({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2}, "0 of 2 replicas available"),
+        ({"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "availableReplicas": 2}, ""),
+        (
+            {"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "quota"}]},
+            "Pods can't be created: quota",
+        ),
+    ],
+)
+def test_progress_says_what_is_missing(status: dict[str, Any], said: str) -> None:
+    assert progress({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": status}) == said
+
+
+def test_the_files_below_config_are_what_the_components_need() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/gen_install.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_chart_has_every_object_in_both_layouts() -> None:
+    for layout in ("combined", "split"):
+        text = (ROOT / "config" / "chart" / "templates" / f"{layout}.yaml").read_text()
+        assert "VALUE-" not in text
+        assert "424242" not in text
+        assert text.count("kind: Deployment\n") == len(placements(chosen().components, layout))
+    values = yaml.safe_load((ROOT / "config" / "chart" / "values.yaml").read_text())
+    assert set(values) >= {"layout", "image", "replicas", "options", "resources"}
