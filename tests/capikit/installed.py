@@ -74,7 +74,7 @@ def running(kube: RealKube, *options: str, name: str = COMBINED) -> Iterator[Pat
         yield log
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def refusals(log: Path) -> list[str]:

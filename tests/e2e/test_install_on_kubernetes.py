@@ -60,12 +60,12 @@ def ok(kube: RealKube, *arguments: str) -> str:
     return done.stdout
 
 
-def await_available(kube: RealKube, cluster: str = "harbour") -> None:
+def await_all(kube: RealKube, what: str, condition: str) -> None:
     for _ in range(4):  # kubectl of RealKube ends after a minute
-        waited = kube.kubectl("wait", f"cluster/{cluster}", "--for=condition=Available", "--timeout=50s")
+        waited = kube.kubectl("wait", what, f"--for={condition}", "--timeout=50s")
         if waited.returncode == 0:
             return
-    pytest.fail(waited.stderr + ok(kube, "get", "cluster,machines,nutanixmachines", "-o", "yaml"))
+    pytest.fail(f"{waited.stderr}{ok(kube, 'get', what, '-o', 'yaml')}")
 
 
 def machines(kube: RealKube) -> dict[str, str]:
@@ -81,8 +81,8 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
     ok(kube, "apply", "--server-side", "-f", str(file))
     with running(kube, *infrastructure(site)) as log:
         ok(kube, "apply", "-f", str(EXAMPLE))
-        await_available(kube)
-        ok(kube, "wait", "kubeadmcontrolplane/harbour", "--for=jsonpath={.status.availableReplicas}=3", "--timeout=55s")
+        await_all(kube, "cluster/harbour", "condition=Available")
+        await_all(kube, "kubeadmcontrolplane/harbour", "jsonpath={.status.availableReplicas}=3")
         # Nobody but the controllers could create these: their kinds were new.
         assert "cluster-api" in ok(kube, "get", "providers", "-n", "homeport-system", "-o", "name")
         assert "kcm" in ok(kube, "get", "management", "-o", "name")
@@ -97,13 +97,7 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
         places = (f"{name}-system/{name}-controller-manager" for name in names)
         logs = [stack.enter_context(running(kube, *infrastructure(site), name=place)) for place in places]
         ok(kube, "scale", "machinedeployment/harbour-workers", "--replicas=3")
-        ok(
-            kube,
-            "wait",
-            "machinedeployment/harbour-workers",
-            "--for=jsonpath={.status.availableReplicas}=3",
-            "--timeout=50s",
-        )
+        await_all(kube, "machinedeployment/harbour-workers", "jsonpath={.status.availableReplicas}=3")
     assert not [line for log in logs for line in refusals(log)]
     after = machines(kube)
     assert before.items() <= after.items()
@@ -142,7 +136,7 @@ def test_definitions_go_when_no_object_of_a_user_is_left(kube: RealKube) -> None
     homeport("install", *config)
     with running(kube):
         # The controllers have made objects themselves, which do not count.
-        ok(kube, "wait", "management/kcm", "--for=condition=Ready", "--timeout=50s")
+        await_all(kube, "management/kcm", "condition=Ready")
     said = homeport("uninstall", *config, "--crds")
     assert f"removed {len(chosen().definitions())} CustomResourceDefinitions" in said
     ok(kube, "wait", "crds", "--all", "--for=delete", "--timeout=55s")
