@@ -180,5 +180,6 @@ def _conclude(file: BootstrapFile, files: Files, *, moved: bool) -> None:
     if moved:
         click.echo("this plane has stepped back: its controllers are off")
         config = shlex.quote(str(files.kubeconfig))
-        click.echo(f"next: homeport install --kubeconfig {config}, which runs the controllers as Pods of the new cluster;")
-        click.echo(f"  or: homeport up --kubeconfig {config} --namespace homeport-system, which runs them on this machine")
+        click.echo("next: run the controllers as Pods of the new cluster, or on this machine")
+        click.echo(f"  homeport install --kubeconfig {config}")
+        click.echo(f"  homeport up --kubeconfig {config} --namespace homeport-system")
