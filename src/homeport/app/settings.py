@@ -14,6 +14,7 @@ from homeport.sim.state import Options
 
 DEFAULT_DATA = Path("~/.homeport")
 DEFAULT_LISTEN = "127.0.0.1:6443"
+MOST_WORKERS = 64
 
 
 class SettingsError(ValueError):
@@ -80,6 +81,7 @@ class Settings:
     service_pool: str = ""  # ranges that Services of type LoadBalancer get addresses from
     charts: ChartSettings = OWN_ADDRESSES
     hosted_binaries: Path | None = None  # programs of hosted control planes
+    workers: int = 1  # processes that run the controllers; 1: the plane itself
 
     @classmethod
     def make(
@@ -96,13 +98,17 @@ class Settings:
         charts: Path | None = None,
         chart_mirror: str = "",
         hosted_binaries: Path | None = None,
+        workers: int = 1,
     ) -> Settings:
         host, port = parse_listen(listen)
+        if not 1 <= workers <= MOST_WORKERS:
+            raise SettingsError(f"--workers {workers}: must be from 1 to {MOST_WORKERS}")
         _check_pool(service_pool)
         folder = Path(data).expanduser().absolute()
         found = replace(read_charts(charts, chart_mirror), simulated=simulators is not None, cache=folder / "charts")
         binaries = hosted_binaries.expanduser().absolute() if hosted_binaries is not None else None
-        return cls(folder, host, port, audit, workloads, simulators, dial, ccm_image, service_pool, found, binaries)
+        made = cls(folder, host, port, audit, workloads, simulators, dial, ccm_image, service_pool, found, binaries)
+        return replace(made, workers=workers)
 
     @property
     def database(self) -> Path:

@@ -7,11 +7,13 @@ import errno
 import gc
 import os
 import shutil
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,8 @@ from homeport.app.settings import Settings
 from homeport.app.show import Show, stop_event
 from homeport.app.standby import Standby
 from homeport.app.supervisor import Supervisor
+from homeport.app.worker.crew import Worker, forget_workers
+from homeport.app.worker.message import Order
 from homeport.builtin.install import install as install_builtin
 from homeport.builtin.workload.address import Pool, ServiceOptions
 from homeport.builtin.workload.binary import BinariesMissing, BinaryRunner
@@ -65,8 +69,21 @@ class StartError(Exception):
     """The plane can't start; the text says why and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What workers are started with besides the settings: they choose their components themselves."""
+
+    plugins: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    log_level: str = "info"
+
+
 async def run(
-    settings: Settings, show: Show, platform: Platform | None = None, streams: LogStreams | None = None
+    settings: Settings,
+    show: Show,
+    platform: Platform | None = None,
+    streams: LogStreams | None = None,
+    choice: Choice | None = None,
 ) -> None:
     """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed.
 
@@ -78,7 +95,7 @@ async def run(
     claim = Claim(settings.data)
     try:
         async with _simulated(settings, streams) as simulation:
-            plane = Plane(settings, platform or Platform(), simulation, streams)
+            plane = Plane(settings, platform or Platform(), simulation, streams, choice)
             await plane.run(show, stopping)
     finally:
         claim.release()
@@ -107,7 +124,12 @@ class Plane:
     """What runs in one process, and what it tells about itself."""
 
     def __init__(
-        self, settings: Settings, platform: Platform, simulation: Simulation | None, streams: LogStreams
+        self,
+        settings: Settings,
+        platform: Platform,
+        simulation: Simulation | None,
+        streams: LogStreams,
+        choice: Choice | None = None,
     ) -> None:
         self._settings = settings
         self._platform = platform
@@ -115,6 +137,8 @@ class Plane:
         self._streams = streams
         self._binaries = find_binaries(settings)
         self._standby: Standby | None = None
+        self._choice = choice or Choice()
+        self._workers: list[Worker] = []
 
     async def run(self, show: Show, stopping: asyncio.Event) -> None:
         dial = self._simulation.dial if self._simulation is not None else self._settings.dial
@@ -129,6 +153,7 @@ class Plane:
                 ccm_image=self._settings.ccm_image,
                 backups=FolderBackups(self._settings, lambda: self._copy(server)),
             )
+            await forget_workers(server.client())
             parts = self._parts(server, environment, show.changed)
             await self._work(server, show, parts, stopping)
         finally:
@@ -187,7 +212,11 @@ class Plane:
             # Apart from the loops: what goes wrong in a controller must not stop garbage collection.
             self._standby = Standby(server.client())
             supervisor.add("standby", self._standby.run)
-            supervisor.add_manager("controllers", controllers, self._standby)
+            if settings.workers == 1:
+                supervisor.add_manager("controllers", controllers, self._standby)
+            else:
+                controllers()  # none of them runs here: users look for their logs here
+                self._add_workers(supervisor, server, environment, self._standby)
         if self._simulation is not None:
             supervisor.add("simulators", self._simulation.run)
             components.add(self._simulation.logs)
@@ -196,6 +225,38 @@ class Plane:
             deployments.register(runners)
             supervisor.add("deployments", deployments.run)
         return supervisor
+
+    def _add_workers(
+        self, supervisor: Supervisor, server: EmbeddedServer, environment: Environment, gate: Standby
+    ) -> None:
+        for number in range(1, self._settings.workers + 1):
+            order = partial(self._order, environment)
+            worker = Worker(number, order, server.client(), self._streams, environment.ranges, gate)
+            worker.part = supervisor.add(f"worker {number}", worker.run)
+            self._workers.append(worker)
+
+    def _order(self, environment: Environment, identity: str) -> Order:
+        charts, choice = environment.charts, self._choice
+        return Order(
+            identity,
+            str(self._settings.kubeconfig),
+            str(self._settings.data),
+            os.getpid(),
+            choice.log_level,
+            json=not sys.stderr.isatty(),
+            proxy=environment.dial.proxy,
+            ca_pem=environment.dial.ca_pem,
+            chart_folder=str(charts.folder or ""),
+            chart_mirror=charts.mirror,
+            chart_proxy=charts.dial.proxy,
+            chart_ca_pem=charts.dial.ca_pem,
+            simulated=charts.simulated,
+            chart_cache=str(charts.cache or ""),
+            images=str(environment.images or ""),
+            ccm_image=environment.ccm_image,
+            plugins=choice.plugins,
+            without=choice.without,
+        )
 
     def _runners(self, environment: Environment) -> Runners | None:
         """None: Pods are not run. Components come first: what simulators bring is for whatever else there is."""
@@ -242,6 +303,7 @@ class Plane:
             simulators=self._simulation.describe() if self._simulation is not None else (),
             processes=self._binaries.running() if self._binaries is not None else {},
             standby=self._standby.why if self._standby is not None else "",
+            elsewhere=[worker.report for worker in self._workers],
         )
 
 

@@ -42,7 +42,7 @@ class Backups(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`server` is None where the controllers run on a cluster of others.
+    """`server` is None where the controllers run on a cluster of others, and in workers of a plane.
 
     `dial` is how addresses of manifests are dialled: hand it to every client of a hypervisor or workload cluster.
     """
@@ -50,6 +50,7 @@ class Environment:
     client: Client
     dial: DialOptions = DIRECT
     server: EmbeddedServer | None = None
+    worker: bool = False  # the embedded server runs in another process, whose controllers we are
     charts: ChartSettings = OWN_ADDRESSES
     runners: Runners | None = None  # what can run Pods of the embedded server; None: nothing here
     # Addresses for Services of the embedded server that name one of them: parts of the plane fill it.
@@ -58,3 +59,8 @@ class Environment:
     ccm_image: str = ""  # of the cloud controller manager in workload clusters; '': the one of this release
     backups: Backups | None = None  # None: this plane can't be backed up from inside
     prepare: Prepare | None = None  # None: this plane is not meant to be brought elsewhere
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the API server is that of a plane, and not another Kubernetes."""
+        return self.server is not None or self.worker

@@ -44,6 +44,7 @@ _EMBEDDED_ONLY = (
     "workloads",
     "service_pool",
     "hosted_binaries",
+    "workers",
     "sim",
     *_SIM_ONLY,
 )
@@ -84,6 +85,16 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBH
     envvar="HOMEPORT_SERVICE_POOL",
     help="Give Services of type LoadBalancer addresses of these ranges, for example 10.0.0.10-10.0.0.50 (default: the "
     "address of --listen with a port for each; with --sim, addresses of the simulated network).",
+)
+@click.option(
+    "--workers",
+    metavar="N",
+    type=int,
+    default=1,
+    show_default=True,
+    envvar="HOMEPORT_WORKERS",
+    help="Run the controllers in N processes that share the clusters. 1 runs them in the plane itself. For more than "
+    "about 100 clusters on a machine with several cores.",
 )
 @simulation
 @dial_options
@@ -165,6 +176,7 @@ def command(
     workloads: bool,
     service_pool: str,
     hosted_binaries: Path | None,
+    workers: int,
     **more: Any,
 ) -> None:
     """Start the management plane: a Kubernetes API server on SQLite, and the controllers.
@@ -207,6 +219,7 @@ def command(
         charts=more["charts"],
         chart_mirror=more["chart_mirror"],
         hosted_binaries=hosted_binaries,
+        workers=workers,
     )
     _resolve(listen, settings)
     if _runs_already(settings):
@@ -252,6 +265,7 @@ def _arguments(settings: Settings) -> list[str]:
     """Options for the process in the background."""
     options = {
         "--ccm-image": settings.ccm_image,
+        "--workers": settings.workers if settings.workers > 1 else "",
         "--hosted-binaries": settings.hosted_binaries,
         "--service-pool": settings.service_pool,
         "--charts": settings.charts.folder,
@@ -301,7 +315,8 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
 
     show, streams = _show(told, log_level, kubeconfig=str(settings.kubeconfig))
     try:
-        _loop(standalone.run(settings, show, chosen(plugins, without), streams))
+        choice = standalone.Choice(tuple(plugins), tuple(without), log_level)
+        _loop(standalone.run(settings, show, chosen(plugins, without), streams, choice))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
     except (AlreadyRunning, standalone.StartError, StoreError, PkiError) as error:

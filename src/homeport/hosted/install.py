@@ -35,13 +35,13 @@ def install(setup: Setup, flavour: Flavour) -> TenantControlPlaneReconciler:
         setup.manager,
         flavour,
         proxy=setup.environment.dial.proxy,
-        embedded=setup.environment.server is not None,
+        embedded=setup.environment.embedded,
         can_run=partial(_can_run, setup.environment),
     )
 
 
 def _can_run(environment: Environment, image: str) -> bool:
-    """A cluster runs every image; a plane on one machine those of its runners."""
+    """A cluster runs every image; a plane on one machine those of its runners, which its workers do not know."""
     if environment.server is None:
         return True
     runners = environment.runners

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Protocol
 
 from homeport.api.meta import Resource
 from homeport.app.report.clusterstate import clusters_of
-from homeport.app.report.description import ControllerState, Description, Finding, PartState, Unfinished
+from homeport.app.report.description import ClusterState, ControllerState, Description, Finding, PartState, Unfinished
 from homeport.app.report.part import Part
 from homeport.app.report.progress import progress
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
 from homeport.sim.state import SimulatorState
+
+
+class Described(Protocol):
+    """What another process of the plane reports."""
+
+    @property
+    def controllers(self) -> list[ControllerState]: ...
+    @property
+    def clusters(self) -> list[ClusterState]: ...
+    @property
+    def blind(self) -> dict[str, str]: ...
+
 
 _SHOWN = 100  # unfinished objects per controller; their number is always shown
 
@@ -28,19 +41,23 @@ def describe(
     simulators: Iterable[SimulatorState] = (),
     processes: Mapping[str, int] = MappingProxyType({}),
     standby: str = "",
+    elsewhere: Iterable[Described] = (),
 ) -> Description:
-    managers, states = list(managers), [describe_part(part) for part in parts]
-    controllers = [controller for manager in managers for controller in manager.controllers]
-    unfinished = {controller: _unfinished(controller) for controller in controllers}
-    clusters = clusters_of(managers, SystemClock().now())
+    """`elsewhere`: what other processes of the plane report."""
+    managers, states, elsewhere = list(managers), [describe_part(part) for part in parts], list(elsewhere)
+    controllers = [describe_controller(each) for manager in managers for each in manager.controllers]
+    controllers += merge_controllers(each for report in elsewhere for each in report.controllers)
+    clusters = clusters_of(managers, SystemClock().now()) + [each for report in elsewhere for each in report.clusters]
+    clusters.sort(key=lambda each: (each.namespace, each.name))
     blind = {what: why for each in managers for what, why in (each.health() | each.unreadable()).items()}
-    stuck, under_way = progress([item for items in unfinished.values() for item in items], clusters)
+    blind |= {what: why for report in elsewhere for what, why in report.blind.items()}
+    stuck, under_way = progress([item for each in controllers for item in each.unfinished], clusters)
     return Description(
         revision,
         objects,
         requests,
         states,
-        [_controller(controller, items) for controller, items in unfinished.items()],
+        controllers,
         blind,
         list(simulators),
         clusters,
@@ -86,8 +103,8 @@ def _unfinished(controller: Controller) -> list[Unfinished]:
     return list(found.values())
 
 
-def _controller(controller: Controller, unfinished: list[Unfinished]) -> ControllerState:
-    counts = controller.metrics.counts
+def describe_controller(controller: Controller) -> ControllerState:
+    counts, unfinished = controller.metrics.counts, _unfinished(controller)
     return ControllerState(
         name=controller.name,
         queue=len(controller.queue),
@@ -97,4 +114,26 @@ def _controller(controller: Controller, unfinished: list[Unfinished]) -> Control
         errors=counts["error"],
         unfinished_count=len(unfinished),
         unfinished=unfinished[:_SHOWN],
+    )
+
+
+def merge_controllers(states: Iterable[ControllerState]) -> list[ControllerState]:
+    """One for each name: workers run the same controllers on different objects."""
+    found: dict[str, ControllerState] = {}
+    for each in states:
+        known = found.get(each.name)
+        found[each.name] = each if known is None else _sum(known, each)
+    return list(found.values())
+
+
+def _sum(one: ControllerState, two: ControllerState) -> ControllerState:
+    return ControllerState(
+        name=one.name,
+        queue=one.queue + two.queue,
+        delayed=one.delayed + two.delayed,
+        held=one.held + two.held,
+        reconciles=one.reconciles + two.reconciles,
+        errors=one.errors + two.errors,
+        unfinished_count=one.unfinished_count + two.unfinished_count,
+        unfinished=[*one.unfinished, *two.unfinished][:_SHOWN],
     )

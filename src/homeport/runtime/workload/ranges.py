@@ -16,6 +16,10 @@ class ServiceRanges:
     def set(self, owner: str, addresses: AddressSet) -> None:
         self._ranges[owner] = addresses
 
+    def texts(self) -> dict[str, str]:
+        """By owner, as `set` got them."""
+        return {owner: str(addresses) for owner, addresses in self._ranges.items()}
+
     def __contains__(self, address: str) -> bool:
         try:
             found = ip_address(address)

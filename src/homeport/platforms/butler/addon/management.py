@@ -58,7 +58,7 @@ class ManagementAddonReconciler(ObjectReconciler[ManagementAddon, ManagementScop
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup.manager)
         environment, informers = setup.environment, setup.manager.informers
-        self._embedded = environment.server is not None
+        self._embedded = environment.embedded
         self._guard = Guard(self.client, embedded=self._embedded)
         self._definitions = informers.get(AddonDefinition).cache
         self._configs = informers.get(ButlerConfig).cache

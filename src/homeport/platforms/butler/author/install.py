@@ -50,7 +50,7 @@ def join(server: EmbeddedServer) -> None:
 
 
 def install(setup: Setup) -> None:
-    if setup.environment.server is None:
+    if not setup.environment.embedded:
         setup.manager.job(Policies(setup.manager.client).run)
 
 
