@@ -86,9 +86,9 @@ class Replica:
             self._lines.put(line)
         self._lines.put(None)
 
-    def until(self, *texts: str) -> str:
+    def until(self, *texts: str, seconds: float = WAIT_SECONDS) -> str:
         """The line that says all this."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,142 @@
+"""Replicas on a real kube-apiserver while it, etcd, replicas and clocks misbehave: the work goes on, by one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from e2e.test_homeport_on_cluster import CONFIG_MAP, LEASE, NAMESPACE, Replica, fetch, sample, signatures
+from homeport.client import kubeconfig
+from homeport.client.errors import ApiError
+from homeport.client.http import HttpClient
+from homeport.client.protocol import Key
+from homeport.client.retry import NEVER
+from present import present
+from realkube import RealKube
+
+pytestmark = [pytest.mark.timeout(600)]
+
+# Few requests at a time, and 429 for the others.
+TIGHT = ["--enable-priority-and-fairness=false", "--max-requests-inflight=4", "--max-mutating-requests-inflight=2"]
+NS = "chaos"
+
+
+@pytest.fixture
+def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
+    if isinstance(binaries, str):
+        pytest.skip(binaries)
+    with RealKube(binaries, TIGHT) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
+    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
+        await made.create({"metadata": {"name": NS}}, kind=NAMESPACE)
+        yield made
+
+
+@pytest.fixture
+def replicas(kube: RealKube) -> Iterator[list[Replica]]:
+    made: list[Replica] = []
+    yield made
+    for each in made:
+        each.end()
+
+
+def start(kube: RealKube, replicas: list[Replica], *more: str) -> Replica:
+    plugin = ("--plugin", "sample_controller:install", *more)
+    common = ("--kubeconfig", str(kube.kubeconfig), "--namespace", NS, "--health", "127.0.0.1:0")
+    replicas.append(Replica(*common, *plugin))
+    return replicas[-1]
+
+
+def health_of(replica: Replica) -> str:
+    return present(re.search(r"http://\S+", replica.until("health: ", seconds=120)))[0]
+
+
+async def until_ready(url: str) -> None:
+    async with asyncio.timeout(60):
+        while (await asyncio.to_thread(fetch, url))[0] != 200:  # noqa: ASYNC110 - another process decides
+            await asyncio.sleep(0.2)
+
+
+@asynccontextmanager
+async def paused(kube: RealKube, program: str) -> AsyncIterator[None]:
+    process = kube.processes[program]
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+async def signed(client: HttpClient, name: str, count: int) -> set[str]:
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(ApiError):  # the server itself is what misbehaves
+                await client.create(sample(NS, name), kind=CONFIG_MAP)
+                break
+            await asyncio.sleep(0.2)
+        while True:
+            with suppress(ApiError, AssertionError):  # its watch ended with the server
+                return await signatures(client, NS, count)
+
+
+async def flood(kube: RealKube, stop: asyncio.Event) -> int:
+    """Many requests at once until `stop`; gives how many of them were turned away."""
+    refused = 0
+
+    async def ask(asking: HttpClient) -> None:
+        nonlocal refused
+        while not stop.is_set():
+            answer = await asking.raw("GET", "/api/v1/configmaps")
+            refused += answer.status == 429
+
+    async with HttpClient(kubeconfig.load(kube.kubeconfig), retry=NEVER) as asking:
+        await asyncio.gather(*(ask(asking) for _ in range(30)), return_exceptions=True)
+    return refused
+
+
+async def test_the_work_goes_on_whatever_breaks(kube: RealKube, client: HttpClient, replicas: list[Replica]) -> None:
+    leader = start(kube, replicas, "--plugin", "jumping_clock:install")
+    await asyncio.to_thread(leader.until, "controllers: running")
+    standby = start(kube, replicas)
+    ready = await asyncio.to_thread(health_of, standby)
+    await asyncio.to_thread(standby.until, "controllers: standing by")
+    before = (await client.get(LEASE, Key(NS, "homeport")))["spec"]["leaseTransitions"]
+
+    # The clock of the leader jumps by days all the time, and the server stops for a moment, as on a slow disk.
+    for number, program in enumerate(("kube-apiserver", "etcd")):
+        async with paused(kube, program):
+            await asyncio.sleep(3)
+        assert await signed(client, f"paused-{number}", number + 1) == {str(leader.pid)}
+
+    # The server has no time for everybody.
+    stop = asyncio.Event()
+    flooding = asyncio.create_task(flood(kube, stop))
+    assert await signed(client, "flooded", 3) == {str(leader.pid)}
+    stop.set()
+    assert await flooding > 0
+    assert (await client.get(LEASE, Key(NS, "homeport")))["spec"]["leaseTransitions"] == before
+
+    # It is killed, and has lost its history when it comes back: watches get 410 and everything is listed again.
+    revision = int((await client.list(CONFIG_MAP)).resource_version)
+    kube.compact(revision)
+    await asyncio.to_thread(kube.restart_apiserver)
+    by = await signed(client, "restarted", 4)
+    assert by <= {str(leader.pid), str(standby.pid)}
+    await until_ready(ready)
+
+    # The one that leads is killed; the other takes over within a lease.
+    holder = str((await client.get(LEASE, Key(NS, "homeport")))["spec"]["holderIdentity"])
+    killed, left = (leader, standby) if f"-{leader.pid}-" in holder else (standby, leader)
+    os.kill(killed.pid, signal.SIGKILL)
+    assert str(left.pid) in await signed(client, "after", 5)
