@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 
 from homeport.runtime.clock import SystemClock
@@ -14,7 +13,7 @@ DAY = 86400.0
 def install(manager: Manager) -> None:
     del manager
     began = time.monotonic()
-    jumps = [*itertools.repeat(0.0, 1), DAY, -DAY, 3 * DAY]
+    jumps = (0.0, DAY, -DAY, 3 * DAY)
 
     def now(self: SystemClock) -> float:
         return time.time() + jumps[int(time.monotonic() - began) % len(jumps)]

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -119,6 +120,15 @@ class Site:
         self.replicas.append(made)
         return made
 
+    async def ready(self, replica: Replica) -> None:
+        line = await asyncio.to_thread(replica.until, "health: ", seconds=120)
+        url = present(re.search(r"http://\S+", line))[0]
+
+        async def answers() -> bool:
+            return (await asyncio.to_thread(fetch, url))[0] == 200
+
+        await self.until("the replica is ready", answers)
+
     async def kubectl(self, *args: str, stdin: str | None = None) -> str:
         done = await asyncio.to_thread(self.kube.kubectl, *args, stdin=stdin)
         return done.stdout + done.stderr
@@ -134,14 +144,6 @@ class Site:
         except TimeoutError:
             said = "".join("".join(each.said[-40:]) for each in self.replicas)
             pytest.fail(f"not within {SECONDS:g} s: {what}\n{said}")
-
-
-def health_of(replica: Replica) -> str:
-    return present(re.search(r"http://\S+", replica.until("health: ", seconds=120)))[0].removesuffix("/readyz")
-
-
-async def ready(health: str) -> bool:
-    return (await asyncio.to_thread(fetch, f"{health}/readyz"))[0] == 200
 
 
 @pytest.fixture
@@ -177,12 +179,9 @@ async def spec(site: Site) -> Any:
 
 
 async def test_an_older_manifest_becomes_a_cluster_and_what_is_unsafe_is_refused(site: Site) -> None:
-    first = site.start()
-    health = await asyncio.to_thread(health_of, first)
-    await site.until("the first replica is ready", lambda: ready(health))
-    second = site.start()
-    other = await asyncio.to_thread(health_of, second)
-    await site.until("the second replica is ready", lambda: ready(other))
+    first, second = site.start(), site.start()
+    for each in (first, second):
+        await site.ready(each)
 
     applied = await site.kubectl("apply", "-f", "-", stdin=guide())
     assert f"cluster.cluster.x-k8s.io/{NAME} created" in applied, applied
@@ -197,7 +196,7 @@ async def test_an_older_manifest_becomes_a_cluster_and_what_is_unsafe_is_refused
     said = await site.kubectl("annotate", f"{OLD_KCP}/{NAME}-kcp", "team=blue")
     assert "annotated" in said, said
     assert await spec(site) == before
-    old = json.loads(await site.kubectl("get", f"{OLD_KCP}/{NAME}-kcp", "-o", "json"))
+    old = await site.client.get(msgspec.structs.replace(KCP, version="v1beta1"), key)
     assert old["apiVersion"].endswith("/v1beta1")
     assert old["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["apiServer"]["extraArgs"]["cloud-provider"]
 
@@ -205,7 +204,11 @@ async def test_an_older_manifest_becomes_a_cluster_and_what_is_unsafe_is_refused
         found = await site.client.get(Cluster, Key("default", NAME))
         return (condition.find(found.status.conditions, "Available") or {}).get("status") == "True"
 
+    async def complete() -> bool:
+        return bool((await site.client.get(KCP, key)).get("status", {}).get("readyReplicas") == 3)
+
     await site.until("the cluster is Available", available)
+    await site.until("the control plane has three machines", complete)  # Available needs fewer
 
     # Replicas come and go: the name stays, and so do the checks.
     os.kill(first.pid, signal.SIGKILL)
@@ -227,9 +230,7 @@ async def test_an_older_manifest_becomes_a_cluster_and_what_is_unsafe_is_refused
     assert (await spec(site))["replicas"] == 3
     await site.client.create({"metadata": {"name": "unrelated"}}, kind=NAMESPACE)
     site.ports = (*site.ports, site.ports[0])
-    third = site.start()
-    health = await asyncio.to_thread(health_of, third)
-    await site.until("the third replica is ready", lambda: ready(health))
+    await site.ready(site.start())
     await site.client.delete(Cluster, Key("default", NAME))
 
     async def gone() -> bool:
