@@ -27,7 +27,7 @@ from realkube import RealKube
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 90.0
 
 
 class World(Protocol):
