@@ -1,48 +1,82 @@
-"""The `homeport` command. Each verb is a module beside this one, imported when it is called."""
+"""The `homeport` command. Each verb is a module in a folder beside this one, imported when it is called."""
 
 from __future__ import annotations
 
 import errno
 import importlib
+import keyword
 from typing import Any
 
 import click
 
 from homeport.cli.group import Group
 
-_VERBS = {
-    "up": "Start the management plane.",
-    "down": "Stop the management plane.",
-    "env": "Print shell commands that set up kubectl, curl and helm.",
-    "status": "Show the plane's address, its clusters and what is stuck.",
-    "backup": "Write the database and keys to one file, also while the plane runs.",
-    "restore": "Replace the database and keys with those of a backup.",
-    "bootstrap": "Create a management cluster from nothing and move this plane into it.",
-    "init": "Set up a running plane for k0rdent, as helm install kcm does.",
-    "install": "Install the controllers on a Kubernetes cluster.",
-    "uninstall": "Remove the controllers from a Kubernetes cluster; clusters stay.",
-    "move": "Move clusters to another plane or into a directory.",
-    "sim": "Simulate infrastructure, also for your own clients.",
-    "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
-    "chart": "Render Helm charts and manage their releases.",
-    "addons": "Show the catalogue of add-ons and fetch its charts.",
-    "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
-    "orphans": "List, adopt or remove VMs of a cluster that belong to no object.",
-    "ccm": "Run the cloud controller manager of a workload cluster.",
-    "version": "Print the version.",
+# Section of the help > the folder of its verbs > verb > help in one line.
+_SECTIONS = {
+    "The plane": (
+        "plane",
+        {
+            "up": "Start the management plane.",
+            "down": "Stop the management plane.",
+            "status": "Show the plane's address, its clusters and what is stuck.",
+            "env": "Print shell commands that set up kubectl, curl and helm.",
+            "backup": "Write the database and keys to one file, also while the plane runs.",
+            "restore": "Replace the database and keys with those of a backup.",
+        },
+    ),
+    "Clusters": (
+        "cluster",
+        {
+            "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
+            "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
+            "move": "Move clusters to another plane or into a directory.",
+            "orphans": "List, adopt or remove VMs of a cluster that belong to no object.",
+        },
+    ),
+    "Other Kubernetes clusters": (
+        "kubernetes",
+        {
+            "install": "Install the controllers on a Kubernetes cluster.",
+            "uninstall": "Remove the controllers from a Kubernetes cluster; clusters stay.",
+            "bootstrap": "Create a management cluster from nothing and move this plane into it.",
+            "init": "Set up a running plane for k0rdent, as helm install kcm does.",
+            "ccm": "Run the cloud controller manager of a workload cluster.",
+        },
+    ),
+    "Charts and add-ons": (
+        "charts",
+        {
+            "chart": "Render Helm charts and manage their releases.",
+            "addons": "Show the catalogue of add-ons and fetch its charts.",
+        },
+    ),
+    "Other": (
+        "",
+        {
+            "sim": "Simulate infrastructure, also for your own clients.",
+            "version": "Print the version.",
+        },
+    ),
 }
+_FOLDERS = {verb: folder for folder, verbs in _SECTIONS.values() for verb in verbs}
+
+
+def _module(verb: str) -> str:
+    """`homeport up` is homeport.cli.plane.up; a dash, and a word that Python keeps for itself, become underscores."""
+    name = verb.replace("-", "_") + ("_" if keyword.iskeyword(verb) else "")
+    return ".".join(part for part in ("homeport.cli", _FOLDERS[verb], name) if part)
 
 
 class _Lazy(Group):
     """Knows the verbs without importing them: the command line stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_VERBS)
+        return list(_FOLDERS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _VERBS:
+        if name not in _FOLDERS:
             return None
-        command: click.Command = importlib.import_module(f"homeport.cli.{name}").command
+        command: click.Command = importlib.import_module(_module(name)).command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -57,8 +91,9 @@ class _Lazy(Group):
             raise click.ClickException(explain(error)) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_VERBS.items()))
+        for title, (_, verbs) in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(verbs.items()))
 
 
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ from homeport.cli import option
 from homeport.cli.group import Group
 from homeport.cli.option import FILE
 from homeport.cli.option import data as data_option
-from homeport.cli.simulation import SPEEDS
+from homeport.cli.plane.simulation import SPEEDS
 
 if TYPE_CHECKING:
     from homeport.sim.harvester.serve import Running as HarvesterRunning

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from homeport.app.archive import ArchiveError, restore_archive, write_archive
-from homeport.cli.restore import command
+from homeport.cli.plane.restore import command
 from homeport.store import Store
 
 KEYS = ("ca.crt", "ca.key", "sa.key", "secrets.key")

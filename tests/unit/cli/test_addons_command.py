@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from homeport.addons.catalogue import catalogue
-from homeport.cli.addons import command
+from homeport.cli.charts.addons import command
 
 
 def test_the_list_has_every_add_on_with_its_newest_version() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from homeport.cli.chartoption import read_values
+from homeport.cli.charts.chartoption import read_values
 from homeport.cli.main import group
 from homeport.client.protocol import Key
 from homeport.runtime.testing import Plane, plane

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homeport.app.settings import SettingsError
-from homeport.cli.dial import read_dial, write_dial
+from homeport.cli.plane.dial import read_dial, write_dial
 from homeport.client.dial import DIRECT
 from homeport.runtime.testing import shared_pki
 

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from homeport.app import orphan
+from homeport.cli.cluster.orphans import _row
 from homeport.cli.main import group
-from homeport.cli.orphans import _row
 from homeport.client.protocol import Key
 from homeport.infra.orphan.record import Found
 from homeport.infra.orphan.witness import Role

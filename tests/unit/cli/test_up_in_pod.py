@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from homeport.cli.up import command
+from homeport.cli.plane.up import command
 
 NO_EMBEDDED = "applies to the embedded API server only"
 

@@ -20,9 +20,9 @@ from homeport.app.report.description import (
     Unfinished,
 )
 from homeport.app.report.part import Part
-from homeport.cli.line import part_line, progress_line
-from homeport.cli.overview import Line, overview
-from homeport.cli.render import drawn, picture
+from homeport.cli.plane.line import part_line, progress_line
+from homeport.cli.plane.overview import Line, overview
+from homeport.cli.plane.render import drawn, picture
 
 STUCK = Unfinished("Cup", "default/a", "WaitingForTea", "the kettle is on")
 BEFORE = Description(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from homeport.cli import option
-from homeport.cli.install import run
+from homeport.cli.kubernetes.install import run
 
 
 @click.command()

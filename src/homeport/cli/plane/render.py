@@ -19,7 +19,7 @@ from rich.text import Text
 
 from homeport import __version__
 from homeport.app.report.description import Description
-from homeport.cli.overview import Line, controllers, overview
+from homeport.cli.plane.overview import Line, controllers, overview
 
 _PERIOD_SECONDS = 1.0
 _CONTROLLERS_KEY = b"c"

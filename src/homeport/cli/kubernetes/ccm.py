@@ -70,7 +70,7 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
     from homeport.app.ccm import TIMING
     from homeport.app.kubernetes import cloudcontroller, manager
     from homeport.ccm.manifest import LEASE_NAME
-    from homeport.cli.line import Lines
+    from homeport.cli.plane.line import Lines
     from homeport.client.config import ConfigError
     from homeport.infra.error import Misconfigured
 

@@ -20,14 +20,14 @@ from homeport import __version__
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli import option
-from homeport.cli.dial import options as dial_options
-from homeport.cli.dial import read_dial, write_dial
 from homeport.cli.option import data as data_option
-from homeport.cli.simulation import options as simulation
-from homeport.cli.simulation import read_simulation, write_simulation
-from homeport.cli.webhook import NAMES as WEBHOOK
-from homeport.cli.webhook import options as webhook_options
-from homeport.cli.webhook import read_webhook
+from homeport.cli.plane.dial import options as dial_options
+from homeport.cli.plane.dial import read_dial, write_dial
+from homeport.cli.plane.simulation import options as simulation
+from homeport.cli.plane.simulation import read_simulation, write_simulation
+from homeport.cli.plane.webhook import NAMES as WEBHOOK
+from homeport.cli.plane.webhook import options as webhook_options
+from homeport.cli.plane.webhook import read_webhook
 from homeport.client.dial import DIRECT
 
 if TYPE_CHECKING:
@@ -368,12 +368,12 @@ def _show(told: Callable[[str], Sequence[str]], log_level: str, *, kubeconfig: s
     from homeport.app import log
 
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from homeport.cli.live import Live, switch_log
+        from homeport.cli.plane.live import Live, switch_log
 
         switch = switch_log() if sys.stderr.isatty() else None
         streams = log.configure(level=log_level)
         return Live(told, switch, kubeconfig=kubeconfig), streams
-    from homeport.cli.line import Lines
+    from homeport.cli.plane.line import Lines
 
     streams = log.configure(level=log_level)
     return Lines(told), streams

@@ -18,7 +18,7 @@ from homeport.cli.option import data as data_option
 
 if TYPE_CHECKING:
     from homeport.app.report.description import Description
-    from homeport.cli.overview import Line
+    from homeport.cli.plane.overview import Line
 
 NOT_RUNNING = 3
 _UNFINISHED = 20
@@ -73,8 +73,8 @@ def ask_plane(settings: Settings, instance: Instance) -> Description:
 
 
 def _lines(settings: Settings, instance: Instance, found: Description, *, controllers: bool) -> Iterator[Line]:
-    from homeport.cli.overview import Line, overview, unfinished
-    from homeport.cli.overview import controllers as table
+    from homeport.cli.plane.overview import Line, overview, unfinished
+    from homeport.cli.plane.overview import controllers as table
 
     head = list(_head(settings, instance, found))
     for text in head:

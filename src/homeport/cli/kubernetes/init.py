@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from homeport.cli.chartoption import valued
+from homeport.cli.charts.chartoption import valued
 from homeport.cli.where import Where, ask, located
 
 

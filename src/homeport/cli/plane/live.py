@@ -9,10 +9,10 @@ from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
-from homeport.cli.line import Lines
+from homeport.cli.plane.line import Lines
 
 if TYPE_CHECKING:
-    from homeport.cli.render import Screen
+    from homeport.cli.plane.render import Screen
 
 
 class Switch:
@@ -61,7 +61,7 @@ class Live(Lines):
             super().changed(part)
 
     async def follow(self, describe: Callable[[], Description]) -> None:
-        from homeport.cli.render import Screen
+        from homeport.cli.plane.render import Screen
 
         screen = self._screen = Screen(self._url, self._kubeconfig, self._began)
         if self._log is not None:

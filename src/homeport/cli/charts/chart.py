@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from homeport.cli.chartoption import Source, sourced, valued
+from homeport.cli.charts.chartoption import Source, sourced, valued
 from homeport.cli.group import Group
 from homeport.cli.where import Where, ask, located
 
