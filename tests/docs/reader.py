@@ -48,14 +48,22 @@ class Reader:
 
     def run(self, script: str, *, seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Fails also when a process is left behind."""
-        environment = {"HOME": str(self.home), "USER": pwd.getpwuid(os.getuid()).pw_name, "TERM": "dumb"}
+        with self.shell(script) as command:
+            return subprocess.run(
+                command, cwd=self.clone, env=self.environment, capture_output=True, text=True, timeout=seconds
+            )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "USER": pwd.getpwuid(os.getuid()).pw_name, "TERM": "dumb"}
+
+    @contextlib.contextmanager
+    def shell(self, script: str) -> Iterator[list[str]]:
+        """The command that runs a script as this reader, in a network of its own."""
         # -u: a variable that only tests would set is an error.
         shell = [sys.executable, str(ALONE), "bash", "--login", "-euo", "pipefail", "-c", script]
         with own_network() as prefix:
-            command = [*prefix, *shell[:2], *(["--loopback"] if prefix else []), *shell[2:]]
-            return subprocess.run(
-                command, cwd=self.clone, env=environment, capture_output=True, text=True, timeout=seconds
-            )
+            yield [*prefix, *shell[:2], *(["--loopback"] if prefix else []), *shell[2:]]
 
     def simulated_machines(self) -> list[str]:
         """VMs that a page left behind, of all simulators of this reader."""
