@@ -27,6 +27,8 @@ _SECTIONS = {
     "Clusters": (
         "cluster",
         {
+            "describe": "Show how a cluster is, why it is not ready, and all its objects.",
+            "tree": "Draw the objects of clusters as trees.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
             "move": "Move clusters to another plane or into a directory.",

@@ -1,0 +1,200 @@
+"""Makes the tree of what was read. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from homeport.api.meta import Unstructured
+from homeport.app.tree.branch import Branch, Tree
+from homeport.app.tree.read import Found, source_of
+from homeport.capi.name import CONTROL_PLANE_LABEL, TEMPLATE_SUFFIX, Condition
+from homeport.capi.object.cause import Part, cause, complaint
+from homeport.capi.object.summary import conditions_of
+from homeport.machinery.condition import find
+from homeport.runtime.cache import deleting
+from homeport.runtime.clock import parse_time
+
+INFRASTRUCTURE, CONTROL_PLANE, WORKERS, ADDONS, OTHER = "Infrastructure", "Control plane", "Workers", "Add-ons", "Other"
+_ORDER = ("", INFRASTRUCTURE, CONTROL_PLANE, WORKERS, ADDONS, OTHER)
+_WORKERS = frozenset({"MachineDeployment", "MachinePool", "MachineSet"})
+_ADDONS = frozenset({"ClusterAddon", "TenantAddon", "ServiceSet", "ClusterResourceSetBinding"})
+_LEADING = (Condition.AVAILABLE, Condition.READY)
+
+
+def grow(found: Found, now: float, *, everything: bool = False) -> list[Tree]:
+    """One tree for each root. `everything`: with templates, bootstrap configurations and empty MachineSets."""
+    forest = _Forest(found.objects, now, everything)
+    made = []
+    for root in found.roots:
+        part = forest.part(root)
+        made.append(Tree(forest.branch(part), _sentence(part), found.unreadable))
+    return made
+
+
+def _sentence(part: Part) -> str:
+    """A root that is healthy has no cause, though one of its parts may be under way."""
+    said = complaint(part.object)
+    found = cause(part)
+    return found if said is not None or not _healthy(conditions_of(part.object)) else ""
+
+
+class _Forest:
+    def __init__(self, objects: Sequence[Unstructured], now: float, everything: bool) -> None:
+        self._now = now
+        self._everything = everything
+        self._below: dict[str, list[Unstructured]] = defaultdict(list)
+        here = {each.uid: each for each in objects}
+        by_name = {(str(each.get("kind")), each.namespace, each.name): each.uid for each in objects}
+        for each in objects:
+            parent = _owner(each, here) or _named_owner(each, by_name)
+            if parent and parent != each.uid:
+                self._below[parent].append(each)
+
+    def part(self, obj: Unstructured, above: frozenset[str] = frozenset()) -> Part:
+        seen = above | {obj.uid}
+        children = [each for each in self._children(obj) if each.uid not in seen]
+        children.sort(key=lambda each: (_ORDER.index(role(each, obj)), str(each.get("kind")), each.name))
+        return Part(obj, children=[self.part(each, seen) for each in children])
+
+    def _children(self, obj: Unstructured) -> list[Unstructured]:
+        found: list[Unstructured] = []
+        for each in self._below.get(obj.uid, ()):
+            kind = str(each.get("kind"))
+            if self._everything:
+                found.append(each)
+            elif kind == "MachineSet":
+                found += self._of_set(obj, each)
+            elif not kind.endswith(TEMPLATE_SUFFIX) and not _is_ready_config(each):
+                found.append(each)
+        return found
+
+    def _of_set(self, deployment: Unstructured, machine_set: Unstructured) -> list[Unstructured]:
+        """Its Machines, if it is the only MachineSet that has any: the level would tell nothing."""
+        sets = [each for each in self._below.get(deployment.uid, ()) if each.get("kind") == "MachineSet"]
+        used = [each for each in sets if self._below.get(each.uid)]
+        if machine_set not in used:
+            return []
+        return self._below[machine_set.uid] if len(used) == 1 else [machine_set]
+
+    def branch(self, part: Part, above: Unstructured | None = None) -> Branch:
+        obj: Any = part.object
+        children = [self.branch(each, obj) for each in part.children]
+        conditions = list(conditions_of(obj))
+        return Branch(
+            kind=str(obj.get("kind")),
+            name=obj.name,
+            namespace=obj.namespace,
+            api_version=str(obj.get("apiVersion")),
+            role="" if above is None else role(obj, above),
+            healthy=_healthy(conditions),
+            state=state(obj, conditions),
+            version=_version(obj),
+            replicas=_replicas(obj),
+            problem=_problem(obj, conditions, children),
+            age_seconds=self._age(obj),
+            conditions=[dict(each) for each in conditions],
+            children=[*children, *_node(obj)],
+        )
+
+    def _age(self, obj: Unstructured) -> float | None:
+        created = obj.metadata.get("creationTimestamp")
+        return max(0.0, self._now - parse_time(created)) if created else None
+
+
+def _problem(obj: Unstructured, conditions: Sequence[Any], children: Sequence[Branch]) -> str:
+    """What the object reports, unless it only waits for something below it that reports more."""
+    said = complaint(obj)
+    if said is None or (said.waits and any(child.problem for each in children for child in each.walk())):
+        return ""
+    explained = any(each.get("status") == "False" and each.get("message") for each in conditions)
+    return said.message if explained or not _healthy(conditions) else ""
+
+
+def _owner(obj: Unstructured, here: dict[str, Unstructured]) -> str:
+    refs = [ref for ref in obj.metadata.get("ownerReferences") or () if ref.get("uid") in here]
+    refs.sort(key=lambda ref: not ref.get("controller"))
+    return str(refs[0]["uid"]) if refs else ""
+
+
+def _named_owner(obj: Unstructured, by_name: dict[tuple[str, str, str], str]) -> str:
+    """For objects that name what they belong to, because owner references don't reach there."""
+    kind = obj.get("kind")
+    if kind == "Cluster" and (source := source_of(obj)) is not None:
+        return by_name.get((source[0], *source[1]), "")
+    spec = obj.get("spec") or {}
+    if kind == "TenantAddon":
+        return by_name.get(("TenantCluster", obj.namespace, (spec.get("clusterRef") or {}).get("name", "")), "")
+    return ""
+
+
+def role(obj: Unstructured, above: Unstructured) -> str:
+    """The section below a Cluster, or below a platform's object, that an object is in."""
+    kind, spec = str(obj.get("kind")), above.get("spec") or {}
+    if kind in _ADDONS:
+        return ADDONS
+    if above.get("kind") != "Cluster" or not isinstance(spec, dict):
+        return ""
+    for field, name in (("infrastructureRef", INFRASTRUCTURE), ("controlPlaneRef", CONTROL_PLANE)):
+        ref = spec.get(field) or {}
+        if (ref.get("kind"), ref.get("name")) == (kind, obj.name):
+            return name
+    if kind in _WORKERS:
+        return WORKERS
+    if kind == "Machine":
+        return CONTROL_PLANE if CONTROL_PLANE_LABEL in (obj.metadata.get("labels") or {}) else WORKERS
+    return OTHER
+
+
+def _is_ready_config(obj: Unstructured) -> bool:
+    """A bootstrap configuration that has done its work."""
+    return "bootstrap" in str(obj.get("apiVersion")) and complaint(obj) is None
+
+
+def _healthy(conditions: Iterable[Any]) -> bool | None:
+    found = next((c for kind in _LEADING if (c := find(conditions, kind)) is not None), None)
+    return None if found is None else found.get("status") == "True"
+
+
+def state(obj: Unstructured, conditions: Sequence[Any]) -> str:
+    """The summary condition, or what the object is doing instead."""
+    if deleting(obj):
+        return "Deleting"
+    status = obj.get("status") or {}
+    phase = str(status.get("phase") or status.get("state") or "")
+    for kind in _LEADING:
+        found = find(conditions, kind)
+        if found is None:
+            continue
+        if found.get("status") == "True":
+            return kind
+        return phase if phase and phase not in ("Running", "Provisioned") else f"Not {kind.lower()}"
+    return phase
+
+
+def _version(obj: Unstructured) -> str:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    found = status.get("version") or spec.get("version") or spec.get("kubernetesVersion") or ""
+    return found if isinstance(found, str) else ""
+
+
+def _replicas(obj: Unstructured) -> str:
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    desired = spec.get("replicas")
+    if not isinstance(desired, int):
+        return ""
+    return f"{status.get('readyReplicas') or 0} of {desired}"
+
+
+def _node(obj: Unstructured) -> list[Branch]:
+    """The Node of a Machine, as the Machine reports it: the workload cluster itself may not answer."""
+    status = obj.get("status") or {}
+    name = (status.get("nodeRef") or {}).get("name")
+    if obj.get("kind") != "Machine" or not name:
+        return []
+    ready = find(conditions_of(obj), Condition.NODE_READY) or {}
+    good = ready.get("status") == "True"
+    text = "" if good else str(ready.get("message") or ready.get("reason") or "").strip("* ")
+    version = str((status.get("nodeInfo") or {}).get("kubeletVersion") or "")
+    return [Branch("Node", name, healthy=good, state="Ready" if good else "Not ready", version=version, problem=text)]

@@ -1,0 +1,52 @@
+"""Prints results in the format that -o names, and lines with their colours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from homeport.cli.plane.overview import Line
+
+
+def output_option(*formats: str) -> Callable[[Any], Any]:
+    """`-o`, with these formats besides the text for people."""
+    return click.option(
+        "-o", "--output", type=click.Choice(formats), help="Print the result in this format (default: text)."
+    )
+
+
+def print_data(found: Any, output: str) -> None:
+    """As JSON or YAML."""
+    import msgspec
+
+    plain = msgspec.to_builtins(found)
+    if output == "json":
+        import json
+
+        click.echo(json.dumps(plain, indent=2))
+    else:
+        from homeport.machinery.yaml import dump
+
+        click.echo(dump(plain), nl=False)
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    for line in lines:
+        click.secho(line.text, **click_style(line.style))
+
+
+def click_style(style: str) -> dict[str, Any]:
+    return {"bold": True} if style == "bold" else {"dim": True} if style == "dim" else {"fg": style or None}
+
+
+def print_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """Columns as wide as their widest text; the first row is the header."""
+    kept = list(rows)
+    if not kept:
+        return
+    widths = [max(len(row[i]) for row in kept) for i in range(len(kept[0]))]
+    for row in kept:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
