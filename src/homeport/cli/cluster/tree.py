@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -35,7 +35,7 @@ def tree_options(fn: F) -> F:
         click.option("--all", "everything", is_flag=True, help="Also show templates, configurations and MachineSets."),
     ):
         made = decorate(made)
-    return located(made)
+    return cast(F, located(made))
 
 
 @click.command()
